@@ -1,41 +1,37 @@
-"""A chart of a result's rows: chosen by the columns, declared as Vega-Lite, drawn by matplotlib.
+"""A chart of a result's rows: chosen by the columns, declared as Vega-Lite, drawn by vl-convert.
 
 Nothing that a model writes decides on it, let alone draws it.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
-from typing import TYPE_CHECKING, Any, Literal
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from quorum.evals.reports.charts import BAR, HUES, LABEL
-from quorum.evals.reports.figures import empty_figure
-from quorum.evals.reports.plots import LOOK, WIDTH
+from quorum.evals.reports.vega import BAR, LABEL, LABELS, SCHEMA, WIDTH, Spec, draw
 from quorum.text import cell, cells, count
 from quorum.tools.results.values import plain_column
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
 BARS, POINTS, LINES, PANELS = 24, 2_000, 8, 3
-"""At most so many bars, points, lines and panels; rows that are left out are told."""
+"""The most bars, points, lines and panels; the chart says which rows are left out."""
 
 LETTERS = 52
 """Letters of labels that fit side by side below a chart."""
 
-UNITS = ((1e12, " T"), (1e9, " bn"), (1e6, " M"))
-"""How large numbers are shortened on an axis."""
-
-SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+TIMES = {
+    4: "utcFormat(datum.value, '%Y')",
+    7: "utcFormat(datum.value, '%Y-%m')",
+    10: "utcFormat(datum.value, '%Y-%m-%d')",
+    0: "[utcFormat(datum.value, '%Y-%m-%d'), utcFormat(datum.value, '%H:%M')]",
+}
+"""Labels of moments by the length of their texts: years, months, days; else a day with the time below."""
+QUARTERS = "utcFormat(datum.value, '%Y-Q%q')"
 
 _MOMENT = re.compile(r"(\d{4})(?:-(?:Q([1-4])|(\d\d)(?:-(\d\d)(?:[ T](\d\d):(\d\d).*)?)?))?")
 _STEP = re.compile(r"(?:.*_)?(?:year|quarter|month|week|day|hour)(?:_(?:no|num|number))?", re.IGNORECASE)
@@ -55,7 +51,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn of some rows.
+    """A chart of some rows.
 
     Attributes:
         mark: Bars by label, lines over time, or points by two numbers.
@@ -73,42 +69,114 @@ class Chart:
 
     @property
     def alt(self) -> str:
-        """What it shows, in words."""
+        """Return in words what it shows."""
         names = ", ".join(cell(each.name, LABEL) for each in self.measures)
         by = f" and {cell(self.series.name, LABEL)}" if self.series else ""
         return f"{names} by {cell(self.across.name, LABEL)}{by}, {count(len(self.across.values), 'row')}"
 
-    def spec(self) -> dict[str, Any]:
-        """Its Vega-Lite specification with the rows; columns go by their place, for names may repeat."""
-        columns = [self.across, *self.measures, *([self.series] if self.series else [])]
-        rows = zip(*(column.values for column in columns), strict=True)
-        quarters = self.across.kind == "moment" and any("Q" in value for value in self.across.values)
-        kinds = {
-            "number": "quantitative", "moment": "ordinal" if quarters else "temporal", "step": "ordinal"
-        }  # fmt: skip
-        fields = {
-            id(column): {"field": f"c{n}", "title": column.name, "type": kinds.get(column.kind, "nominal")}
-            for n, column in enumerate(columns)
-        }
-        across = fields[id(self.across)] | ({"sort": None} if self.mark == "bar" else {})
-        colour = {"color": fields[id(self.series)]} if self.series else {}
-        axes = ("y", "x") if self.mark == "bar" else ("x", "y")
+    def spec(self) -> Spec:
+        """Return its Vega-Lite specification with the rows. Columns go by their place: names may repeat."""
+        across = [_moment(value) or value for value in self.across.values]
+        columns = {"c0": [_iso(each) if isinstance(each, datetime) else each for each in across]}
+        columns |= {f"c{n}": measure.values for n, measure in enumerate(self.measures, 1)}
+        if self.series:
+            columns["series"] = [cell(value, 200) for value in self.series.values]
+        if self.mark == "bar":
+            columns |= {
+                "row": [*range(len(across))],
+                "label": [cell(each, LABEL) for each in self.across.values],
+            }
+            for n, measure in enumerate(self.measures, 1):
+                columns[f"text{n}"] = cells(measure.name, measure.values, limit=16)
+        rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+        panel = self._bars if self.mark == "bar" else self._marks
         return {
             "$schema": SCHEMA,
             "description": self.alt,
-            "data": {"values": [{f"c{n}": value for n, value in enumerate(row)} for row in rows]},
-            "vconcat": [
-                {"mark": self.mark, "encoding": {axes[0]: across, axes[1]: fields[id(each)], **colour}}
-                for each in self.measures
-            ],
+            "data": {"name": "rows", "values": rows},
+            "vconcat": [panel(f"{n}", measure) for n, measure in enumerate(self.measures, 1)],
+        }
+
+    def _bars(self, number: str, measure: Column) -> Spec:
+        places = {
+            "field": "row",
+            "type": "ordinal",
+            "title": None,
+            "axis": {"labelExpr": LABELS, "ticks": False},
+        }
+        text = {"type": "text", "align": {"expr": f"datum.c{number} < 0 ? 'right' : 'left'"}, "dx": 3}
+        below = any(isinstance(value, int | float) and value < 0 for value in measure.values)
+        scale = {"zero": True, **({"padding": 60} if below else {})}  # room for the bars' numbers
+        return {
+            "width": WIDTH - 110,
+            "height": {"step": BAR},
+            "encoding": {"y": places, "x": {**_numbers(f"c{number}", measure), "scale": scale}},
+            "layer": [{"mark": "bar"}, {"mark": text, "encoding": {"text": {"field": f"text{number}"}}}],
+        }
+
+    def _marks(self, number: str, measure: Column) -> Spec:
+        series = self.series and {
+            "field": "series",
+            "type": "nominal",
+            "title": cell(self.series.name, LABEL),
+        }
+        return {
+            "width": WIDTH,
+            "height": 180,
+            "mark": {"type": self.mark, "point": True} if self.mark == "line" else self.mark,
+            "encoding": {
+                "x": self._time() if self.mark == "line" else _numbers("c0", self.across),
+                "y": _numbers(f"c{number}", measure),
+                **({"color": series} if series else {}),
+            },
+        }
+
+    def _time(self) -> Spec:
+        axis: Spec = {"field": "c0", "title": cell(self.across.name, 2 * LABEL)}
+        if self.across.kind == "step":
+            return {**axis, "type": "ordinal"}
+        texts = [value for value in self.across.values if value is not None]
+        ticks = sorted({moment.timestamp() for text in texts if (moment := _moment(text))})
+        longest = max(map(len, texts))
+        shown = QUARTERS if any("Q" in text for text in texts) else TIMES.get(longest, TIMES[0])
+        values = [1000 * ticks[n] for n in _apart(ticks, min(longest, 10))]
+        return {
+            **axis,
+            "type": "temporal",
+            "scale": {"type": "utc"},
+            "axis": {"values": values, "labelExpr": shown, "labelOverlap": False, "labelFlush": False},
         }
 
     def spec_text(self) -> str:
         return json.dumps(self.spec(), ensure_ascii=False, indent=1) + "\n"
 
 
+def _numbers(field: str, column: Column) -> Spec:
+    title = cell(column.name, 2 * LABEL)
+    return {"field": field, "type": "quantitative", "title": title, "scale": {"zero": False}}
+
+
+def _apart(places: Sequence[float], letters: int) -> list[int]:
+    """Return the indices of labels that fit on the axis without touching, from the first on."""
+    room = max(places) - min(places)
+    kept: list[int] = []
+    for n, place in enumerate(places):
+        if not kept or place - places[kept[-1]] >= room * (letters + 2) / LETTERS:
+            kept.append(n)
+    return kept
+
+
+def picture(chart: Chart, form: str = "svg") -> bytes:
+    """Return the chart as SVG, PNG or PDF.
+
+    Raises:
+        ConfigurationError: The extra ``plots`` is not installed.
+    """
+    return draw(chart.spec(), form)
+
+
 def chart_of(table: pa.Table) -> Chart | str:
-    """The chart that a result has a shape for, or why it has none."""
+    """Return the chart that a result has a shape for, or the reason why it has none."""
     if table.num_rows < 2:
         return "a chart needs two rows."
     columns = [_column(name, table.column(n).slice(0, POINTS)) for n, name in enumerate(table.column_names)]
@@ -130,7 +198,7 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     plain = plain_column(values)
     known = [value for value in plain if value is not None]
     if known and all(isinstance(value, str) for value in known):
-        moments = all(_days(value) is not None for value in known)
+        moments = all(_moment(value) is not None for value in known)
         if moments:  # a month as 2024-01, a day as 2024-01-31: as tables show them
             short = cells(name, plain)
             plain = [None if value is None else text for value, text in zip(plain, short, strict=True)]
@@ -146,21 +214,24 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
     return Column(name, "label" if simple else "other", plain)
 
 
-def _days(text: str) -> float | None:
-    """A moment as days since the year 1; None for a text that is none."""
-    found = _MOMENT.fullmatch(text)
+def _moment(value: Any) -> datetime | None:
+    """Return a year, quarter, month, day or minute as the time of its start; None if it is none."""
+    found = _MOMENT.fullmatch(value) if isinstance(value, str) else None
     if not found:
         return None
     year, quarter, month, day, hour, minute = (int(part) if part else 0 for part in found.groups())
     try:
-        start = date(year, 3 * quarter - 2 if quarter else month or 1, day or 1)
+        return datetime(year, 3 * quarter - 2 if quarter else month or 1, day or 1, hour, minute, tzinfo=UTC)
     except ValueError:
         return None
-    return start.toordinal() + (60 * hour + minute) / 1440
+
+
+def _iso(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}" if moment.hour == moment.minute == 0 else f"{moment:%Y-%m-%dT%H:%MZ}"
 
 
 def _lines(time: Column, labels: Sequence[Column]) -> Column | Literal[False] | None:
-    """What tells lines over ``time`` apart, None for one line; False if neither makes a moment unique."""
+    """Return the labels of several lines over ``time``, None for one line; False if neither fits the rows."""
     if len(set(time.values)) == len(time.values) and None not in time.values:
         return None
     if len(labels) != 1 or len(set(labels[0].values)) > LINES or None in time.values:
@@ -185,7 +256,7 @@ def _cut(
     most: int,
     series: Column | None = None,
 ) -> Chart:
-    """The chart of the first rows and measures, which says what it leaves out."""
+    """Return the chart of the first rows and measures, which says what it leaves out."""
 
     def head(column: Column) -> Column:
         return Column(column.name, column.kind, column.values[:most])
@@ -195,93 +266,3 @@ def _cut(
         notes.append(f"not drawn: {', '.join(cell(name, LABEL) for name in left)}")
     drawn = tuple(map(head, measures[:PANELS]))
     return Chart(mark, head(across), drawn, head(series) if series else None, "; ".join(notes))
-
-
-def picture(chart: Chart, form: str = "svg") -> bytes:
-    """The chart as SVG, PNG or PDF.
-
-    Raises:
-        ConfigurationError: matplotlib is not installed.
-    """
-    bars = len(chart.across.values) if chart.mark == "bar" else 0
-    panel = max(1.2, 0.5 + BAR * bars) if bars else 2.6
-    written = io.BytesIO()
-    size = (WIDTH, 0.3 + panel * len(chart.measures))
-    with empty_figure(LOOK, size) as figure, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        panels = figure.subplots(len(chart.measures), 1, squeeze=False)[:, 0]
-        for axes, measure in zip(panels, chart.measures, strict=True):
-            (_draw_bars if bars else _draw_marks)(axes, chart, measure)
-        transparent = {"transparent": form == "svg"}  # the page gives the background
-        figure.savefig(written, format=form, metadata={"Date": None} if form == "svg" else {}, **transparent)
-    return written.getvalue()
-
-
-def _draw_bars(axes: Axes, chart: Chart, measure: Column) -> None:
-    places = range(len(measure.values))
-    drawn = axes.barh(
-        places, [value or 0 for value in measure.values], color=HUES[0], alpha=0.75, height=0.72
-    )
-    axes.bar_label(drawn, cells(measure.name, measure.values, limit=16), padding=3, fontsize=9)
-    axes.set_yticks(places, [cell(value, LABEL) for value in chart.across.values])
-    axes.set_ylim(len(places) - 0.4, -0.6)
-    axes.margins(x=0.15)
-    axes.grid(visible=False, axis="y")
-    axes.set_xlabel(cell(measure.name, 2 * LABEL))
-    _few_numbers(axes.xaxis)
-
-
-def _few_numbers(axis: Axis) -> None:
-    """At most five numbers on an axis, short enough to stand beside each other: ``1.5 M``, ``2,000``."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    def short(value: float, _: object) -> str:
-        unit, name = next((each for each in UNITS if abs(value) >= each[0]), (1, ""))
-        return f"{value / unit:,.6g}{name}"
-
-    axis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(short))
-
-
-def _apart(places: Sequence[float], texts: Sequence[str]) -> list[int]:
-    """Indices of the labels that fit on the axis without touching, from the first on."""
-    room = max(places) - min(places)
-    wide = max(max(map(len, text.split("\n"))) for text in texts) + 2
-    kept: list[int] = []
-    for n, place in enumerate(places):
-        if not kept or place - places[kept[-1]] >= room * wide / LETTERS:
-            kept.append(n)
-    return kept
-
-
-def _label(moment: Any) -> str:
-    """A day, and below it the time to the minute."""
-    return cell(moment).replace("T", " ").removesuffix(":00").replace(" ", "\n", 1)
-
-
-def _draw_marks(axes: Axes, chart: Chart, measure: Column) -> None:
-    over_time = chart.across.kind == "moment"
-    places = [_days(value) if over_time and value else value for value in chart.across.values]
-    groups = chart.series.values if chart.series else [None] * len(places)
-    for number, group in enumerate(dict.fromkeys(groups)):
-        rows = zip(groups, places, measure.values, strict=True)
-        own = [(place, value) for name, place, value in rows if name == group and place is not None]
-        if chart.mark == "line":
-            own.sort(key=lambda point: point[0])
-        across, up = [place for place, _ in own], [float("nan") if up is None else up for _, up in own]
-        style = "-" if chart.mark == "line" else ""
-        label = cell(group, LABEL) if chart.series else None
-        axes.plot(across, up, "o", ls=style, markersize=3.5, color=HUES[number], label=label)
-    if chart.mark == "line":
-        moments = zip(places, chart.across.values, strict=True)
-        texts = {float(place): _label(text) for place, text in moments if place is not None}
-        ticks = sorted(texts)
-        shown = [ticks[n] for n in _apart(ticks, [texts[place] for place in ticks])]
-        axes.set_xticks(shown, [texts[place] for place in shown])
-    else:
-        _few_numbers(axes.xaxis)
-    _few_numbers(axes.yaxis)
-    if chart.series:
-        axes.legend(title=cell(chart.series.name, LABEL), title_fontsize=9)
-    axes.set_xlabel(cell(chart.across.name, 2 * LABEL))
-    axes.set_ylabel(cell(measure.name, LABEL))

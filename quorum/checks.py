@@ -28,7 +28,7 @@ EXTRAS = {
     "evals": (("pandas",), "results in CSV files: benchmarks, quorum eval and votes; Answer.to_pandas"),
     "mysql": (("pymysql",), "MySQL and MariaDB databases"),
     "pdf": (("pypdf",), "documents in PDF"),
-    "plots": (("matplotlib",), "quorum eval report --html, votes replay and --chart"),
+    "plots": (("vl_convert",), "quorum eval report --html, votes replay and --chart"),
     "postgres": (("psycopg",), "PostgreSQL databases"),
     "snowflake": (("snowflake.connector",), "Snowflake databases"),
     "sqlalchemy": (("sqlalchemy",), "databases without a connector of their own"),

@@ -1,10 +1,11 @@
-"""An evaluation under way: a bar on a terminal, elsewhere a line now and then."""
+"""An evaluation under way: its figures so far, and a bar on a terminal, elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console
@@ -12,12 +13,145 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
-from quorum.eval_tally import Tally
 from quorum.evals.records import Record
-from quorum.text import count, one_line
+from quorum.evals.reports.format import percent
+from quorum.evals.reports.frame import Frame, right, unscorable
+from quorum.evals.reports.statistics import mean_of
+from quorum.evals.running.verdicts import FAULT
+from quorum.text import count, dollars, duration, one_line
 
 LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
+
+_SUMS = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
+_LINKING = ("table_recall", "table_precision", "column_recall", "column_precision")
+
+
+class Tally:
+    """The figures of an evaluation so far.
+
+    Args:
+        asked: Questions asked for.
+
+    Attributes:
+        records: Of the questions that ended, by id; a later one takes an earlier one's place.
+        seconds: Wall clock of this process since ``begin``.
+    """
+
+    def __init__(self, asked: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.asked = asked
+        self.records: dict[str, Record] = {}
+        self.earlier = 0
+        self.right = 0
+        self.measurable = False
+        self.errors: Counter[str] = Counter()
+        self.usd: float | None = 0.0
+        self._clock = clock
+        self._start = clock()
+
+    def begin(self, earlier: Collection[Record]) -> None:
+        """Start the clock. What earlier processes finished counts, but not for this one's speed."""
+        for record in earlier:
+            self.add(record)
+        self.earlier = len(self.records)
+        self._start = self._clock()
+
+    def add(self, record: Record) -> None:
+        """Count a question that has ended."""
+        self.records[record.id] = record
+        self.right += right(record)
+        self.measurable |= record.match is not None
+        if record.error:
+            self.errors[record.error] += 1
+        usd = record.usage.get("usd", 0.0)
+        self.usd = None if usd is None or self.usd is None else self.usd + float(usd)
+
+    @property
+    def done(self) -> int:
+        """Return the number of questions that ended, well or not."""
+        return len(self.records)
+
+    @property
+    def seconds(self) -> float:
+        return self._clock() - self._start
+
+    @property
+    def left_seconds(self) -> float | None:
+        """Return the time until all have ended at the pace of this process; None until it has one."""
+        new = self.done - self.earlier
+        return self.seconds / new * (self.asked - self.done) if new else None
+
+    def line(self) -> str:
+        """Return one line: ETA, EX so far, cost, errors."""
+        left = self.left_seconds
+        eta = f"ETA {duration(left)}" if left is not None else "ETA –"
+        ex = percent(self.right / self.done if self.measurable else None)
+        return f"{eta} · EX {ex} · {dollars(self.usd)} · {count(self.errors.total(), 'error')}"
+
+    def summary(self) -> dict[str, Any]:
+        """Return figures over the questions that ended, for JSON: shares are 0 to 1, None if unknown."""
+        frame = Frame.of(self.records.values())
+        ex, executes, valid = (frame.share(name) for name in ("ex", "executes", "valid"))
+        linked = [record.linking for record in frame.records if record.linking]
+        return {
+            "asked": self.asked,
+            "ended": self.done,
+            "finished": frame.count(lambda record: record.finished),
+            "answered": frame.answers,
+            "ex": ex.share if ex else None,
+            "ex_se": ex.se if ex else None,
+            "unscorable": dict(Counter(record.gold for record in frame.records if unscorable(record))),
+            "executes": executes.share if executes else None,
+            "valid": valid.share if valid else None,
+            "linking_questions": len(linked),
+            **{name: mean_of(getattr(each, name) for each in linked).mean for name in _LINKING},
+            **{name: int(frame.cost(name).known_total or 0) for name in _SUMS},
+            "usd": self.usd,
+            "seconds": round(self.seconds, 2),
+            "memory": max((record.memory for record in frame.records), default=0),
+            "errors": dict(self.errors.most_common()),
+            "faults": [record.id for record in frame.records if record.error == FAULT],
+            "with_fewer_candidates": frame.count(_lacks_candidates),
+            "demonstration": frame.count(lambda record: record.demonstration) > 0,
+        }
+
+    def closing(self) -> list[str]:
+        """Return the summary in lines for people, the most important first."""
+        found = self.summary()
+        ex, se = found["ex"], found["ex_se"]
+        score = "not known" if ex is None else percent(ex) + (f" ± {100 * se:.1f}" if se is not None else "")
+        tokens = found["input_tokens"] + found["output_tokens"]
+        lines = [
+            f"{self.done:,} of {count(self.asked, 'question')} · EX {score}"
+            f" · executes {percent(found['executes'])}"
+            f" · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {dollars(self.usd)}"
+            f" · {duration(self.seconds)}"
+        ]
+        if found["executes"] is None and found["linking_questions"]:
+            tables, columns = found["table_recall"], found["column_recall"]
+            lines.append(
+                f"Valid SQL {percent(found['valid'])} · linking recall: tables {percent(tables)}, columns"
+                f" {percent(columns)}"
+            )
+        if found["unscorable"]:
+            lines.append(f"Not scored, by the state of the gold: {_counts(found['unscorable'])}.")
+        if self.errors:
+            lines.append(f"Errors: {_counts(found['errors'])}.")
+        if lost := found["with_fewer_candidates"]:
+            lines.append(f"{count(lost, 'answer')} with fewer candidates: the endpoint failed the others.")
+        for id in found["faults"]:
+            last = self.records[id].message.strip().splitlines()[-1:]
+            lines.append(f"Fault in {id}: {one_line(last[0] if last else '', 200)}")
+        return lines
+
+
+def _counts(numbers: dict[str, int]) -> str:
+    return ", ".join(f"{name} {number}" for name, number in numbers.items())
+
+
+def _lacks_candidates(record: Record) -> bool:
+    lost = any(candidate.error == "model_unavailable" for candidate in record.candidates)
+    return lost and record.status == "answered"
 
 
 class Board:
@@ -27,18 +161,16 @@ class Board:
         self.tally, self.console, self.quiet = tally, console, quiet
         self._bar: Progress | None = None
         self._task = TaskID(0)
-        self._told = 0.0
+        self._last_line = 0.0
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def begin(self, earlier: Collection[Record]) -> None:
-        """The questions are about to be asked."""
+        """Begin to show: the questions are about to be asked."""
         self.tally.begin(earlier)
         if self.quiet:
             return
@@ -52,12 +184,12 @@ class Board:
             self._bar.start()
 
     def record(self, record: Record) -> None:
-        """A question has ended."""
+        """Show that a question has ended."""
         self.tally.add(record)
         if self._bar is not None:
             self._bar.update(self._task, **self._now())
-        elif not self.quiet and self.tally.seconds - self._told >= LINE_SECONDS:
-            self._told = self.tally.seconds
+        elif not self.quiet and self.tally.seconds - self._last_line >= LINE_SECONDS:
+            self._last_line = self.tally.seconds
             self.console.print(Text(f"{self.tally.done}/{self.tally.asked} · {self.tally.line()}"))
 
     def stop(self) -> None:
@@ -72,7 +204,7 @@ class Board:
 
 @contextmanager
 def indexing(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """A bar for the column texts of one database after the other, where there is a terminal."""
+    """Show a bar for the column texts of one database after the other, where there is a terminal."""
     if not console.is_terminal:
         yield lambda *_: None
         return
@@ -81,8 +213,8 @@ def indexing(console: Console) -> Iterator[Callable[[str, int, int], None]]:
     ) as bar:
         task = bar.add_task("", total=None)
 
-        def told(database: str, done: int, total: int) -> None:
+        def update(database: str, done: int, total: int) -> None:
             name = escape(one_line(database, 60))
             bar.update(task, description=f"columns of {name}", completed=done, total=total)
 
-        yield told
+        yield update

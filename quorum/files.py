@@ -31,7 +31,7 @@ class NoChart(QuorumError):
 
 NEEDS = {
     ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
-    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "matplotlib")),
+    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "vl_convert")),
 }
 """By suffix: the extra that installs what is needed, what is written, and the package."""
 

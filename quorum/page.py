@@ -179,7 +179,7 @@ def write_pages(runs: Iterable[tuple[str, Path]]) -> set[Path]:
         The folders that have a page.
     """
     from quorum.evals.paths import write_text
-    from quorum.evals.reports.page import TRACE_PAGE
+    from quorum.evals.reports.templating import TRACE_PAGE
 
     asked, written, lost = list(runs), set(), dict[str, str]()
     with counting("writing traces") as on_done:

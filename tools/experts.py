@@ -31,7 +31,7 @@ LOCK_SECONDS = 30.0
 
 
 def best_epsilon(experts: int, rounds: int) -> float:
-    """sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
+    """Return sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
     return min(MAX_EPSILON, math.sqrt(math.log(max(1, experts)) / max(1, rounds)))
 
 
@@ -68,7 +68,7 @@ class Book(BaseModel):
 
 @dataclass(frozen=True)
 class Bounds:
-    """How the vote did against its best expert, in mistakes over ``rounds`` rounds.
+    """The vote's mistakes against those of its best expert over ``rounds`` rounds.
 
     Attributes:
         mistakes: Of the vote.
@@ -87,7 +87,7 @@ class Bounds:
 
 
 def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None) -> Bounds:
-    """Mistake bounds and regret; expected mistakes need not be whole.
+    """Return mistake bounds and regret; expected mistakes need not be whole.
 
     The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;
     Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does.
@@ -108,7 +108,7 @@ class ExpertLedger:
         self.path = path
 
     def weights(self, experts: Iterable[str]) -> dict[str, float]:
-        """Each expert's weight; 1 if it is new.
+        """Return each expert's weight; 1 if it is new.
 
         Raises:
             ConfigurationError: The file is damaged.
@@ -146,7 +146,7 @@ class ExpertLedger:
         return {name: expert.weight for name, expert in book.experts.items()}
 
     def read(self) -> Book:
-        """The whole ledger; an empty one where there is no file yet.
+        """Return the whole ledger; an empty one where there is no file yet.
 
         Raises:
             ConfigurationError: The file is damaged. It is never reset silently.

@@ -32,22 +32,22 @@ _ABOUT = re.compile(r"(?i)phone|fax|e.?mail|street|address|birth|iban|passport")
 
 
 def looks_personal(text: str) -> bool:
-    """Whether something in a text looks like a secret, or like an address or number of a person."""
+    """True if something in a text looks like a secret, or like an address or number of a person."""
     return _PERSONAL.search(text) is not None
 
 
 def masked(text: str) -> str:
-    """A text without what ``looks_personal``."""
+    """Return a text without what ``looks_personal``."""
     return _PERSONAL.sub(MASK, text)
 
 
 def about_persons(column: str) -> bool:
-    """Whether a column's name says that its values are secrets, or tell who and where somebody is."""
+    """True if a column's name says that its values are secrets, or say who and where somebody is."""
     return is_private(column) or _ABOUT.search(column) is not None
 
 
 def without_personal(catalog: Catalog) -> Catalog:
-    """The catalog without the values of columns that are ``about_persons``, and with others masked."""
+    """Return the catalog without the values of columns that are ``about_persons``, and with others masked."""
     tables = []
     for table in catalog.tables:
         columns = tuple(
@@ -67,7 +67,7 @@ def _text(cell: str | None) -> str | None:
 def masked_rows(
     columns: Sequence[str], rows: Iterable[Sequence[Any]], plain: Collection[str] | None = None
 ) -> list[list[Any]]:
-    """Rows with texts masked: all of a column that is about persons by its name, and what looks personal.
+    """Return rows with texts masked: those of columns about persons, and what looks personal.
 
     Args:
         plain: Names, in lower case, of the only columns that are not withheld; None for all.

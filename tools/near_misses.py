@@ -1,4 +1,4 @@
-"""How far an empty result was from having rows: what each part of its query lets through.
+"""Near misses of an empty result: how many rows each part of its query lets through.
 
 Counted are the rows of each CTE and, in the first stage that is empty, those of its tables, after each join,
 with each condition alone and with all the others, and between what a condition on groups compares with a
@@ -38,7 +38,7 @@ VALUES = " of all groups is"
 
 
 async def near_misses(database: Database, sql: str, candidate: str = "") -> list[str]:
-    """One line for each part of ``sql``, with the rows it lets through; empty where that cannot be told.
+    """Return one line for each part of ``sql``, with the rows it lets through; [] if they cannot be counted.
 
     Raises:
         BudgetExceeded, DatabaseUnavailable: As ``quorum.tools.execute.execute``.
@@ -69,7 +69,7 @@ async def near_misses(database: Database, sql: str, candidate: str = "") -> list
 async def _run(
     database: Database, tree: exp.Expr, counts: list[Count], candidate: str
 ) -> list[tuple[str, Any]]:
-    """The counts, all by one query over the CTEs of ``tree``; nothing if it fails."""
+    """Return the counts, all by one query over the CTEs of ``tree``; nothing if it fails."""
     if not counts:
         return []
     query = await asyncio.to_thread(_query, tree, counts, database.connector.dialect)
@@ -97,8 +97,8 @@ def _size(cte: exp.Expr) -> Count:
 
 
 def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
-    """What the clauses of one SELECT let through, and of one that it selects from; nothing of a set
-    operation."""
+    """Yield what the clauses of one SELECT let through, and of one that it selects from; nothing of a
+    set operation."""
     from sqlglot import exp
 
     if not isinstance(stage, exp.Select) or stage.args.get("from_") is None:
@@ -152,8 +152,8 @@ def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
 
 
 def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
-    """What a condition compares with a number, names of the SELECT replaced by what they stand for; None if
-    it does something else."""
+    """Return what a condition compares with a number, names of the SELECT replaced by what they mean; None
+    if it compares something else."""
     from sqlglot import exp
 
     if not (isinstance(condition, exp.Binary) and isinstance(condition, exp.Predicate)):
@@ -172,12 +172,12 @@ def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
 
 
 def _listed(join: exp.Expr) -> bool:
-    """Whether a join has no condition of its own."""
+    """True if a join has no condition of its own."""
     return not any(join.args.get(name) for name in ("on", "using", "method"))
 
 
 def _links(condition: exp.Expr) -> bool:
-    """Whether a condition equates columns, so that it may join two tables."""
+    """True if a condition equates columns, so that it may join two tables."""
     from sqlglot import exp
 
     sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
@@ -192,8 +192,11 @@ def _rows(
     having: list[exp.Expr] | None = None,
     extra: exp.Expr | None = None,
 ) -> exp.Select:
-    """The rows of a SELECT's tables, of its first ``joins`` only, under other conditions; with ``having`` its
-    groups, with their columns, whose names HAVING may use, and ``extra`` as the column ``compared``."""
+    """Select the rows of a SELECT's tables, of its first ``joins`` only, under other conditions.
+
+    With ``having`` these are its groups, with their columns, whose names HAVING may use, and ``extra`` as the
+    column ``compared``.
+    """
     from sqlglot import exp
 
     kept = {"from_": stage.args["from_"].copy()}
@@ -213,7 +216,7 @@ def _rows(
 
 
 def _named(stage: exp.Select, where: list[exp.Expr]) -> list[exp.Expr]:
-    """The expressions of a SELECT whose names its conditions use, as some dialects allow."""
+    """Return the expressions of a SELECT whose names its conditions use, as some dialects allow."""
     from sqlglot import exp
 
     used = {column.name for each in where for column in each.find_all(exp.Column) if not column.table}

@@ -1,4 +1,4 @@
-"""How the lower floors report what they did, without knowing who keeps it."""
+"""The interface by which the lower floors record what they did."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ class Recorder(Protocol):
 class Recall(Protocol):
     """Finds the event that an interrupted process recorded of a request (``request_of``), None without one.
 
-    What it tells of was charged when it was recorded.
+    Its cost was charged when it was recorded.
     """
 
     def __call__(self, request: str) -> Mapping[str, Any] | None: ...
 
 
 def request_of(*asked: Any) -> str:
-    """What was asked for, as a hash (hex) by which its event is found again."""
+    """Return a hash (hex) of a request, by which its event is found again."""
     return hashlib.sha256(json.dumps(asked).encode()).hexdigest()
 
 
 def stored_text(folder: Path, sha: str) -> str:
-    """The text that a run's folder keeps under that hash.
+    """Return the text that a run's folder has under that hash.
 
     Raises:
         QuorumError: There is none, or it is damaged.
@@ -57,7 +57,7 @@ def stored_text(folder: Path, sha: str) -> str:
 
 
 def with_texts(value: Any, text: Callable[[str], str]) -> Any:
-    """An event, or a part of one, with each stored text in its place; of a lost one the first characters.
+    """Return an event, or a part of one, with its stored texts; of a lost text the first characters.
 
     Args:
         text: Gives the text of a hash, as ``stored_text``.
@@ -74,8 +74,8 @@ def with_texts(value: Any, text: Callable[[str], str]) -> Any:
 
 
 def no_record(kind: str, **fields: Any) -> None:
-    """The recorder of someone who keeps no trace."""
+    """Record nothing."""
 
 
 def no_recall(request: str) -> None:
-    """Of someone who goes on with nothing."""
+    """Find nothing: the recall of a run that resumes nothing."""

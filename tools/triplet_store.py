@@ -77,7 +77,7 @@ class TripletStore:
             raise
 
     def add(self, expansion: Expansion, triplet: Triplet | None = None) -> None:
-        """Keep an expansion, with its triplet if it worked, or neither.
+        """Store an expansion, with its triplet if it worked, or neither.
 
         The triplet takes the place of one of the same shape.
 
@@ -119,7 +119,7 @@ class TripletStore:
 
 
 def load_explored(folder: Path) -> Explored:
-    """What a folder holds, for reading; none is empty, and a damaged file is a problem to be told."""
+    """Read a folder; a missing one is empty, and a damaged file is reported as a problem."""
     path = folder / FILE
     if not path.is_file():
         return Explored()

@@ -34,7 +34,7 @@ _ODBC = re.compile(r"(?i)(?:^|;)\s*(?:pwd|password)\s*=\s*(\{(?:[^}]|\}\})*\}|[^
 
 
 def urls_in(text: str) -> list[str]:
-    """The databases of a comma list.
+    """Return the databases of a comma list.
 
     A server's URL may hold commas of its own (``?schema=a,b``): it ends before another URL, or the sample.
     """
@@ -50,7 +50,7 @@ def urls_in(text: str) -> list[str]:
 
 
 def url_secrets(url: str) -> list[str]:
-    """The password and secret parameters of a URL, as written and decoded."""
+    """Return the password and secret parameters of a URL, as written and decoded."""
     server = _SERVER.match(url)
     try:
         parts = urlsplit(url)
@@ -68,7 +68,7 @@ def url_secrets(url: str) -> list[str]:
 
 
 def _of(server: re.Match[str] | None) -> tuple[str, int, int]:
-    """What ``_SERVER`` found: the password, and where it stands."""
+    """Return what ``_SERVER`` found: the password, its start and its end."""
     if server is None:
         return "", 0, 0
     name = "secret" if server["secret"] is not None else "password"
@@ -76,13 +76,13 @@ def _of(server: re.Match[str] | None) -> tuple[str, int, int]:
 
 
 def _odbc_secrets(text: str) -> list[str]:
-    """The passwords in a connection string of ODBC's, which is a parameter; as written and without braces."""
+    """Return the passwords in an ODBC connection string, as written and without braces."""
     found = _ODBC.findall(unquote_plus(text))
     return [form for pwd in found for form in (pwd, pwd.strip("{}"))]
 
 
 def mask_url(url: str) -> str:
-    """The URL with its secrets replaced, for people to read."""
+    """Return the URL with its secrets replaced, for people to read."""
     if server := _SERVER.match(url):
         _, start, end = _of(server)
         url = f"{url[:start]}{REDACTED}{url[end:]}"
@@ -91,7 +91,7 @@ def mask_url(url: str) -> str:
 
 
 def without_header_values(text: str) -> str:
-    """A text of somebody else, an endpoint's error say, without the values of headers that hold secrets."""
+    """Return a foreign text, such as an endpoint's error, without the values of headers that hold secrets."""
     return _HEADER.sub(rf"\1{REDACTED}", text)
 
 
@@ -105,12 +105,12 @@ _HEADER = re.compile(
 
 
 def locations(urls: Iterable[str]) -> str:
-    """Where databases are that are read as one (``location``)."""
+    """Return the locations of databases that are read as one (``location``)."""
     return "\n".join(map(location, urls))
 
 
 def location(url: str) -> str:
-    """Where a database is, without who asks for it and how; two spellings of one file are the same."""
+    """Return a database's place without user and options; two spellings of one file are the same."""
     plain, _, query = url.partition("?")
     plain = re.sub(r"(?<=://)[^/@]*@", "", plain)
     scheme, mark, rest = plain.partition("://")
@@ -121,7 +121,7 @@ def location(url: str) -> str:
 
 
 def path_of(url: str, scheme: str, kind: str, example: str) -> str:
-    """The path that ``scheme:///path`` names, percent-decoded; a relative one stays relative.
+    """Return the path that ``scheme:///path`` names, percent-decoded; a relative one stays relative.
 
     Args:
         kind: ``file`` or ``folder``.
@@ -144,7 +144,7 @@ def path_of(url: str, scheme: str, kind: str, example: str) -> str:
 
 
 def options_of(url: str, *known: str) -> tuple[str, dict[str, list[str]]]:
-    """A URL without its options (``?name=value&…``), and their values by name.
+    """Return a URL without its options (``?name=value&…``), and their values by name.
 
     Raises:
         ConfigurationError: An option is none of ``known``, or has no value.
@@ -160,7 +160,7 @@ def options_of(url: str, *known: str) -> tuple[str, dict[str, list[str]]]:
 
 
 def anchored(database: str, folder: Path) -> str:
-    """A file database's relative path made absolute; other URLs, and ``sample``, as they are."""
+    """Return a file database's relative path made absolute; other URLs, and ``sample``, as they are."""
     if database == SAMPLE:
         return database
     if "://" not in database and not ALMOST_URL.match(database):

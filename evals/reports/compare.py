@@ -1,22 +1,31 @@
-"""Two evaluations compared, question by question."""
+"""Two evaluations compared, question by question; differences are B minus A."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TypeAlias
+from typing import Any, Literal, TypeAlias
 
-from quorum.evals.records import Manifest, Record
-from quorum.evals.reports.asking import right_with_question
-from quorum.evals.reports.comparison import Comparison, Difference, Flip, Half, Measure, Pair, Side
-from quorum.evals.reports.costs import figures, told
+from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, names
 from quorum.evals.reports.format import gist
-from quorum.evals.reports.scores import concerns, metric_of, right, unscorable
-from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
+from quorum.evals.reports.frame import (
+    COSTS,
+    SHARES,
+    concerns,
+    cost_of,
+    costs_known,
+    metric_of,
+    right,
+    unscorable,
+)
+from quorum.evals.reports.statistics import Share, bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
 
+Change: TypeAlias = Literal["gained", "lost"]
+Letter: TypeAlias = Literal["a", "b"]
 Both: TypeAlias = tuple[Record, Record]
 """A question's record in A and in B."""
 
@@ -26,9 +35,132 @@ LINKING = {
     "column_recall": "column recall",
     "column_precision": "column precision",
 }
-"""Fields of ``quorum.evals.records.Linking``, and what tables call them."""
+"""Fields of ``quorum.evals.records.Linking``, and their titles."""
 
 STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no column of the gold missed"}
+
+
+@dataclass(frozen=True)
+class Half:
+    """One of the two evaluations.
+
+    Attributes:
+        ex: Over the questions that are compared.
+        asked: Questions that it asks for.
+        unanswered: Of the questions shared, those without a final record (not reached, or no endpoint), which
+            are not compared.
+        shard: The shards that were found; ``1/1`` if it is whole.
+    """
+
+    name: str
+    ex: Share
+    asked: int
+    unanswered: int
+    recipe: str
+    models: tuple[str, ...]
+    shard: str
+    demonstration: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """One evaluation's data on a question; ``run`` is relative to its folder, empty without a run."""
+
+    sql: str
+    reason: str
+    error: str
+    run: str
+
+
+@dataclass(frozen=True)
+class Flip:
+    """A question that one of the two has right. ``gained``: B has, A has not."""
+
+    id: str
+    question: str
+    database: str
+    difficulty: str
+    change: Change
+    a: Side
+    b: Side
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A figure of both evaluations.
+
+    Attributes:
+        unit: ``share`` or ``points`` of a metric; of a cost as in ``quorum.evals.reports.frame.COSTS``.
+        n: Questions where both have it.
+        a, b: Means; None if unknown.
+        low, high: 95 % interval of B minus A (paired bootstrap), where it was asked for.
+        gained, lost: Questions where only B, or only A, has it; None of what is more than yes or no.
+        p_value: Of McNemar's exact test, two-sided; None as ``gained``.
+    """
+
+    name: str
+    title: str
+    unit: str
+    n: int
+    a: float | None = None
+    b: float | None = None
+    low: float | None = None
+    high: float | None = None
+    gained: int | None = None
+    lost: int | None = None
+    p_value: float | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two evaluations compared.
+
+    Attributes:
+        rules: The rules that judge both.
+        shared: Questions that both ask for; ``only_a``, ``only_b`` count the others.
+        unscorable: Ids of shared questions whose gold is unusable: they are not compared.
+        compared: Questions compared; ``both_right``, ``gained``, ``lost`` and ``both_wrong`` are its parts.
+        difference: Of EX, -1 to 1, with its 95 % interval (paired bootstrap); None if nothing is compared.
+        p_value: Of McNemar's exact test, two-sided.
+        metrics: Means over the questions compared where both define the metric; ``ex`` first. After them
+            pass@k, some reading right, and EX with one question where both simulated a user.
+        unscored: Questions that ended in both with EX known in neither, as over schemas.
+        measures: Valid SQL and linking of those; empty without any.
+        costs: Means per question, over the ``priced`` questions that ended in both.
+        differing: The options that differ, and the version, as ``option``, ``a``, ``b``.
+    """
+
+    suite: str
+    rules: str
+    a: Half
+    b: Half
+    shared: int
+    only_a: int
+    only_b: int
+    unscorable: tuple[str, ...]
+    compared: int
+    both_right: int
+    gained: int
+    lost: int
+    both_wrong: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p_value: float
+    metrics: tuple[Pair, ...]
+    unscored: int
+    measures: tuple[Pair, ...]
+    costs: tuple[Pair, ...]
+    priced: int
+    differing: tuple[dict[str, Any], ...]
+    flips: tuple[Flip, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+Link: TypeAlias = Callable[[Letter, Side], str]
+"""The address of a run's trace in A or B from the file that shows it; empty without one."""
 
 
 def compare(a: Opened, b: Opened) -> Comparison:
@@ -48,7 +180,6 @@ def compare(a: Opened, b: Opened) -> Comparison:
     compared = {id: both for id, both in ended.items() if id not in lacking}
     split = {id: (right(one), right(other)) for id, (one, other) in compared.items()}
     ex = _measure("ex", "EX", list(split.values()), flags=True)
-    gained, lost = ex.gained or 0, ex.lost or 0
     unscored = [(one, other) for one, other in ended.values() if one.match is other.match is None]
     priced = [(one, other) for one, other in ended.values() if one.usage and other.usage]
     name_a, name_b = names([[a.folder], [b.folder]])
@@ -61,34 +192,34 @@ def compare(a: Opened, b: Opened) -> Comparison:
         only_a=len(a.asked) - len(shared),
         only_b=len(b.asked) - len(shared),
         unscorable=tuple(lacking),
+        compared=len(compared),
         both_right=sum(before and after for before, after in split.values()),
-        gained=gained,
-        lost=lost,
+        gained=ex.gained or 0,
+        lost=ex.lost or 0,
         both_wrong=sum(not before and not after for before, after in split.values()),
-        difference=(gained - lost) / len(compared) if compared else None,
+        difference=(((ex.gained or 0) - (ex.lost or 0)) / len(compared)) if compared else None,
         low=ex.low,
         high=ex.high,
-        p_value=mcnemar(gained, lost),
-        metrics=(
-            *(
-                _metric(metric, [both for id, both in compared.items() if concerns(metric, a.asked[id])])
-                for metric in a.manifest.metrics
-            ),
-            *_beside(list(compared.values())),
-        ),
+        p_value=mcnemar(ex.gained or 0, ex.lost or 0),
+        metrics=tuple(_metrics(a, compared)),
         unscored=len(unscored),
         measures=tuple(each for each in _measures(unscored) if each.n),
-        costs=tuple(_cost(*cost, priced) for cost in told([figures(it) for both in priced for it in both])),
+        costs=tuple(
+            _pair(name, *COSTS[name], [tuple(_cost(it, name) for it in both) for both in priced])
+            for name in costs_known(record for both in priced for record in both)
+        ),
         priced=len(priced),
-        differing=_differing(a.manifest, b.manifest),
+        differing=tuple(_differing(a, b)),
         flips=tuple(
-            _flip(id, a, b, gained=after) for id, (before, after) in split.items() if before != after
+            _flip(id, a, b, "gained" if after else "lost")
+            for id, (before, after) in split.items()
+            if before != after
         ),
     )
 
 
 def _shared(a: Opened, b: Opened) -> list[str]:
-    """The ids of the questions that both ask for, in A's order."""
+    """Return the ids of the questions that both ask for, in A's order."""
     for what, plural in (("suite", "suites"), ("rules", "rules")):
         left, right = getattr(a.manifest, what), getattr(b.manifest, what)
         if left != right:
@@ -102,7 +233,7 @@ def _shared(a: Opened, b: Opened) -> list[str]:
         raise ConfigurationError(
             "The two evaluations have no question in common.", hint="Run both with the same --ids or --limit."
         )
-    if other := next((id for id in shared if ours[id] != theirs[id]), ""):  # a digest tells text and gold
+    if other := next((id for id in shared if ours[id] != theirs[id]), ""):  # a digest covers text and gold
         raise ConfigurationError(
             f"Question {other} is not the same in both: its text, gold, knowledge or database differs.",
             hint="Run both on the same edition of the suite.",
@@ -111,57 +242,55 @@ def _shared(a: Opened, b: Opened) -> list[str]:
 
 
 def _half(half: Opened, name: str, shared: Sequence[str], verdicts: Sequence[bool]) -> Half:
-    options, records = half.manifest.options, half.records
     return Half(
         name=name,
         ex=share_of(verdicts),
         asked=len(half.asked),
-        unanswered=sum(id not in records or not records[id].finished for id in shared),
-        recipe=str(options.get("recipe", "")),
-        models=tuple(str(model) for model in options.get("models") or ()),
+        unanswered=sum(id not in half.records or not half.records[id].finished for id in shared),
+        recipe=half.recipe,
+        models=half.models,
         shard=half.manifest.shard,
-        demonstration=any(record.demonstration for record in records.values()),
+        demonstration=any(record.demonstration for record in half.records.values()),
     )
 
 
-def _metric(metric: Mapping[str, str], compared: Sequence[Both]) -> Pair:
-    """Means over the questions where both define the metric; an answer that is not there has 0."""
-    pairs = _known(compared, lambda record, _: metric_of(record, metric["name"]))
-    left, right = (_mean([pair[side] for pair in pairs]) for side in (0, 1))
-    return Pair(metric["name"], metric["title"], metric.get("unit", "share"), left, right)
+def _metrics(a: Opened, compared: dict[str, Both]) -> Iterator[Pair]:
+    """Yield the scorer's metrics where both define them, then shares. Without an answer a metric is 0."""
+    for metric in a.manifest.metrics:
+        concerned = [both for id, both in compared.items() if concerns(metric, a.asked[id])]
+        known = _known(concerned, partial(_metric, metric["name"]))
+        yield _pair(metric["name"], metric["title"], metric.get("unit", "share"), known)
+    titles = {"possible": "pass@k", "some_reading": "answer or a reading shown right"}
+    if all(any(both[side].asking for both in compared.values()) for side in (0, 1)):
+        titles["with_question"] = "EX with one question"
+    for name, title in titles.items():
+        holds = SHARES[name].holds
+        flags = [(float(bool(holds(one))), float(bool(holds(other)))) for one, other in compared.values()]
+        yield _pair(name, title, "share", flags)
 
 
-def _beside(compared: Sequence[Both]) -> Iterator[Pair]:
-    """What is told beside the scorer's metrics: candidates, readings, and one question to the user."""
-    yield _flags("possible", "pass@k", compared, lambda record: record.possible)
-    yield _flags(
-        "some_reading",
-        "answer or a reading shown right",
-        compared,
-        lambda record: record.some_reading and record.status == "answered",
-    )
-    if all(any(both[side].asking for both in compared) for side in (0, 1)):
-        yield _flags("one_question", "EX with one question", compared, right_with_question)
+def _metric(name: str, record: Record, _: Record) -> float | None:
+    return metric_of(record, name)
 
 
-def _flags(name: str, title: str, compared: Sequence[Both], flag: Callable[[Record], bool | None]) -> Pair:
-    left, right = (_mean([float(bool(flag(both[side]))) for both in compared]) for side in (0, 1))
-    return Pair(name, title, "share", left, right)
-
-
-def _cost(name: str, title: str, unit: str, priced: Sequence[Both]) -> Pair:
-    left, right = (_mean([figures(both[side]).get(name, 0) for both in priced]) for side in (0, 1))
-    return Pair(name, title, unit, left, right, right / left if left and right is not None else None)
+def _pair(name: str, title: str, unit: str, values: Sequence[Sequence[float | None]]) -> Pair:
+    left, right = (_mean([pair[side] for pair in values]) for side in (0, 1))
+    return Pair(name, title, unit, len(values), left, right)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
-    """None without values, or if one is unknown."""
+    """Return the mean; None without values, or if one is unknown."""
     known = [float(value) for value in values if value is not None]
     return sum(known) / len(known) if known and len(known) == len(values) else None
 
 
-def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
-    """Valid SQL over all of them; linking over those where both sides have the figure.
+def _cost(record: Record, name: str) -> float | None:
+    """Return a cost; 0 where the ledger, as an engine that does not report it, has no such key."""
+    return 0.0 if name not in record.usage and name != "tokens_per_call" else cost_of(record, name)
+
+
+def _measures(unscored: Sequence[Both]) -> Iterator[Pair]:
+    """Yield valid SQL over all of them, and linking over those where both sides have the figure.
 
     A question without SQL is not valid. Where the other side's SQL was compared with gold SQL, it also has a
     recall of 0, and no precision.
@@ -179,7 +308,7 @@ def _measures(unscored: Sequence[Both]) -> Iterator[Measure]:
 def _known(
     pairs: Sequence[Both], value: Callable[[Record, Record], float | None]
 ) -> list[tuple[float, float]]:
-    """The values of both sides where both have one; ``value`` gets a record and the other side's record."""
+    """Return both sides' values where both have one; ``value`` gets a record and the other side's record."""
     values = ((value(one, other), value(other, one)) for one, other in pairs)
     return [(left, right) for left, right in values if left is not None and right is not None]
 
@@ -192,40 +321,33 @@ def _linking(name: str, record: Record, other: Record) -> float | None:
     return 0.0 if lost else None
 
 
-def _measure(name: str, title: str, pairs: Sequence[tuple[float, float]], *, flags: bool = False) -> Measure:
-    """A measure; where its values are true or false (``flags``), questions flip."""
+def _measure(name: str, title: str, pairs: Sequence[tuple[float, float]], *, flags: bool = False) -> Pair:
+    """Return a figure with its interval; if the values are true or false (``flags``), with the flips."""
+    found = _pair(name, title, "share", pairs)
     if not pairs:
-        return Measure(name, title, 0)
-    a, b = (sum(pair[side] for pair in pairs) / len(pairs) for side in (0, 1))
+        return found
     low, high = bootstrap_interval([right - left for left, right in pairs])
+    found = dataclasses.replace(found, low=low, high=high)
     if not flags:
-        return Measure(name, title, len(pairs), a, b, low, high)
+        return found
     gained, lost = (sum(sign * (right - left) > 0 for left, right in pairs) for sign in (1, -1))
-    return Measure(name, title, len(pairs), a, b, low, high, gained, lost, mcnemar(gained, lost))
+    return dataclasses.replace(found, gained=gained, lost=lost, p_value=mcnemar(gained, lost))
 
 
-def _differing(a: Manifest, b: Manifest) -> tuple[Difference, ...]:
-    """The options that differ; the version counts as one."""
-    left, right = ({"version": manifest.version} | dict(manifest.options) for manifest in (a, b))
-    named = ((name, left.get(name), right.get(name)) for name in dict.fromkeys([*left, *right]))
-    return tuple(Difference(name, one, other) for name, one, other in named if one != other)
+def _differing(a: Opened, b: Opened) -> Iterator[dict[str, Any]]:
+    left, right = ({"version": it.manifest.version} | it.manifest.options for it in (a, b))
+    for name in dict.fromkeys([*left, *right]):
+        if left.get(name) != right.get(name):
+            yield {"option": name, "a": left.get(name), "b": right.get(name)}
 
 
-def _flip(id: str, a: Opened, b: Opened, *, gained: bool) -> Flip:
+def _flip(id: str, a: Opened, b: Opened, change: Change) -> Flip:
     asked = a.asked[id]
-    return Flip(
-        id=id,
-        question=a.records[id].question,
-        database=asked.database,
-        difficulty=asked.difficulty,
-        change="gained" if gained else "lost",
-        a=_side(a.records[id], a),
-        b=_side(b.records[id], b),
-    )
+    question = a.records[id].question
+    return Flip(id, question, asked.database, asked.difficulty, change, _side(id, a), _side(id, b))
 
 
-def _side(record: Record, half: Opened) -> Side:
-    run = Path(record.run)
-    inside = record.run and not run.is_absolute() and ".." not in run.parts
-    place = (half.places[record.id] / run).relative_to(half.folder).as_posix() if inside else ""
+def _side(id: str, half: Opened) -> Side:
+    record, run = half.records[id], half.run_of(id)
+    place = run.relative_to(half.folder).as_posix() if run else ""
     return Side(record.sql, record.reason or gist(record.message), record.error, place)

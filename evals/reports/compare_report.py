@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from quorum.evals.reports.comparison import Change, Comparison, Flip, Half, Letter, Link, Measure, Pair, Side
+from quorum.evals.reports.compare import Change, Comparison, Flip, Letter, Link, Pair, Side
 from quorum.evals.reports.evaluations import shards_of
 from quorum.evals.reports.format import (
     NONE,
@@ -36,11 +36,11 @@ _LISTED = 10
 
 
 def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
-    """The comparison as Markdown: short for the terminal, or whole for a pull request.
+    """Return the comparison as Markdown: short for the terminal, or whole for a pull request.
 
     Args:
-        link: Where traces are found. With it every question that flipped is shown with the SQL of both
-            sides; without it they are listed by id.
+        link: With it every question that flipped is shown with the SQL of both sides and the address of its
+            traces; without it they are listed by id.
     """
     a, b = markdown(comparison.a.name), markdown(comparison.b.name)
     head = [f"# {markdown(comparison.suite)}: {a} against {b}"]
@@ -51,7 +51,7 @@ def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
 
 
 def page_of(comparison: Comparison, link: Link) -> str:
-    """The comparison as one self-contained HTML page; ``link`` says where traces are found from it."""
+    """Return the comparison as one self-contained HTML page; ``link`` gives addresses of traces from it."""
     return render(
         "compare.html",
         found=comparison,
@@ -65,7 +65,7 @@ def page_of(comparison: Comparison, link: Link) -> str:
 
 
 def result(comparison: Comparison) -> str:
-    """The difference with its interval and p-value, in one sentence."""
+    """Return the difference with its interval and p-value, in one sentence."""
     if comparison.difference is None or comparison.low is None or comparison.high is None:
         known = "EX cannot be compared: it is known in neither."
         return known if comparison.measures else "No question can be compared."
@@ -79,7 +79,7 @@ def result(comparison: Comparison) -> str:
 
 
 def reading(comparison: Comparison) -> str:
-    """The meaning of the result, in one sentence."""
+    """Return the meaning of the result, in one sentence."""
     flipped = comparison.gained + comparison.lost
     if not flipped and comparison.compared:
         return (
@@ -100,7 +100,7 @@ def reading(comparison: Comparison) -> str:
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
-    """What a reader must know before trusting the figures, most important first."""
+    """Yield what a reader must know before trusting the figures, most important first."""
     halves = {"A": comparison.a, "B": comparison.b}
     if shown := [letter for letter, half in halves.items() if half.demonstration]:
         yield (
@@ -113,7 +113,9 @@ def notes(comparison: Comparison) -> Iterator[str]:
                 f"{letter} has not asked {count(half.unanswered, 'question')} that both ask for yet "
                 "(not reached, or no endpoint): they are not compared."
             )
-        yield from _shards_missing(letter, half)
+        shards, whole = shards_of(half.shard)
+        if missing := [str(number) for number in range(1, whole + 1) if number not in shards]:
+            yield f"{letter} is not whole: shard {', '.join(missing)} of {whole} is missing."
     for letter, only in (("A", comparison.only_a), ("B", comparison.only_b)):
         if only:
             yield f"{count(only, 'question')} that only {letter} asks for {_are(only)} left out."
@@ -123,18 +125,12 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield f"{left_out} of EX, for nobody knows who is right: {', '.join(lacking[:_LISTED])}{more}."
 
 
-def _shards_missing(letter: str, half: Half) -> Iterator[str]:
-    found, whole = shards_of(half.shard)
-    if missing := [str(number) for number in range(1, whole + 1) if number not in found]:
-        yield f"{letter} is not whole: shard {', '.join(missing)} of {whole} is missing."
-
-
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
 def _tables(comparison: Comparison) -> Iterator[str]:
-    """Tables by their headings."""
+    """Yield headings, each followed by its tables."""
     a, b = comparison.a, comparison.b
     yield f"## Scores over {count(comparison.compared, 'question')}"
     yield table(
@@ -166,23 +162,23 @@ def _tables(comparison: Comparison) -> Iterator[str]:
     )
     if comparison.differing:
         yield "## Options that differ"
-        rows = [(f"`{it.option}`", _option(it.a), _option(it.b)) for it in comparison.differing]
+        rows = [(f"`{it['option']}`", _option(it["a"]), _option(it["b"])) for it in comparison.differing]
         yield table("option | A | B", rows)
     yield f"Judged by: {markdown(comparison.rules)}"
 
 
 def _figures(pair: Pair) -> tuple[str, str, str]:
-    """A, B and their relation: a difference of scores, a ratio of costs."""
+    """Return the cells of A, of B, and of their difference (scores) or ratio (costs)."""
     shown = {"share": percent, "dollars": dollars, "bytes": size}.get(pair.unit, amount)
     between = NONE
     if pair.unit not in ("share", "points"):
-        between = NONE if pair.ratio is None else f"×{pair.ratio:.2f}"
+        between = f"×{pair.b / pair.a:.2f}" if pair.a and pair.b is not None else NONE
     elif pair.a is not None and pair.b is not None:
         between = points(pair.b - pair.a) if pair.unit == "share" else f"{pair.b - pair.a:+.1f}"
     return shown(pair.a), shown(pair.b), between
 
 
-def _measured(it: Measure) -> tuple[str | int | None, ...]:
+def _measured(it: Pair) -> tuple[str | int | None, ...]:
     difference = None if it.a is None or it.b is None else it.b - it.a
     p_value = NONE if it.p_value is None else probability(it.p_value)
     span = f"{points(it.low)} to {points(it.high)}"
@@ -190,7 +186,7 @@ def _measured(it: Measure) -> tuple[str | int | None, ...]:
 
 
 def _option(value: Any) -> str:
-    """An option's value as one line."""
+    """Return an option's value as one line."""
     if value is None or value == "":
         return NONE
     return markdown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

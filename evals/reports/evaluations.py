@@ -1,21 +1,112 @@
-"""Which evaluations a folder holds, and what they are called: as short as tells them apart."""
+"""Evaluations as `quorum eval run` wrote them, read from their folders: shards put together, and named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from quorum.evals.folder import MANIFEST, EvalFolder, merged
 from quorum.evals.paths import check_folder
 from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.reports.calibration import Calibration, calibrate
+from quorum.evals.reports.frame import Frame, answered, right
+from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from quorum.evals.recorded.weights import Feedback, OnlineWeights
+
+
+@dataclass(frozen=True)
+class Opened:
+    """An evaluation that was read, its shards put together.
+
+    Attributes:
+        name: Names it among those reported together: its folder's name.
+        folder: As the user named it.
+        folders: One per shard.
+        records: By id.
+        places: By id, the folder of ``folders`` that holds the question's run.
+    """
+
+    name: str
+    folder: Path
+    folders: tuple[Path, ...]
+    manifest: Manifest
+    records: Mapping[str, Record]
+    places: Mapping[str, Path]
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Return the table of its questions."""
+        return Frame(
+            ((asked, self.records.get(asked.id)) for asked in self.manifest.asked), self.manifest.metrics
+        )
+
+    @property
+    def asked(self) -> dict[str, Asked]:
+        return {item.id: item for item in self.manifest.asked}
+
+    @property
+    def recipe(self) -> str:
+        return str(self.manifest.options.get("recipe", ""))
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return tuple(str(model) for model in self.manifest.options.get("models") or ())
+
+    @property
+    def shards(self) -> tuple[tuple[int, ...], int]:
+        return shards_of(self.manifest.shard)
+
+    @property
+    def changed_options(self) -> dict[str, Any]:
+        """Return the options that are not the default, without recipe and models."""
+        usual = RunOptions().as_dict() | {
+            "recipe": self.recipe,
+            "models": self.manifest.options.get("models"),
+        }
+        given = self.manifest.options.items()
+        return {name: value for name, value in given if name not in usual or usual[name] != value}
+
+    @property
+    def demonstration(self) -> int:
+        """Return the number of answers by the rule-based offline model: they say nothing of a model."""
+        return self.frame.count(lambda record: record.demonstration)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """Return the calibration of the confidence, over answers known to be right or wrong."""
+        known = (it for it in self.frame.records if answered(it) and it.match is not None)
+        return calibrate((record.confidence, right(record)) for record in known)
+
+    @cached_property
+    def learned(self) -> dict[Feedback, OnlineWeights]:
+        """Return the weights that several experts earn if their first candidates vote again, by feedback.
+
+        Empty with a single expert.
+        """
+        from quorum.evals.recorded.candidates import source_of_records  # votes, which only reports need
+        from quorum.evals.recorded.weights import at_once, learn
+
+        source = source_of_records({it.id: it for it in self.frame.records}, self.places)
+        return at_once(learn(source.as_in_paper()))
+
+    def run_of(self, id: str) -> Path | None:
+        """Return the folder of a question's run; None without one, or if it is outside the evaluation."""
+        record = self.records.get(id)
+        run = Path(record.run if record else "")
+        inside = run.parts and not run.is_absolute() and ".." not in run.parts
+        return self.places[id] / run if inside else None
 
 
 def members_of(folder: Path) -> list[Path]:
-    """The folder itself if it is an evaluation's, else those of its subfolders that are, by name.
+    """Return the folder itself if it is an evaluation's, else those of its subfolders that are, by name.
 
-    Where there are none, the folder itself: who reads it says what it lacks.
+    Without any, return the folder itself: reading it says what it lacks.
 
     Raises:
         ConfigurationError: There is no such folder.
@@ -27,7 +118,7 @@ def members_of(folder: Path) -> list[Path]:
 
 
 def is_evaluation(folder: Path) -> bool:
-    """Whether a folder holds an evaluation, or several.
+    """True if a folder holds an evaluation, or several.
 
     Raises:
         ConfigurationError: There is no such folder.
@@ -35,24 +126,27 @@ def is_evaluation(folder: Path) -> bool:
     return (members_of(folder)[0] / MANIFEST).is_file()
 
 
-@dataclass(frozen=True)
-class Opened:
-    """An evaluation that was read, its shards put together.
+def open_evaluations(folders: Sequence[Path]) -> tuple[Opened, ...]:
+    """Read evaluations in the order in which they are named.
 
-    Attributes:
-        folder: As it was named.
-        records: By id.
-        places: The folder that holds a question's run, by id: ``folder`` itself, or a shard in it.
+    Args:
+        folders: Of evaluations, or folders whose subfolders are evaluations.
+
+    Raises:
+        ConfigurationError: A folder holds no evaluation, or shards do not fit together.
     """
+    found = list(merged([member for folder in folders for member in members_of(folder)]))
+    titles = names([members for _, _, members in found])
+    return tuple(
+        Opened(name, members[0], tuple(members), manifest, records, _places(manifest, members))
+        for name, (manifest, records, members) in zip(titles, found, strict=True)
+    )
 
-    folder: Path
-    manifest: Manifest
-    records: Mapping[str, Record]
-    places: Mapping[str, Path]
 
-    @property
-    def asked(self) -> dict[str, Asked]:
-        return {item.id: item for item in self.manifest.asked}
+def _places(manifest: Manifest, folders: Sequence[Path]) -> dict[str, Path]:
+    if len(folders) == 1:
+        return {asked.id: folders[0] for asked in manifest.asked}
+    return {asked.id: folder for folder in folders for asked in EvalFolder(folder).manifest().asked}
 
 
 def open_evaluation(folder: Path) -> Opened:
@@ -70,12 +164,13 @@ def open_evaluation(folder: Path) -> Opened:
             hint=f"Name one of them, or a folder with the shards of one: {listed}.",
         )
     ((manifest, records, _),) = found
-    places = {item.id: member for member in members for item in EvalFolder(member).manifest().asked}
-    return Opened(folder, manifest, records, places)
+    return Opened(folder.name, folder, tuple(members), manifest, records, _places(manifest, members))
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:
-    """A name for each evaluation; shards that are all that lies in one folder have that folder's.
+    """Return the shortest names that tell evaluations apart: ``monday/run`` and ``friday/run``.
+
+    Shards that are all that lies in one folder have that folder's name.
 
     Args:
         evaluations: The folders of each, one or more (shards).
@@ -90,14 +185,14 @@ def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:
 
 
 def _home(members: Sequence[Path]) -> tuple[Path, int]:
-    """The folder that an evaluation is named after, and how many others it has."""
+    """Return the folder that an evaluation is named after, and the number of its other folders."""
     parent = members[0].parent
     inside = {path.parent for path in parent.glob(f"*/{MANIFEST}")}
     return (parent, 0) if len(members) > 1 and inside == set(members) else (members[0], len(members) - 1)
 
 
 def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
-    """The last of the parts that no other path ends with."""
+    """Return the last parts of a path that no other path ends with."""
     for count in range(1, len(own)):
         if all(own[-count:] != other[-count:] for other in others):
             return "/".join(own[-count:])
@@ -105,6 +200,6 @@ def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
 
 
 def shards_of(text: str) -> tuple[tuple[int, ...], int]:
-    """The numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
+    """Return the numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
     parts = [part.strip().partition("/") for part in text.split(",")]
     return tuple(sorted(int(number) for number, _, _ in parts)), int(parts[0][2])

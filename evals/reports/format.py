@@ -7,9 +7,9 @@ What comes from a database or a model may hold terminal escapes and bidirectiona
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from quorum.evals.reports.statistics import Mean, Share, Spread
@@ -79,6 +79,21 @@ def table(head: str, rows: Iterable[Sequence[str | int | None]]) -> str:
     shown = [[cell if isinstance(cell, str) else whole(cell) for cell in row] for row in rows]
     lines = [[name.removeprefix(">") for name in names], line, *shown]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+Field: TypeAlias = tuple[str, str, Callable[[Any], str | int | tuple[str | int, ...]]]
+"""A column of ``field_table``: its key in the rows, its heading, and how a value is shown, in one cell or
+several. Their headings have `` | `` between them."""
+
+
+def field_table(fields: Iterable[Field], rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return a table of Markdown from rows of plain values."""
+    fields = list(fields)
+    lines = []
+    for row in rows:
+        shown = (show(row[key]) for key, _, show in fields)
+        lines.append([cell for each in shown for cell in (each if isinstance(each, tuple) else (each,))])
+    return table(" | ".join(head for _, head, _ in fields), lines)
 
 
 def folded(title: str, text: str) -> str:

@@ -1,24 +1,32 @@
 """The sections of a report on one evaluation, in Markdown; the page shows the same.
 
-A section yields a heading and what stands under it, piece by piece, or nothing where it has nothing to say.
+A section yields a heading and what belongs under it, piece by piece, or nothing if it has nothing to say. Its
+figures are plain data (``DATA``), which `--json` prints.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
 
 from quorum.evals.recorded.weights import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, Feedback, OnlineWeights
+from quorum.evals.records import Effort, Linking, Record
+from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, RiskPoint
-from quorum.evals.reports.costs import Account, Cost, Session, Throughput
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import (
     LONG,
     NONE,
     PARTS,
+    Field,
     amount,
     clock,
     count,
+    field_table,
     folded,
     interval,
     level,
@@ -30,75 +38,88 @@ from quorum.evals.reports.format import (
     table,
     whole,
 )  # fmt: skip
-from quorum.evals.reports.scores import WHY, Score
-from quorum.evals.reports.statistics import Share, share_of
-from quorum.evals.reports.summary import LinkingScore, Summary
-from quorum.evals.reports.taxonomy import Category
+from quorum.evals.reports.frame import (
+    COSTS,
+    EXECUTION_ACCURACY,
+    EXPLORATION,
+    ONE_QUESTION,
+    SHARES,
+    SQL,
+    Frame,
+    costs_known,
+    number,
+    right,
+    share_of_meanings,
+    tokens_per_call,
+    voted,
+)
+from quorum.evals.reports.statistics import Mean, Share, mean_of, share_of, spread_of
 
-LINKING = " | >mean recall, % | >s.e. | >n | >mean precision, % | >s.e. | >n | >recall is 100 %, % | >of"
+Section: TypeAlias = Callable[[Opened], Iterator[str]]
+Rows: TypeAlias = list[dict[str, Any]]
 
-Section: TypeAlias = Callable[[Summary], Iterator[str]]
-
-COVERAGES = (0.25, 0.5, 0.75, 1.0)
-"""Where the risk-coverage curve is read off."""
-
-
-def scores(summary: Summary) -> Iterator[str]:
-    """Execution accuracy over its several denominators."""
-    overall = summary.overall
-    rows: list[tuple[str, Share | None]] = [
-        ("all questions asked for", overall.ex),
-        ("questions answered that can be scored", overall.ex_answered),
-        ("questions with usable gold, of those recorded", overall.ex_sound),
-    ]
-    if overall.ex_effort != overall.ex:
-        rows.append(("all questions, best efforts counted as answers", overall.ex_effort))
-    rows.append(("all questions: some candidate is right (pass@k)", overall.possible))
-    if overall.some_reading != overall.ex:
-        rows.append(("all questions: the answer or another reading shown is right", overall.some_reading))
-    yield "### Execution accuracy"
-    yield table(
-        "over | >right | >of | >EX, % | >s.e. | >95 % interval, %",
-        [(title, *_share(share, overall.questions)) for title, share in rows],
-    )
-    yield (
-        "Over all questions, one without a record, an answer or usable gold counts as wrong. s.e.: standard "
-        "error, in percentage points; intervals are Wilson's. k: a question's candidates (see Votes)."
-    )
+WHY = {
+    "missing": "the suite has no gold",
+    "fails": "no gold SQL runs",
+    "differs": "the gold SQL no longer gives the published result",
+    "empty": "the gold SQL returns no row",
+    "not_live": "no live database",
+}
+"""``quorum.evals.scorers.base.GoldState`` in words."""
 
 
-def _share(share: Share | None, questions: int = 0) -> tuple[int | None, int, str, str, str]:
-    """Cells: how many, of how many, the share, its standard error and interval."""
+# Shares of the questions
+
+
+def _share_cells(share: Share | None, questions: int = 0) -> tuple[int | None, int, str, str, str]:
+    """Return the cells: how many, of how many, the share, its standard error and interval."""
     if share is None:
         return None, questions, "not measurable", NONE, NONE
     shown = level(share.share) if share.n else "not measurable"
     return share.count, share.n, shown, level(share.se), interval(share)
 
 
-def asking(summary: Summary) -> Iterator[str]:
-    """What one question to a simulated user is worth."""
-    found = summary.one_question
-    if found is None:
+def _shares(head: str, frame: Frame, names: Iterable[str]) -> str:
+    """Return a table of shares, ``head`` names its first two columns and the share's."""
+    first, second, share = head.split(" | ")
+    return table(
+        f"{first} | >{second} | >of | >{share} | >s.e. | >95 % interval, %",
+        [(SHARES[name].title, *_share_cells(frame.share(name), len(frame.rows))) for name in names],
+    )
+
+
+def scores(found: Opened) -> Iterator[str]:
+    frame = found.frame
+    same = frame.share("ex")
+    dull = [name for name in ("ex_effort", "some_reading") if frame.share(name) == same]
+    yield "### Execution accuracy"
+    yield _shares("over | right | EX, %", frame, [name for name in EXECUTION_ACCURACY if name not in dull])
+    yield (
+        "Over all questions, one without a record, an answer or usable gold counts as wrong. s.e.: standard "
+        "error, in percentage points; intervals are Wilson's. k: a question's candidates (see Votes)."
+    )
+
+
+def one_question(found: Opened) -> Iterator[str]:
+    frame = found.frame
+    if not frame.simulated:
         return
     yield "### With one question to the user"
-    rows = {
-        "all questions: the answer is what the user means, without a question": found.without,
-        "all questions: it is, with one question (EX with one question)": found.ex,
-        "all questions: the user was asked": found.asked,
-        "asked: what they mean was not the answer, but among the choices": found.helped,
-        "asked in vain: the answer was what they mean": found.needless,
-        "asked in vain: no choice was what they mean": found.unhelpful,
-    }
-    yield table(
-        "over | >questions | >of | >% | >s.e. | >95 % interval, %",
-        [(title, *_share(share)) for title, share in rows.items()],
-    )
-    if found.without_all and found.ex_all:
+    yield _shares("over | questions | %", frame, ONE_QUESTION)
+    if any(record.asking and record.asking.readings > 1 for record in frame.records):
+        means = {"without a question": False, "with one question": True}
         yield table(
             "in the mean over all readings that the user may mean | >% | >s.e. | >questions",
             [
-                ("without a question", *mean_cells(found.without_all)),
-                ("with one question", *mean_cells(found.ex_all)),
+                (
+                    title,
+                    *mean_cells(
+                        mean_of(
+                            share_of_meanings(it, question=question) if it else 0.0 for _, it in frame.rows
+                        )
+                    ),
+                )
+                for title, question in means.items()
             ],
         )
     yield (
@@ -108,390 +129,561 @@ def asking(summary: Summary) -> Iterator[str]:
     )
 
 
-def metrics(summary: Summary) -> Iterator[str]:
-    """What the scorer declares besides EX."""
+def metrics(found: Opened) -> Iterator[str]:
     rows = [
         (
-            markdown(metric.title),
-            *mean_cells(metric.asked, metric.unit),
-            *mean_cells(metric.answered, metric.unit),
-            "%" if metric.unit == "share" else "points",
-            markdown(metric.meaning),
+            markdown(metric["title"]),
+            *mean_cells(asked, metric["unit"]),
+            *mean_cells(given, metric["unit"]),
+            "%" if metric["unit"] == "share" else "points",
+            markdown(metric["meaning"]),
         )
-        for metric in summary.overall.metrics
+        for metric, asked, given in found.frame.declared().values()
     ]
     if rows:
         yield "### Other metrics"
         yield table("metric | >all questions | >s.e. | >n | >answered | >s.e. | >n | unit | meaning", rows)
 
 
-def slices(summary: Summary) -> Iterator[str]:
-    """Scores by difficulty, dialect, database and external knowledge."""
-    for name, groups in summary.slices.items() if summary.overall.ex else ():
-        yield f"### By {name}"
-        metrics = [metric.title + (", %" if metric.unit == "share" else "") for metric in groups[0].metrics]
-        head = f"{name} | >questions | >answered | >right | >EX, % | >s.e. | >95 % | >pass@k, %"
-        metrics = ["EX with one question, %", *metrics] if summary.one_question else metrics
-        rows = [_group(group, asked=summary.one_question is not None) for group in groups]
-        text = table(" | >".join([head, *map(markdown, metrics)]), rows)
-        yield text if len(groups) <= LONG else folded(count(len(groups), name), text)
-
-
-def _group(group: Score, *, asked: bool) -> tuple[str | int | None, ...]:
-    right, _, *figures = _share(group.ex, group.questions)
-    possible = level(group.possible.share if group.possible else None)
-    others = [level(metric.asked.mean, metric.unit) for metric in group.metrics]
-    if asked:
-        others.insert(0, level(group.with_question.share if group.with_question else None))
-    return (markdown(group.label), group.questions, group.answered, right, *figures, possible, *others)
-
-
-def gold(summary: Summary) -> Iterator[str]:
-    """The questions whose gold could not be used."""
-    rows = [
-        (
-            markdown(it.state),
-            markdown(WHY.get(it.state, "")),
-            len(it.ids),
-            it.scored,
-            it.right,
-            listed(it.ids),
-        )
-        for it in summary.gold
+def groups(found: Opened) -> Iterator[str]:
+    frame = found.frame
+    if not frame.measurable:
+        return
+    heads = ["EX with one question, %"] if frame.simulated else []
+    heads += [
+        metric["title"] + ", %" * (metric["unit"] == "share") for metric, _, _ in frame.declared().values()
     ]
-    if rows:
-        yield "### Gold that could not be used"
-        yield table("state | meaning | >questions | >scored | >right | ids", rows)
-
-
-def execution(summary: Summary) -> Iterator[str]:
-    """What became of the SQL."""
-    found = summary.execution
-    rows = {
-        "is there, of all questions recorded": found.with_sql,
-        "executes, of SQL on live databases": found.executes,
-        "passes guard and lint, of all SQL": found.valid,
-    }
-    yield "### SQL"
-    yield table(
-        "SQL | >questions | >of | >% | >s.e. | >95 % interval, %",
-        [(title, *_share(share)) for title, share in rows.items()],
-    )
-
-
-def errors(summary: Summary) -> Iterator[str]:
-    """Why questions have no answer, and what is wrong with wrong answers."""
-    yield from _categories("Questions without an answer", "why", summary.unanswered)
-    yield from _categories("Wrong answers", "what is wrong", summary.wrong)
-
-
-def _categories(title: str, noun: str, found: Sequence[Category]) -> Iterator[str]:
-    total = sum(len(each.ids) for each in found)
-    if found:
-        yield f"### {title}: {total:,}"
-        yield table(
-            f"{noun} | >questions | >% of these | meaning | ids",
-            [
-                (
-                    markdown(it.name),
-                    len(it.ids),
-                    level(len(it.ids) / total),
-                    markdown(it.meaning),
-                    listed(it.ids),
-                )
-                for it in found
-            ],
+    for name, parts in frame.groups():
+        yield f"### By {name}"
+        head = f"{name} | >questions | >answered | >right | >EX, % | >s.e. | >95 % | >pass@k, %"
+        text = table(
+            " | >".join([head, *map(markdown, heads)]),
+            [_group(label, part, simulated=frame.simulated) for label, part in parts.items()],
         )
+        yield text if len(parts) <= LONG else folded(count(len(parts), name), text)
 
 
-def confidence(summary: Summary) -> Iterator[str]:
-    """Whether the confidence says how often answers are right."""
-    found = summary.calibration
+def _group(label: str, part: Frame, *, simulated: bool) -> tuple[str | int | None, ...]:
+    correct, _, *figures = _share_cells(part.share("ex"), len(part.rows))
+    others = [part.share("possible"), *([part.share("with_question")] if simulated else [])]
+    means = [level(asked.mean, metric["unit"]) for metric, asked, _ in part.declared().values()]
+    shown = [level(share.share if share else None) for share in others]
+    return (markdown(label), len(part.rows), part.answers, correct, *figures, *shown, *means)
+
+
+def execution(found: Opened) -> Iterator[str]:
+    yield "### SQL"
+    yield _shares("SQL | questions | %", found.frame, SQL)
+
+
+# Questions by what happened to them
+
+
+def gold(found: Opened) -> Rows:
+    """Return the questions whose gold is not sound, by its state; they count in EX all the same."""
+    records = [record for record in found.frame.records if record.gold != "ok"]
+    return [
+        {
+            "state": state,
+            "meaning": WHY.get(state, ""),
+            "ids": [record.id for record in own],
+            "scored": sum(record.match is not None for record in own),
+            "right": sum(map(right, own)),
+        }
+        for state, own in sorted(grouped(records, lambda record: record.gold).items())
+    ]
+
+
+def grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
+    """Return the records by group, in the order in which groups appear."""
+    members: dict[str, list[Record]] = {}
+    for record in records:
+        members.setdefault(key(record), []).append(record)
+    return members
+
+
+IDS: tuple[Field, ...] = (("ids", "ids", listed),)
+MEANING: tuple[Field, ...] = (("meaning", "meaning", markdown),)
+GOLD: tuple[Field, ...] = (
+    ("state", "state", markdown), *MEANING, ("ids", ">questions", len), ("scored", ">scored", whole),
+    ("right", ">right", whole), *IDS,
+)  # fmt: skip
+
+
+def unsound_gold(found: Opened) -> Iterator[str]:
+    if rows := gold(found):
+        yield "### Gold that could not be used"
+        yield field_table(GOLD, rows)
+
+
+def unanswered(found: Opened) -> Rows:
+    """Return the questions without an answer by kind of error, the most frequent first."""
+    return taxonomy.unanswered(found.frame.records)
+
+
+def wrong(found: Opened) -> Rows:
+    """Return the wrong answers by the kind of mistake, the most frequent first."""
+    return taxonomy.wrong(found.frame.records)
+
+
+def errors(found: Opened) -> Iterator[str]:
+    for title, noun, rows in (
+        ("Questions without an answer", "why", unanswered(found)),
+        ("Wrong answers", "what is wrong", wrong(found)),
+    ):
+        if total := sum(len(row["ids"]) for row in rows):
+            fields: tuple[Field, ...] = (
+                ("name", noun, markdown), ("ids", ">questions", len), ("share", ">% of these", level),
+            )  # fmt: skip
+            yield f"### {title}: {total:,}"
+            yield field_table((*fields, *MEANING, *IDS), rows)
+
+
+# Confidence
+
+COVERAGES = (0.25, 0.5, 0.75, 1.0)
+"""Points of the risk-coverage curve that the report shows."""
+
+
+def confidence(found: Opened) -> Iterator[str]:
+    fit = found.calibration
     yield "### Confidence"
-    if found is None:
+    if fit is None:
         yield "Not measurable: no answer is known to be right or wrong."
         return
     yield (
-        f"Over {count(found.n, 'answer')} known to be right or wrong: mean confidence "
-        f"{found.confidence:.3f}, accuracy {found.accuracy:.3f}."
+        f"Over {count(fit.n, 'answer')} known to be right or wrong: mean confidence "
+        f"{fit.confidence:.3f}, accuracy {fit.accuracy:.3f}."
     )
-    orders = f"{found.aurc_best:.3f} in the best order, {1 - found.accuracy:.3f} in a random one"
+    orders = f"{fit.aurc_best:.3f} in the best order, {1 - fit.accuracy:.3f} in a random one"
     yield table(
         "measure (lower is better) | >here | for comparison",
         [
-            ("Brier score", f"{found.brier:.3f}", f"{found.brier_base:.3f} if always {found.accuracy:.3f}"),
+            ("Brier score", f"{fit.brier:.3f}", f"{fit.brier_base:.3f} if always {fit.accuracy:.3f}"),
             (
                 "AUROC (higher is better)",
-                "–" if found.auroc is None else f"{found.auroc:.3f}",
+                "–" if fit.auroc is None else f"{fit.auroc:.3f}",
                 "0.5 is chance: does confidence tell right answers from wrong ones?",
             ),
-            ("expected calibration error", f"{found.ece:.3f}", "0 is perfect"),
-            ("area under the risk-coverage curve", f"{found.aurc:.3f}", orders),
+            ("expected calibration error", f"{fit.ece:.3f}", "0 is perfect"),
+            ("area under the risk-coverage curve", f"{fit.aurc:.3f}", orders),
         ],
     )
     yield table(
         "confidence | >answers | >mean confidence | >accuracy",
         [
             (f"{it.low:.1f} – {it.high:.1f}", it.n, f"{it.confidence:.3f}", f"{it.accuracy:.3f}")
-            for it in found.bins
+            for it in fit.bins
             if it.n
         ],
     )
     yield table(
         ">given only if the confidence is at least | >answers given, % | >of them wrong, %",
-        [(_least(it.threshold), level(it.coverage), level(it.risk)) for it in _read_off(found)],
+        [(_least(it.threshold), level(it.coverage), level(it.risk)) for it in _read_off(fit)],
     )
 
 
-def _read_off(found: Calibration) -> list[RiskPoint]:
-    """The points of the curve where at least so much is covered as ``COVERAGES`` say, each once."""
+def _read_off(fit: Calibration) -> list[RiskPoint]:
+    """Return the first points of the curve that cover at least as much as ``COVERAGES``, each once."""
     reached = (
-        next((point for point in found.curve if point.coverage >= coverage), found.curve[-1])
+        next((point for point in fit.curve if point.coverage >= coverage), fit.curve[-1])
         for coverage in COVERAGES
     )
     return list(dict.fromkeys(reached))
 
 
 def _least(threshold: float) -> str:
-    """Rounded down, so that who sets it as ``abstain_below`` gets these answers."""
+    """Return the threshold rounded down: set as ``abstain_below`` it lets these answers through."""
     return f"{math.floor(1000 * threshold) / 1000:.3f}"
 
 
-def linking(summary: Summary) -> Iterator[str]:
-    """Tables and columns of the answers' SQL against those of the gold SQL."""
-    found = summary.linking
-    if found is None:
+# Linking
+
+
+def _linked(what: str, linkings: Iterable[Linking | None]) -> Rows:
+    """Return the recall and precision of tables and of columns; ``strict`` is a recall of 1."""
+    found = [linking for linking in linkings if linking is not None]
+    return [
+        {
+            "what": f"{what}{part}s",
+            "recall": mean_of(recalls),
+            "precision": mean_of(getattr(each, f"{part}_precision") for each in found),
+            "strict": share_of(recall >= 1 for recall in recalls if recall is not None),
+        }
+        for part in ("table", "column")
+        if found and (recalls := [getattr(each, f"{part}_recall") for each in found])
+    ]
+
+
+def linking(found: Opened) -> Rows:
+    """Return the linking of the answers' SQL: its tables and columns against those of the gold SQL."""
+    return _linked("", (record.linking for record in found.frame.records))
+
+
+def schema_linking(found: Opened) -> Rows:
+    """Return the linking of large schemas (ReFoRCE, Table 5): of those linked, and recall over all questions.
+
+    A question that saw the whole schema has a recall of 1.
+    """
+    records = found.frame.records
+    if not any(record.linked for record in records):
+        return []
+    every = (record.schema_linking for record in records)
+    recalls = (dataclasses.replace(it, table_precision=None, column_precision=None) for it in every if it)
+    linked = (record.schema_linking for record in records if record.linked)
+    return (_linked("linked: ", linked) + _linked("all: ", recalls)) or [{}]
+
+
+LINKING: tuple[Field, ...] = (
+    ("what", "", str),
+    ("recall", ">mean recall, % | >s.e. | >n", mean_cells),
+    ("precision", ">mean precision, % | >s.e. | >n", mean_cells),
+    ("strict", ">recall is 100 %, % | >of", lambda share: (level(share.share), share.n)),
+)
+
+
+def answers_linking(found: Opened) -> Iterator[str]:
+    if not (rows := linking(found)):
         return
     yield "### Linking of the answers' SQL"
-    without = ""
-    if found.without_sql:
-        verb = "is" if found.without_sql == 1 else "are"
-        without = f" {count(found.without_sql, 'question')} without SQL {verb} in no mean."
+    both = found.frame.count(lambda record: record.linking)
+    lacking = found.frame.count(lambda record: record.linking is None and not record.sql)
+    verb = "is" if lacking == 1 else "are"
+    without = f" {count(lacking, 'question')} without SQL {verb} in no mean." if lacking else ""
     yield (
         "Tables and columns that the SQL uses against those of the gold SQL, in "
-        f"{count(found.questions, 'question')} with both.{without}"
+        f"{count(both, 'question')} with both.{without}"
     )
-    yield table(LINKING, _linked("", found))
+    yield field_table(LINKING, rows)
 
 
-def schema_linking(summary: Summary) -> Iterator[str]:
-    """What linking large schemas kept."""
-    found = summary.schema_linking
-    if found is None:
+def schemas_linked(found: Opened) -> Iterator[str]:
+    if not (rows := schema_linking(found)):
         return
     yield "### Schema linking"
-    without = ""
-    if found.unknown:
-        without = f" {found.unknown:,} of them in no figure: no gold, or no schema text."
+    linked = found.frame.count(lambda record: record.linked)
+    unknown = found.frame.count(lambda record: record.linked and record.schema_linking is None)
+    without = f" {unknown:,} of them in no figure: no gold, or no schema text." if unknown else ""
     yield (
         "What the schema as linked keeps of the tables and columns of the gold: "
-        f"{count(found.linked, 'question')} linked.{without} "
+        f"{count(linked, 'question')} linked.{without} "
         "In the mean over all, a question that saw the whole schema has a recall of 100 %."
     )
-    rows = [
-        row
-        for what, score in (("linked: ", found.long), ("all: ", found.all))
-        for row in (_linked(what, score) if score else ())
-    ]
-    if rows:
-        yield table(LINKING, rows)
+    if rows != [{}]:
+        yield field_table(LINKING, rows)
 
 
-def _linked(what: str, found: LinkingScore) -> Iterator[tuple[str | int, ...]]:
-    rows = [
-        ("tables", found.table_recall, found.table_precision, found.table_strict),
-        ("columns", found.column_recall, found.column_precision, found.column_strict),
-    ]
-    for parts, recall, precision, strict in rows:
-        cells = *mean_cells(recall), *mean_cells(precision), level(strict.share), strict.n
-        yield (what + parts, *cells)
+# Votes and experts
 
 
-def votes(summary: Summary) -> Iterator[str]:
-    """How candidates voted."""
-    found = summary.votes
-    if found is None:
+def votes(found: Opened) -> dict[str, Any]:
+    """Return how candidates voted, over the questions with a vote.
+
+    ``agreeing`` is the share of a question's candidates in the winner's cluster. ``settled`` counts the votes
+    that were settled beyond counting (``judge``, ``user``).
+    """
+    records = [record for record in found.frame.records if voted(record)]
+    cast = [(record, record.vote or {}) for record in records]
+    return {
+        "questions": len(records),
+        "candidates": mean_of(len(record.voters) for record in records),
+        "agreeing": mean_of(_agreeing(record, vote) for record, vote in cast),
+        "ties": found.frame.share("ties"),
+        "saved": spread_of(vote.get("saved") for _, vote in cast),
+        "settled": dict(
+            sorted(Counter(str(vote["settled"]) for _, vote in cast if vote.get("settled")).items())
+        ),
+    }
+
+
+def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
+    """Return the winner's cluster's share of the last round's candidates; None where nobody won."""
+    if not record.voters or not vote.get("winner"):
+        return None
+    clusters = [cluster.get("candidates") or [] for cluster in vote.get("clusters") or []]
+    own = next((members for members in clusters if vote.get("winner") in members), [])
+    return len(own) / len(record.voters)
+
+
+def how_they_voted(found: Opened) -> Iterator[str]:
+    vote = votes(found)
+    if not vote["questions"]:
         return
     yield "### Votes"
     yield table(
-        f"over {count(found.questions, 'question')} with a vote | >",
+        f"over {count(vote['questions'], 'question')} with a vote | >",
         [
-            ("candidates per question, mean", amount(found.candidates.mean)),
-            ("candidates that agree with the answer, mean share, %", level(found.agreeing.mean)),
-            ("votes that were a tie", found.ties.count),
-            *((f"settled by {markdown(how)}", number) for how, number in found.settled.items()),
-            ("candidates that the stopping rule spared, per question", amount(found.saved.mean)),
-            ("candidates that the stopping rule spared, in all", whole(found.saved.known_total)),
+            ("candidates per question, mean", amount(vote["candidates"].mean)),
+            ("candidates that agree with the answer, mean share, %", level(vote["agreeing"].mean)),
+            ("votes that were a tie", vote["ties"].count),
+            *((f"settled by {markdown(how)}", times) for how, times in vote["settled"].items()),
+            ("candidates that the stopping rule spared, per question", amount(vote["saved"].mean)),
+            ("candidates that the stopping rule spared, in all", whole(vote["saved"].known_total)),
         ],
     )
-    if summary.learned:
+    if found.learned:
         yield "Experts had level weights here; learned ones are shown under “Experts and learned weights”."
 
 
-def experts(summary: Summary) -> Iterator[str]:
-    """What weighted votes make of several experts, as in SSEV, Tables 3-5 and Figures 15-20."""
-    if not summary.learned:
+def experts(found: Opened) -> Iterator[str]:
+    """Yield weighted votes over several experts, as in SSEV, Tables 3-5 and Figures 15-20."""
+    if not found.learned:
         return
-    gold = summary.learned["gold"]
+    by_gold = found.learned["gold"]
     yield "### Experts and learned weights"
     yield (
         "In the evaluation itself experts vote with level weights in every question, whatever its strategy: "
         "learned ones would depend on the order in which questions end. Here the first candidate of each "
         "expert votes again, blank results too, in the order of ids, over the "
-        f"{count(gold.questions, 'question')} (of {summary.overall.questions:,}) that every expert was "
+        f"{count(by_gold.questions, 'question')} (of {len(found.frame.rows):,}) that every expert was "
         "asked and whose candidates are known to be right or wrong; a mistake costs the factor 1 - ε, "
         "ε = √(ln N / T) = "
-        f"{gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
+        f"{by_gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
         "(execution); mistakes are counted by the gold."
     )
-    shares = {name: share_of(not loss for loss in lost) for name, lost in gold.experts.items()}
-    weights = [[f"{each.weights[name]:.3g}" for each in summary.learned.values()] for name in shares]
+    shares = {name: share_of(not loss for loss in lost) for name, lost in by_gold.experts.items()}
+    weights = [[f"{each.weights[name]:.3g}" for each in found.learned.values()] for name in shares]
     yield table(
-        "expert | >right | >EX, % | >s.e. | " + " | ".join(f">weight by {each}" for each in summary.learned),
+        "expert | >right | >EX, % | >s.e. | " + " | ".join(f">weight by {each}" for each in found.learned),
         [
-            (markdown(name), right.count, level(right.share), level(right.se), *own)
-            for (name, right), own in zip(shares.items(), weights, strict=True)
+            (markdown(name), share.count, level(share.share), level(share.se), *own)
+            for (name, share), own in zip(shares.items(), weights, strict=True)
         ],
     )
-    yield from _learned_votes(summary.learned)
+    yield from _learned_votes(found.learned)
 
 
 def _learned_votes(by_feedback: Mapping[Feedback, OnlineWeights]) -> Iterator[str]:
-    gold = by_feedback["gold"]
-    votes = [("naive: majority of SQL", gold, "sql_majority"), ("majority of results", gold, "majority")]
+    by_gold = by_feedback["gold"]
+    cast = [("naive: majority of SQL", by_gold, "sql_majority"), ("majority of results", by_gold, "majority")]
     for feedback, learned in by_feedback.items():
-        votes += [
+        cast += [
             (f"WMA, weights by {feedback}", learned, "wma"),
             (f"RWMA, weights by {feedback}, expected", learned, DRAWN_EXPERT),
             (f"RWMA, weights by {feedback}, drawn with seed {learned.seed}", learned, DRAWN_ONCE),
         ]
     rows = []
-    for title, learned, vote in votes:
+    for title, learned, vote in cast:
         last, bound = learned.bounds(vote)[-1], learned.bound(vote)
         most = NONE if bound is None else f"{bound:,.1f}"
-        right = level(learned.ex(learned.votes[vote]))
-        rows.append((title, right, f"{last.mistakes:,.1f}", most, f"{last.regret:.3f}"))
+        share = level(learned.ex(learned.votes[vote]))
+        rows.append((title, share, f"{last.mistakes:,.1f}", most, f"{last.regret:.3f}"))
     yield table("vote | >EX, % | >mistakes | >bound | >regret a question", rows)
-    reasons = dict.fromkeys(filter(None, (each.no_bound(vote) for _, each, vote in votes if vote in BOUNDED)))
+    reasons = dict.fromkeys(filter(None, (each.no_bound(vote) for _, each, vote in cast if vote in BOUNDED)))
     yield (
-        f"Regret: mistakes beyond the {min(map(sum, gold.experts.values())):,.0f} of the best expert, per "
+        f"Regret: mistakes beyond the {min(map(sum, by_gold.experts.values())):,.0f} of the best expert, per "
         "question. Bound: the most mistakes that the algorithm can make (WMA), or is expected to make (RWMA)."
         + (f" Of a weighted vote without a bound none holds: {'; '.join(reasons)}." if reasons else "")
     )
 
 
-def courses(summary: Summary) -> Iterator[str]:
-    """Who explored, what a second round is worth, and what candidates took by their repairs."""
-    found = summary.courses
-    if found is None:
-        return
-    yield "### Exploration and repairs"
-    rows = {
-        "questions that were explored": found.explored,
-        "first votes that were a tie": found.first_ties,
-        "of two rounds: some candidate of the first is right": found.first_round,
-        "of two rounds: some candidate of the last is right (pass@k)": found.last_round,
-    }
-    yield table(
-        "questions | >here | >of | >% | >s.e. | >95 % interval, %",
-        [(title, *_share(share)) for title, share in rows.items() if share.n],
-    )
-    yield table(
-        "a candidate | >candidates | >model calls each | >database calls each | >tokens a model call",
-        [
-            (it.title, it.candidates, amount(it.calls.mean), amount(it.queries.mean), amount(it.tokens))
-            for it in found.levels
-        ],
-    )
+# Exploration and repairs
+
+LEVELS: dict[str, Callable[[Effort], bool]] = {
+    "no repair": lambda effort: not effort.explored and effort.repairs == 0,
+    "one or two repairs": lambda effort: not effort.explored and effort.repairs in (1, 2),
+    "three repairs or more": lambda effort: not effort.explored and effort.repairs > 2,
+    "with an exploration": lambda effort: effort.explored,
+}
+"""ReFoRCE, paper 000, Tables 6 and 7; a candidate belongs to one of them."""
 
 
-def costs(summary: Summary) -> Iterator[str]:
-    """What a question takes."""
-    ledgers = summary.overall.recorded - summary.without_ledger
+def levels(found: Opened) -> Rows:
+    """Return the effort of candidates by level; empty if none was repaired and nothing explored."""
+    efforts = [it for record in found.frame.records if record.course for it in record.course.efforts]
+    if not any(effort.repairs or effort.explored for effort in efforts):
+        return []
+    return [
+        {
+            "title": title,
+            "candidates": len(own),
+            "calls": mean_of(effort.calls for effort in own),
+            "queries": mean_of(effort.queries for effort in own),
+            "tokens": sum(effort.tokens for effort in own) / calls if calls else None,
+        }
+        for title, fits in LEVELS.items()
+        if (own := [effort for effort in efforts if fits(effort)])
+        for calls in [sum(effort.calls for effort in own)]
+    ]
+
+
+def _mean_amount(mean: Mean) -> str:
+    return amount(mean.mean)
+
+
+EFFORTS: tuple[Field, ...] = (
+    ("title", "a candidate", str), ("candidates", ">candidates", whole),
+    ("calls", ">model calls each", _mean_amount), ("queries", ">database calls each", _mean_amount),
+    ("tokens", ">tokens a model call", amount),
+)  # fmt: skip
+
+
+def exploration(found: Opened) -> Iterator[str]:
+    if rows := levels(found):
+        yield "### Exploration and repairs"
+        known = [name for name in EXPLORATION if (share := found.frame.share(name)) and share.n]
+        yield _shares("questions | here | %", found.frame, known)
+        yield field_table(EFFORTS, rows)
+
+
+# Costs and speed
+
+
+def by_agent(found: Opened) -> Rows:
+    """Return what each agent used in all questions together, the one with the most calls first."""
+    return _accounts(found, "by_agent")
+
+
+def by_model(found: Opened) -> Rows:
+    """Return what each model used. Ledgers of earlier versions have no account of a model."""
+    return _accounts(found, "by_model")
+
+
+def _accounts(found: Opened, by: str) -> Rows:
+    ledgers: dict[str, list[dict[str, Any]]] = {}
+    for record in found.frame.records:
+        for name, usage in (record.usage.get(by) or {}).items():
+            ledgers.setdefault(name, []).append(usage)
+    rows: Rows = [{"name": name} | _account(own) for name, own in ledgers.items()]
+    return sorted(rows, key=lambda row: (-row["model_calls"], row["name"]))
+
+
+def _account(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    amounts = [key for key, _, _ in ACCOUNTS if key not in ("name", "tokens_per_call", "usd")]
+    sums = {key: spread_of(number(usage.get(key)) for usage in ledgers) for key in (*amounts, "usd")}
+    used = {key: int(sums[key].known_total or 0) for key in amounts}
+    return used | {"usd": sums["usd"].total, "tokens_per_call": tokens_per_call(used)}
+
+
+READ = ("read_bytes", "estimated_bytes")
+ACCOUNTS: tuple[Field, ...] = (
+    ("name", "", markdown), ("model_calls", ">model calls", whole), ("input_tokens", ">tokens in", whole),
+    ("cached_tokens", ">of them cached", whole), ("output_tokens", ">tokens out", whole),
+    ("tokens_per_call", ">tokens a call", amount), ("queries", ">database calls", whole),
+    ("read_bytes", ">read", size), ("estimated_bytes", ">read, estimated", size),
+    ("usd", ">price", lambda usd: "unknown" if usd is None else f"${usd:,.4f}"),
+)  # fmt: skip
+
+
+def costs(found: Opened) -> Iterator[str]:
+    ledgers = found.frame.count(lambda record: record.usage)
     yield "### Cost per question"
     if not ledgers:
         yield "Not known: no record has a ledger."
         return
     head = f"over {count(ledgers, 'question')} | >mean | >p50 | >p95 | >highest | >total"
-    yield table(head, map(_cost, summary.costs))
-    yield from _accounts("agent", summary.by_agent)
-    yield from _accounts("model", summary.by_model)
+    yield table(head, [_cost(found.frame, name) for name in costs_known(found.frame.records)])
+    for noun, rows in (("agent", by_agent(found)), ("model", by_model(found))):
+        read = any(row[key] for row in rows for key in READ)
+        fields = [(key, head or noun, show) for key, head, show in ACCOUNTS if read or key not in READ]
+        if rows:
+            yield folded(f"by {noun}, all questions together", field_table(fields, rows))
 
 
-def _accounts(by: str, found: Sequence[Account]) -> Iterator[str]:
-    read = any(it.read_bytes or it.estimated_bytes for it in found)
-    rows = [
-        (
-            markdown(it.name),
-            it.model_calls,
-            it.input_tokens,
-            it.cached_tokens,
-            it.output_tokens,
-            amount(it.tokens_per_call),
-            it.queries,
-            *((size(it.read_bytes), size(it.estimated_bytes)) if read else ()),
-            "unknown" if it.usd is None else f"${it.usd:,.4f}",
-        )
-        for it in found
-    ]
-    head = (
-        f"{by} | >model calls | >tokens in | >of them cached | >tokens out | >tokens a call | "
-        f">database calls | {'>read | >read, estimated | ' if read else ''}>price"
-    )
-    if rows:
-        yield folded(f"by {by}, all questions together", table(head, rows))
-
-
-def _cost(cost: Cost) -> tuple[str, ...]:
-    spread = cost.spread
-    if cost.unit == "dollars":
-        return (cost.title, *(price(spread, part) for part in PARTS))
-    shown = size if cost.unit == "bytes" else amount
-    summed = shown if cost.unit in ("bytes", "seconds") else whole
-    title = cost.title + (", s" if cost.unit == "seconds" else "")
+def _cost(frame: Frame, name: str) -> tuple[str, ...]:
+    (title, unit), spread = COSTS[name], frame.cost(name)
+    if unit == "dollars":
+        return (title, *(price(spread, part) for part in PARTS))
+    shown = size if unit == "bytes" else amount
+    summed = shown if unit in ("bytes", "seconds") else whole
     each = map(shown, (spread.mean, spread.p50, spread.p95))
-    total = NONE if cost.unit == "tokens a call" else summed(spread.known_total)
-    return (title, *each, summed(spread.high), total)
+    total = NONE if unit == "tokens a call" else summed(spread.known_total)
+    return (title + ", s" * (unit == "seconds"), *each, summed(spread.high), total)
 
 
-def throughput(summary: Summary) -> Iterator[str]:
-    """How fast the sessions were."""
-    found = summary.throughput
-    if not found.sessions:
-        return
-    rows: list[tuple[str, str, str, Session | Throughput]] = [
-        (markdown(each.session), each.first, each.last, each) for each in found.sessions
+def throughput(found: Opened) -> dict[str, Any]:
+    """Return the speed of the processes (sessions) that ended questions.
+
+    It follows from the records, the only trace of a process after SIGKILL. ``seconds`` of all is the time
+    during which at least one session ran.
+    """
+    records = [record for record in found.frame.records if _ended(record)]
+    spans = {session: _span(own) for session, own in grouped(records, lambda it: it.session).items()}
+    members = grouped(records, lambda record: record.session)
+    ordered = sorted(spans, key=lambda session: (spans[session], session))
+    rows = [
+        _speed(session, members[session], spans[session], _seconds([spans[session]])) for session in ordered
     ]
-    if len(rows) > 1:
-        rows.append(("all", rows[0][1], max(each.last for each in found.sessions), found))
-    head = (
-        "session | >questions | from (UTC) | to (UTC) | >wall clock, s | >questions per minute | >peak memory"
-    )
-    text = table(
-        head,
-        [
-            (
-                name,
-                each.questions,
-                clock(first),
-                clock(last),
-                amount(each.seconds),
-                amount(each.per_minute),
-                size(each.memory),
-            )
-            for name, first, last, each in rows
-        ],
-    )
+    whole_span = (min(spans.values())[0], max(last for _, last in spans.values())) if spans else None
+    every = _speed("all", records, whole_span, _seconds(spans.values())) if whole_span else {}
+    return every | {"sessions": rows, "resumed": sum(record.resumed for record in records)}
+
+
+Span: TypeAlias = tuple[datetime, datetime]
+
+
+def _ended(record: Record) -> datetime | None:
+    """Return a record's time; None if missing or without a time zone, which cannot be compared."""
+    try:
+        found = datetime.fromisoformat(record.ended)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def _span(own: Sequence[Record]) -> Span:
+    """Return the time from the start of the first question to the end of the last.
+
+    The seconds of a question that was interrupted cover earlier sessions, so its start is not known.
+    """
+    ends = [(ended, record) for record in own if (ended := _ended(record))]
+    starts = [
+        ended if record.resumed else ended - timedelta(seconds=number(record.usage.get("seconds")) or 0.0)
+        for ended, record in ends
+    ]
+    return min(starts), max(ended for ended, _ in ends)
+
+
+def _seconds(spans: Iterable[Span]) -> float:
+    """Return the seconds in at least one of the spans."""
+    seconds, end = 0.0, None
+    for start, stop in sorted(spans):
+        begin = start if end is None else max(start, end)
+        seconds += max(0.0, (stop - begin).total_seconds())
+        end = stop if end is None else max(end, stop)
+    return seconds
+
+
+def _speed(session: str, own: Sequence[Record], span: Span, seconds: float) -> dict[str, Any]:
+    first, last = (time.isoformat(timespec="milliseconds") for time in span)
+    return {
+        "session": session,
+        "questions": len(own),
+        "first": first,
+        "last": last,
+        "seconds": seconds,
+        "per_minute": 60 * len(own) / seconds if seconds > 0 else None,
+        "memory": max(record.memory for record in own),
+    }
+
+
+SPEED: tuple[Field, ...] = (
+    ("session", "session", markdown), ("questions", ">questions", whole), ("first", "from (UTC)", clock),
+    ("last", "to (UTC)", clock), ("seconds", ">wall clock, s", amount),
+    ("per_minute", ">questions per minute", amount), ("memory", ">peak memory", size),
+)  # fmt: skip
+
+
+def speed(found: Opened) -> Iterator[str]:
+    every = throughput(found)
+    if not (sessions := every["sessions"]):
+        return
+    text = field_table(SPEED, sessions + [every] * (len(sessions) > 1))
     yield "### Throughput"
-    yield text if len(rows) <= LONG else folded(count(len(found.sessions), "session"), text)
+    yield text if len(sessions) < LONG else folded(count(len(sessions), "session"), text)
     yield (
         "Peak memory is that of the process and of its children. Questions that were interrupted and "
-        f"went on: {found.resumed:,}."
+        f"went on: {every['resumed']:,}."
     )
 
 
 SECTIONS: tuple[Section, ...] = (
-    scores, asking, metrics, slices, gold, execution, errors, confidence,
-    linking, schema_linking, votes, experts, courses, costs, throughput
+    scores, one_question, metrics, groups, unsound_gold, execution, errors, confidence, answers_linking,
+    schemas_linked, how_they_voted, experts, exploration, costs, speed,
 )  # fmt: skip
-"""What a report holds, in its order."""
+"""The sections of a report, in its order."""
+
+DATA: tuple[Callable[[Opened], Any], ...] = (
+    gold, unanswered, wrong, linking, schema_linking, votes, levels, by_agent, by_model, throughput,
+)  # fmt: skip
+"""The figures behind them that are not columns of the table of questions; `--json` names them so."""

@@ -1,9 +1,9 @@
-"""Why questions are not right: exactly one category for each that was asked and is known not to be."""
+"""Kinds of mistakes: each question that was asked and is known not to be right belongs to exactly one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from quorum.evals.records import Record
 
@@ -16,8 +16,8 @@ WRONG = {
     "values differ": "As many rows as the gold result, but other values, columns or order.",
     "result differs": "The result is not the gold's; how many rows that has was not recorded.",
 }
-"""What a wrong answer can be: the first that holds is its category, so each is read as "and none of those
-before". Tables and columns are told by ``Record.linking``, which is not known without gold SQL."""
+"""Kinds of wrong answers. The first that holds is the category, so each means "and none of those before".
+Tables and columns come from ``Record.linking``, which is not known without gold SQL."""
 
 UNKNOWN = "unknown"
 
@@ -53,26 +53,11 @@ UNANSWERED = {
     "other": "The database refused the query for another reason.",
     UNKNOWN: "The record does not say why.",
 }
-"""What ``Record.error`` says of a question without an answer; where all candidates failed, of the first."""
-
-
-@dataclass(frozen=True)
-class Category:
-    """Questions with the same kind of mistake.
-
-    Attributes:
-        name: Short, in tables.
-        meaning: One sentence: when a question belongs here.
-        ids: The questions, in the order in which they were asked for.
-    """
-
-    name: str
-    meaning: str
-    ids: tuple[str, ...]
+"""Values of ``Record.error``: why a question has no answer. If all candidates failed, that of the first."""
 
 
 def category(record: Record) -> str:
-    """Of a question: a key of ``WRONG``, a kind of error, or empty if it is right or that is not known."""
+    """Return a key of ``WRONG`` or a kind of error; empty if the question is right, or that is not known."""
     if record.status != "answered":
         return record.error or UNKNOWN
     if record.match is not False:
@@ -89,19 +74,23 @@ def category(record: Record) -> str:
     return "values differ" if record.rows == record.gold_rows else "row count differs"
 
 
-def unanswered(records: Iterable[Record]) -> tuple[Category, ...]:
-    """The questions without an answer by kind of error, the most frequent first."""
-    return _counted((r for r in records if r.status != "answered"), UNANSWERED)
+def unanswered(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return the questions without an answer by kind of error, the most frequent first."""
+    return _counted((it for it in records if it.status != "answered"), UNANSWERED)
 
 
-def wrong(records: Iterable[Record]) -> tuple[Category, ...]:
-    """The wrong answers by what is wrong, the most frequent first."""
-    return _counted((r for r in records if r.status == "answered" and r.match is False), WRONG)
+def wrong(records: Iterable[Record]) -> list[dict[str, Any]]:
+    """Return the wrong answers by kind of mistake, the most frequent first."""
+    return _counted((it for it in records if it.status == "answered" and it.match is False), WRONG)
 
 
-def _counted(records: Iterable[Record], meanings: Mapping[str, str]) -> tuple[Category, ...]:
+def _counted(records: Iterable[Record], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return each category's ``name``, ``meaning``, ``share`` of the records and ``ids``."""
     members: dict[str, list[str]] = {}
     for record in records:
         members.setdefault(category(record), []).append(record.id)
-    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(Category(name, meanings.get(name, ""), tuple(ids)) for name, ids in ordered)
+    total = sum(map(len, members.values()))
+    return [
+        {"name": name, "meaning": meanings.get(name, ""), "share": len(ids) / total, "ids": ids}
+        for name, ids in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from quorum.evals.reports import format as shown
 
@@ -28,6 +30,15 @@ _OWN = Path(__file__).parent / "templates"
 _HEADING = re.compile("##+ (.+)")
 _FOLDED = re.compile(r"<details><summary>(?P<title>[^<]*)</summary>\n\n(?P<text>.*)\n\n</details>", re.DOTALL)
 """What ``quorum.evals.reports.format.folded`` makes."""
+
+
+TRACE_PAGE = "trace.html"
+"""The page of a run, in the run's folder, if somebody has written it."""
+
+
+def relative_link(target: Path, folder: Path) -> str:
+    """Return an address of ``target`` for a page in ``folder``."""
+    return quote(Path(os.path.relpath(target, folder)).as_posix())
 
 
 def render(template: str, **values: Any) -> str:
@@ -81,14 +92,14 @@ def _highlighted(sql: str) -> Markup:
 
 
 @dataclass(frozen=True)
-class Section:
+class HtmlSection:
     """A heading and its section's HTML."""
 
     title: str
     body: Markup
 
 
-def sections_of(pieces: Iterable[str]) -> list[Section]:
+def sections_of(pieces: Iterable[str]) -> list[HtmlSection]:
     """Pieces of Markdown, the first of them a heading, as sections: page and Markdown say the same."""
     found: list[list[str]] = []
     for piece in pieces:
@@ -96,7 +107,7 @@ def sections_of(pieces: Iterable[str]) -> list[Section]:
             found.append([heading[1]])
         else:
             found[-1].append(piece)
-    return [Section(title, html_of(own)) for title, *own in found]
+    return [HtmlSection(title, html_of(own)) for title, *own in found]
 
 
 def html_of(pieces: Iterable[str]) -> Markup:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from quorum.evals.reports.comparison import Comparison, Letter, Link, Side
+    from quorum.evals.reports.compare import Comparison, Letter, Link, Side
 
 FILE = click.Path(path_type=Path)
 
@@ -64,7 +64,7 @@ def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tu
 
 def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
     """Links to traces relative to the file that holds them."""
-    from quorum.evals.reports.page import TRACE_PAGE, relative_link
+    from quorum.evals.reports.templating import TRACE_PAGE, relative_link
 
     def link(letter: Letter, side: Side) -> str:
         run = folders[letter] / side.run

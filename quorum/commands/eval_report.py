@@ -42,22 +42,20 @@ def command(
     every question to its trace, a page in the run's folder (some 150 KB each).
     """
     from quorum.evals.paths import write_text
-    from quorum.evals.reports.markdown import report
-    from quorum.evals.reports.summary import summaries
+    from quorum.evals.reports.evaluations import open_evaluations
+    from quorum.evals.reports.report import as_dict, report, write_page
 
-    found = summaries(folders)
+    found = open_evaluations(folders)
     if page is not None:
-        from quorum.evals.reports.page import write_page
-
         if traces:
             from quorum.page import write_pages
 
-            lines = ((line.id, each.run_of(line)) for each in found for line in each.lines)
-            write_pages((id, run) for id, run in lines if run is not None)
+            runs = ((asked.id, each.run_of(asked.id)) for each in found for asked, _ in each.frame.rows)
+            write_pages((id, run) for id, run in runs if run is not None)
         write_page(found, page)
         click.echo(f"Page: {page}", err=True)
     if as_json:
-        values = [summary.as_dict() for summary in found]
+        values = [as_dict(each) for each in found]
         text = json.dumps(values, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     else:
         text = report(found)

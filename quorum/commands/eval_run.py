@@ -198,8 +198,7 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
 
 def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
-    from quorum.eval_progress import Board
-    from quorum.eval_tally import Tally
+    from quorum.eval_progress import Board, Tally
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.render import console

@@ -18,7 +18,7 @@ from quorum.tools.urls import SAMPLE, mask_url
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.knowledge.documents.search import Documents
-    from quorum.tools.databases.kept import Keeping
+    from quorum.tools.databases.catalog_cache import CatalogCache
 
 MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
 
@@ -110,13 +110,13 @@ def refresh_command(url: str) -> None:
 
     Files and folders are read for each question; for them there is nothing to do.
     """
-    from quorum.graph.resources import keeping
+    from quorum.graph.resources import catalog_cache
     from quorum.settings import Settings
     from quorum.text import count, one_line
 
     settings, begun = Settings(), time.perf_counter()
-    anew = replace(keeping(settings), age=0)
-    catalog = asyncio.run(live_catalog([url], settings.home, keeping=anew))
+    anew = replace(catalog_cache(settings), age=0)
+    catalog = asyncio.run(live_catalog([url], settings.home, cache=anew))
     columns = count(sum(len(table.columns) for table in catalog.tables), "column")
     tables, seconds = count(len(catalog.tables), "table"), time.perf_counter() - begun
     click.echo(f"{catalog.name}: {tables}, {columns}, read in {seconds:.1f} s")
@@ -201,11 +201,11 @@ def catalogs_of(*sources: str) -> Iterator[Catalog]:
         if source != SAMPLE and "://" not in source and not Path(source).exists():
             hint = "Give a URL (sqlite:///shop.db), a folder of schema files, or sample."
             raise ConfigurationError(f"There is no {mask_url(source)}.", hint=hint)
-    from quorum.graph.resources import keeping
+    from quorum.graph.resources import catalog_cache
     from quorum.settings import Settings
 
     settings = Settings()
-    yield asyncio.run(live_catalog(sources, settings.home, keeping=keeping(settings)))
+    yield asyncio.run(live_catalog(sources, settings.home, cache=catalog_cache(settings)))
 
 
 def _described_folders(source: str) -> tuple[Path, ...]:
@@ -231,9 +231,9 @@ async def live_catalog(
     *,
     documents: Documents | None = None,
     samples: int = 3,
-    keeping: Keeping | None = None,
+    cache: CatalogCache | None = None,
 ) -> Catalog:
-    """Open databases read-only and introspect them, or take the kept catalogs.
+    """Open databases read-only and introspect them, or take the cached catalogs.
 
     Raises:
         ConfigurationError: The URL is malformed, or its driver is missing.
@@ -244,4 +244,4 @@ async def live_catalog(
 
     where = await asyncio.to_thread(database_urls, urls, home)
     async with await asyncio.to_thread(connect_all, where) as connector:
-        return await read_catalog(connector, documents, samples=samples, keeping=keeping)
+        return await read_catalog(connector, documents, samples=samples, cache=cache)

@@ -229,11 +229,11 @@ def _checks(found: Refit) -> Table:
 
 
 def _draw(learned: OnlineWeights, folder: Path) -> None:
-    """Write the curves; where matplotlib is missing say so, the table is printed already."""
-    from quorum.evals.recorded.curves import draw
+    """Write the curves; without the extra `plots` say so, the table is printed already."""
+    from quorum.evals.recorded.curves import draw_curves
 
     try:
-        files = draw(learned, folder)
+        files = draw_curves(learned, folder)
     except ConfigurationError as error:
         click.echo(f"No curves were drawn. {error}", err=True)
         return

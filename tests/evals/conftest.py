@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import Plot, plots_of
-from quorum.evals.reports.summary import Summary
 from tests.engines import start_no_process
 from tests.evals.pictured import pictured
 
@@ -17,12 +17,12 @@ def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def pictured_summary(tmp_path_factory: pytest.TempPathFactory) -> Summary:
+def pictured_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Opened:
     """An evaluation that has something to draw in every plot."""
     return pictured(tmp_path_factory.mktemp("pictured") / "run")
 
 
 @pytest.fixture(scope="session")
-def pictured_plots(pictured_summary: Summary) -> list[Plot]:
+def pictured_plots(pictured_evaluation: Opened) -> list[Plot]:
     """All plots of it."""
-    return plots_of(pictured_summary)
+    return plots_of(pictured_evaluation)

@@ -9,6 +9,7 @@ from typing import Any
 
 from quorum.evals.folder import MANIFEST, RESULTS
 from quorum.evals.records import Asked, Linking, Manifest, Record
+from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.graph.options import RunOptions
 
 EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's.", "unit": "share"}
@@ -108,6 +109,20 @@ def write(folder: Path, made: Manifest, records: Sequence[Record]) -> Path:
     lines = [json.dumps(each.as_dict()) + "\n" for each in records]
     (folder / RESULTS).write_text("".join(lines), encoding="utf-8")
     return folder
+
+
+def opened(
+    folder: Path, records: Sequence[Record], questions: Sequence[Asked] | None = None, **values: Any
+) -> Opened:
+    """An evaluation written and read again; it asks for the records' questions if none are given.
+
+    Args:
+        values: Of the manifest.
+    """
+    if questions is None:
+        questions = [asked(it.id, database=it.database, difficulty=it.difficulty) for it in records]
+    (found,) = open_evaluations([write(folder, manifest(questions, **values), records)])
+    return found
 
 
 def cut_short(folder: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.records import Record
-from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.reports.evaluations import Opened, open_evaluations
 from tests.evals.evaluations import asked, linking, manifest, record, unanswered, usage, write
 
 HOSTILE = '<script>alert("x")</script><img src="http://outside.invalid/a.png">'
@@ -48,7 +48,7 @@ def _records(right: int, tokens: int) -> Iterator[Record]:
     yield unanswered("q23", "syntax", gold="differs")
 
 
-def pictured(folder: Path, **values: Any) -> Summary:
-    """The summary of such an evaluation."""
-    (summary,) = summaries([write_pictured(folder, **values)])
-    return summary
+def pictured(folder: Path, **values: Any) -> Opened:
+    """Such an evaluation."""
+    (found,) = open_evaluations([write_pictured(folder, **values)])
+    return found

@@ -11,12 +11,7 @@ import pytest
 
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.records import Asking, ChoiceRow, ReadingRow, Record
-from quorum.evals.reports.asking import one_question
-from quorum.evals.reports.compare import compare
-from quorum.evals.reports.evaluations import open_evaluation
-from quorum.evals.reports.markdown import report
-from quorum.evals.reports.summary import summaries
+from quorum.evals.records import Asking, Record
 from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
@@ -27,7 +22,6 @@ from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals import evaluations
 from tests.evals.running import GOLD, Knowing, questions, shops
 from tests.evals.small_suite import SumScorer
 
@@ -148,90 +142,3 @@ def test_nobody_is_asked_without_a_simulated_user(tmp_path: Path) -> None:
         replace(given, simulated=False).check()
     with pytest.raises(ConfigurationError, match="nobody to ask"):
         disputed(tmp_path, questions(1), LESS, MORE, clarify=False).check()
-
-
-def choices(*met: tuple[int, ...]) -> tuple[ChoiceRow, ...]:
-    return tuple(
-        ChoiceRow(label, "", "", match=bool(own), met=own) for label, own in zip("ABC", met, strict=False)
-    )
-
-
-RECORDS = (
-    evaluations.record("right, not asked", asking=Asking()),
-    evaluations.record("right, asked", asking=Asking(choices=choices((0,), ()))),
-    evaluations.record("helped", match=False, asking=Asking(choices=choices((), (0,)))),
-    evaluations.record("in vain", match=False, asking=Asking(choices=choices((), ()))),
-    evaluations.record("wrong, not asked", match=False, asking=Asking()),
-    evaluations.unanswered("no answer", "no_sql", match=False),
-)
-
-
-def test_the_figures_of_one_question() -> None:
-    asked = [evaluations.asked(record.id) for record in RECORDS]
-    found = one_question(list(zip(asked, RECORDS, strict=True)))
-    assert found is not None
-    assert (found.without.count, found.without.n) == (2, 6)
-    assert (found.ex.count, found.ex.n) == (3, 6)
-    assert (found.asked.count, found.asked.n) == (3, 6)
-    assert [share.count for share in (found.helped, found.needless, found.unhelpful)] == [1, 1, 1]
-    assert {share.n for share in (found.helped, found.needless, found.unhelpful)} == {3}
-    assert found.ex_all is None
-
-
-def test_over_all_readings_each_counts_as_much() -> None:
-    """An answer that has reading 0 of 2; asked, reading 1 was among the choices, then not."""
-    offered = Asking(2, 1, choices((0,), (1,)), "B")
-    not_offered = Asking(2, 1, choices((0,), ()))
-    records = [
-        evaluations.record("a", met=(0,), asking=offered),
-        evaluations.record("b", met=(0,), asking=not_offered),
-        evaluations.record("c", met=(0,), asking=Asking(1, 0)),
-    ]
-    found = one_question([(evaluations.asked(record.id), record) for record in records])
-    assert found is not None
-    assert found.without_all is not None
-    assert found.ex_all is not None
-    assert (found.without.count, found.ex.count) == (1, 2)
-    assert (found.without_all.mean, found.ex_all.mean) == (pytest.approx(2 / 3), pytest.approx(5 / 6))
-    assert (found.helped.count, found.unhelpful.count) == (1, 1)
-
-
-def test_two_evaluations_stand_side_by_side(tmp_path: Path) -> None:
-    asked = [evaluations.asked(record.id) for record in RECORDS]
-    old = [replace(record, asking=None, match=False, metrics={"ex": 0.0}) for record in RECORDS]
-    calls = [evaluations.usage(model_calls=n) for n in (1, 1, 1, 1, 1, 7)]
-    new = [replace(record, usage=usage) for record, usage in zip(RECORDS, calls, strict=True)]
-    new[2] = replace(new[2], readings=(ReadingRow("So.", "SELECT 2", match=True),))
-    folders = [
-        evaluations.write(tmp_path / name, evaluations.manifest(asked), records)
-        for name, records in (("old", old), ("new", new))
-    ]
-    text = report(summaries(folders))
-    assert "|  | old | new |" in text
-    assert "| EX, % | 0.0 ± 0.0 | 33.3 ± 21.1 |" in text
-    assert "| EX with one question, % | – | 50.0 ± 22.4 |" in text
-    assert "| answer or a reading shown right, % | 0.0 ± 0.0 | 50.0 ± 22.4 |" in text
-    assert "| some candidate right (pass@k), % | 0.0 ± 0.0 | 33.3 ± 21.1 |" in text
-    assert "| model calls | 2.00 / 2.00 | 2.00 / 1.00 |" in text
-    assert "| Brier score of confidence | 0.250 | 0.250 |" in text
-    found = compare(*map(open_evaluation, folders))
-    pairs = {pair.name: (pair.a, pair.b) for pair in found.metrics}
-    assert pairs["some_reading"] == (0.0, 0.5)
-    assert "one_question" not in pairs
-    both = compare(open_evaluation(folders[1]), open_evaluation(folders[1]))
-    assert {pair.name: pair.b for pair in both.metrics}["one_question"] == 0.5
-
-
-def test_reports_show_it_beside_ex_and_not_as_ex(tmp_path: Path) -> None:
-    asked = [evaluations.asked(record.id) for record in RECORDS]
-    folder = evaluations.write(tmp_path / "run", evaluations.manifest(asked), RECORDS)
-    (summary,) = summaries([folder])
-    assert summary.overall.ex is not None
-    assert summary.overall.ex.count == 2
-    text = report([summary])
-    assert "| all questions: it is, with one question (EX with one question) | 3 | 6 | 50.0 |" in text
-    assert "| asked in vain: no choice was what they mean | 1 | 3 | 33.3 |" in text
-    plain = tmp_path / "plain"
-    plain_records = [replace(record, asking=None) for record in RECORDS]
-    evaluations.write(plain, evaluations.manifest(asked), plain_records)
-    assert "one question" not in report(summaries([plain]))

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Linking, Record
-from quorum.evals.reports.compare import compare
+from quorum.evals.reports.compare import Comparison, compare
 from quorum.evals.reports.compare_report import markdown_of, notes, page_of, reading, result
-from quorum.evals.reports.comparison import Comparison
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
@@ -148,11 +147,11 @@ def test_costs_are_means_over_what_both_answered(tmp_path: Path) -> None:
     found = compared(tmp_path, a, b)
     costs = {pair.name: pair for pair in found.costs}
     assert found.priced == 3
-    assert (costs["model_calls"].a, costs["model_calls"].b, costs["model_calls"].ratio) == (2, 6, 3)
+    assert (costs["model_calls"].a, costs["model_calls"].b) == (2, 6)
     assert costs["usd"].a == pytest.approx(0.01)
-    assert (costs["usd"].b, costs["usd"].ratio) == (None, None)
+    assert costs["usd"].b is None
     assert (costs["tokens_per_call"].a, costs["tokens_per_call"].b) == (525, 175)
-    assert costs["cached_tokens"].ratio is None  # of nothing
+    assert "| of them cached | 0 | 0 | – |" in markdown_of(found), "no ratio to nothing"
     assert "| wall clock, s | 4.00 | 4.00 | ×1.00 |" in markdown_of(found)
     assert "| result size | 64 B | 64 B | ×1.00 |" in markdown_of(found)
     assert "| price | $0.0100 | price unknown | – |" in markdown_of(found)
@@ -173,7 +172,7 @@ def test_other_metrics_are_held_side_by_side(tmp_path: Path) -> None:
 def test_options_that_differ_are_named(tmp_path: Path) -> None:
     options = RunOptions(models=["openai:n"], votes=5, recipe="single").as_dict()
     found = compared(tmp_path, right("a"), right("a"), options=options, version="2.0")
-    assert {each.option for each in found.differing} == {"version", "models", "votes", "recipe"}
+    assert {each["option"] for each in found.differing} == {"version", "models", "votes", "recipe"}
     text = markdown_of(found)
     assert '| `models` | ["openai:m"] | ["openai:n"] |'.replace("[", r"\[").replace("]", r"\]") in text
     assert "| `votes` | – | 5 |" in text

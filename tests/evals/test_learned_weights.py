@@ -23,8 +23,9 @@ from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source, so
 from quorum.evals.recorded.refit import votes_of_records
 from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE, at_once, learn
 from quorum.evals.records import Record
-from quorum.evals.reports.markdown import report
-from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.reports.evaluations import Opened, open_evaluations
+from quorum.evals.reports.report import as_dict, report
+from quorum.evals.reports.sections import votes as vote_figures
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.runner import run_evaluation
 from quorum.graph.ballots import Ballot
@@ -56,7 +57,7 @@ EXPERTS = {
 
 async def evaluated(
     folder: Path, experts: Mapping[str, Knowing], *, count: int = 30, **given: Any
-) -> tuple[Evaluation, Summary]:
+) -> tuple[Evaluation, Opened]:
     """An evaluation of the recipe ``single`` with one candidate of each expert, and its summary."""
     shard = given.pop("shard", (1, 1))
     asked = questions(count)[shard[0] - 1 :: shard[1]]
@@ -70,7 +71,7 @@ async def evaluated(
         chat_models={name: each.chat for name, each in experts.items()},
     )
     await run_evaluation(made)
-    (found,) = summaries([folder])
+    (found,) = open_evaluations([folder])
     return made, found
 
 
@@ -108,8 +109,8 @@ async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
         limit = learned.bound(vote)
         assert limit is not None
         assert mistakes[vote] <= limit
-    assert found.overall.ex is not None
-    assert found.overall.ex.count <= 15, "in the evaluation itself weights are level"
+    assert (ex := found.frame.share("ex")) is not None
+    assert ex.count <= 15, "in the evaluation itself weights are level"
 
 
 @pytest.mark.heavy
@@ -119,15 +120,15 @@ async def test_one_right_and_two_wrong_experts_are_right_in_the_end(tmp_path: Pa
     experts = {"good": expert({}), "bad": expert(wrong), "worse": expert(wrong)}
     _, found = await evaluated(tmp_path / "run", experts)
     learned = found.learned["gold"]
-    assert found.overall.ex is not None
-    assert found.overall.ex.count == 0
+    assert (ex := found.frame.share("ex")) is not None
+    assert ex.count == 0
     assert (sum(learned.votes["majority"]), sum(learned.votes["sql_majority"])) == (30, 30)
     assert sum(learned.votes["wma"]) == 4  # 2 (1 - e)^3 > 1 > 2 (1 - e)^4, e = sqrt(ln 3 / 30)
     text = report([found])
     assert "| good | 30 | 100.0 |" in text
     assert "| WMA, weights by gold | 86.7 | 4.0 |" in text
     assert "In the evaluation itself experts vote with level weights" in text
-    assert json.loads(json.dumps(found.as_dict()))["learned"]["gold"]["rounds"] == 30
+    assert json.loads(json.dumps(as_dict(found)))["learned"]["gold"]["rounds"] == 30
 
 
 @pytest.mark.heavy
@@ -136,7 +137,7 @@ async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
     _, whole = await evaluated(tmp_path / "whole", EXPERTS, count=12)
     for number in (1, 2):
         await evaluated(tmp_path / f"part{number}", EXPERTS, count=12, shard=(number, 2))
-    (found,) = summaries([tmp_path / "part2", tmp_path / "part1"])
+    (found,) = open_evaluations([tmp_path / "part2", tmp_path / "part1"])
     assert found.learned == whole.learned
 
 
@@ -169,8 +170,7 @@ async def test_an_endpoint_that_is_down_is_no_mistake_and_ends_the_bound(tmp_pat
 async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: Path) -> None:
     experts = {name: EXPERTS[name] for name in ("good", "half")}
     _, found = await evaluated(tmp_path / "run", experts, votes=4, count=6)
-    assert found.votes is not None
-    assert found.votes.candidates.mean == 4
+    assert vote_figures(found)["candidates"].mean == 4
     assert found.learned["gold"].no_bound("wma") == ""
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert SEVERAL in shown.stderr
@@ -189,7 +189,7 @@ async def test_nothing_is_learned_where_an_expert_was_not_asked(tmp_path: Path) 
     for record in records(tmp_path / "run")[2:]:
         with answer_of(tmp_path / "run" / record.run) as answer:
             answer["candidates"] = [each for each in answer["candidates"] if each["model"] != "third"]
-    (found,) = summaries([tmp_path / "run"])
+    (found,) = open_evaluations([tmp_path / "run"])
     learned = found.learned["gold"]
     assert learned.questions == learned.rounds == 2
     assert learned.experts == {"first": [0, 0], "second": [0, 1], "third": [0, 0]}
@@ -204,7 +204,7 @@ async def test_only_candidates_of_the_last_vote_teach(tmp_path: Path) -> None:
     with answer_of(tmp_path / "run" / records(tmp_path / "run")[1].run) as answer:
         poor = next(each for each in answer["candidates"] if each["model"] == "poor")
         answer["candidates"].insert(0, {**poor, "id": "first", "model": "good", "superseded": True})
-    (again,) = summaries([tmp_path / "run"])
+    (again,) = open_evaluations([tmp_path / "run"])
     assert again.learned == found.learned
 
 
@@ -215,7 +215,7 @@ async def test_a_question_whose_run_was_cleared_is_not_known(tmp_path: Path) -> 
     first, second = (tmp_path / "run" / record.run for record in records(tmp_path / "run")[:2])
     (first / "answer.json").unlink()
     shutil.rmtree(second / "results")
-    (again,) = summaries([tmp_path / "run"])
+    (again,) = open_evaluations([tmp_path / "run"])
     assert again.learned["gold"].questions == 2
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert "lacks 2 questions" in shown.stderr
@@ -248,9 +248,9 @@ async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    from quorum.evals.reports.page import page_of
+    pytest.importorskip("vl_convert")
     from quorum.evals.reports.plots import EXPERTS as CURVES
+    from quorum.evals.reports.report import page_of
 
     _, found = await evaluated(tmp_path / "run", EXPERTS, count=6)
     page = page_of([found], tmp_path)

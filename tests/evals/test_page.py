@@ -12,16 +12,15 @@ from urllib.parse import unquote
 
 import pytest
 
-from quorum.evals.reports.markdown import report
-from quorum.evals.reports.page import page_of, write_page
+from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, manifest, record, unanswered, write
 from tests.evals.pictured import HOSTILE, write_pictured
 
-pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
 
 ONE = Plot("One", alt="one: 1", caption="One.", svg=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
@@ -59,14 +58,9 @@ class Page(HTMLParser):
 
 
 @pytest.fixture
-def summary(pictured_summary: Summary) -> Summary:
-    return pictured_summary
-
-
-@pytest.fixture
-def html(summary: Summary, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: pictured_plots)
-    return page_of([summary], summary.folders[0])
+def html(pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda summary: pictured_plots)
+    return page_of([pictured_evaluation], pictured_evaluation.folder)
 
 
 def test_the_page_is_one_file_without_requests_and_runs_its_search_alone(html: str) -> None:
@@ -98,12 +92,12 @@ def test_what_others_say_is_escaped(html: str) -> None:
     assert HOSTILE in Page(html).text
 
 
-def test_the_page_has_every_figure_of_the_markdown(summary: Summary, html: str) -> None:
+def test_the_page_has_every_figure_of_the_markdown(pictured_evaluation: Opened, html: str) -> None:
     text = Page(html).text
-    figures = re.findall(r"[\d.,]+ ?%|\d[\d.,]{2,}", report([summary]))
+    figures = re.findall(r"[\d.,]+ ?%|\d[\d.,]{2,}", report([pictured_evaluation]))
     assert len(figures) > 60
     assert [figure for figure in figures if figure.strip(".,") not in text] == []
-    for heading in re.findall(r"^### (.+)$", report([summary]), flags=re.MULTILINE):
+    for heading in re.findall(r"^### (.+)$", report([pictured_evaluation]), flags=re.MULTILINE):
         assert heading in text
 
 
@@ -111,9 +105,9 @@ def test_the_page_has_every_figure_of_the_markdown(summary: Summary, html: str) 
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages get the same small picture for every plot: drawing takes time."""
     monkeypatch.setattr(
-        "quorum.evals.reports.page.plots_of", lambda summary: [ONE, Plot("Two", why="There is no reason.")]
+        "quorum.evals.reports.report.plots_of", lambda summary: [ONE, Plot("Two", why="There is no reason.")]
     )
-    monkeypatch.setattr("quorum.evals.reports.page.scatter_of", lambda summaries: ONE)
+    monkeypatch.setattr("quorum.evals.reports.report.scatter_of", lambda summaries: ONE)
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -126,24 +120,24 @@ def test_warnings_come_before_figures(tmp_path: Path) -> None:
         unanswered("d", "endpoint"),
     ]
     made = manifest(questions, shard="2/3", missing=("The databases of two questions.",))
-    (found,) = summaries([write(tmp_path / "run", made, records)])
+    (found,) = open_evaluations([write(tmp_path / "run", made, records)])
     text = Page(page_of([found], tmp_path)).text
     before, _, _ = text.partition("EX, all questions")
     for part in (
         "Demonstration: the rule-based offline model took part in 1 of 4 records",
         "The gold of 1 question could not be used (the gold SQL no longer gives the published result): c.",
         "The databases of two questions.",
-        *found.notes,
+        *notes(found),
     ):
         assert part in before
-    assert len(found.notes) >= 4  # unscorable, shards, no record yet, no endpoint
+    assert len(list(notes(found))) >= 4  # unscorable, shards, no record yet, no endpoint
     assert "demonstration: a rule-based model, no language model" in before
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_several_evaluations_stand_side_by_side(tmp_path: Path) -> None:
     folders = [write_pictured(tmp_path / name, right=right) for name, right in (("a&b", 10), ("c", 20))]
-    page = Page(page_of(summaries(folders), tmp_path))
+    page = Page(page_of(open_evaluations(folders), tmp_path))
     assert len(page.images) == 1 + 2
     assert page.text.count("Not drawn: Two. There is no reason.") == 2
     assert "2 evaluations" in page.text
@@ -152,7 +146,7 @@ def test_several_evaluations_stand_side_by_side(tmp_path: Path) -> None:
     assert [address for address in page.addresses if address.startswith("#")] == ["#e1", "#e2"]
     assert "only figures of the same suite" not in page.text
     other = write_pictured(tmp_path / "other", rules="other rules")
-    both = Page(page_of(summaries([folders[0], other]), tmp_path))
+    both = Page(page_of(open_evaluations([folders[0], other]), tmp_path))
     assert "The suites or their rules differ" in both.text
 
 
@@ -162,7 +156,7 @@ def test_traces_that_have_a_page_are_linked_relatively(tmp_path: Path) -> None:
     trace = folder / "runs" / "q03" / "trace.html"
     trace.parent.mkdir(parents=True)
     trace.write_text("a trace")
-    write_page(summaries([folder]), tmp_path / "reports" / "page.html")
+    write_page(open_evaluations([folder]), tmp_path / "reports" / "page.html")
     page = Page((tmp_path / "reports" / "page.html").read_text())
     (link,) = [address for address in page.addresses if not address.startswith("data:")]
     assert (tmp_path / "reports" / unquote(link)).resolve() == trace
@@ -171,7 +165,7 @@ def test_traces_that_have_a_page_are_linked_relatively(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_without_any_record_has_a_page(tmp_path: Path) -> None:
-    found = summaries([write(tmp_path / "run", manifest([asked("a")]), [])])
+    found = open_evaluations([write(tmp_path / "run", manifest([asked("a")]), [])])
     page = Page(page_of(found, tmp_path))
     assert "Not drawn: Risk by coverage." in page.text
     assert "not asked yet" in page.text
@@ -183,7 +177,7 @@ def test_of_a_traceback_the_last_line_is_shown(tmp_path: Path) -> None:
         raise KeyError("lost")
     except KeyError as error:
         message = "".join(traceback.format_exception(error))
-    found = summaries(
+    found = open_evaluations(
         [write(tmp_path / "run", manifest([asked("a")]), [unanswered("a", "fault", message=message)])]
     )
     html = page_of(found, tmp_path)
@@ -194,15 +188,15 @@ def test_of_a_traceback_the_last_line_is_shown(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("undrawn")
 def test_nothing_to_score_is_said_where_ex_stands(tmp_path: Path) -> None:
     lacking = [record("a", match=None, gold="not_live", executes=None)]
-    found = summaries([write(tmp_path / "run", manifest([asked("a")]), lacking)])
+    found = open_evaluations([write(tmp_path / "run", manifest([asked("a")]), lacking)])
     assert "not measurable" in Page(page_of(found, tmp_path)).text
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_a_page_that_cannot_be_written_says_so(summary: Summary, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_says_so(pictured_evaluation: Opened, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="file is a file, not a folder"):
-        write_page([summary], tmp_path / "file" / "page.html")
+        write_page([pictured_evaluation], tmp_path / "file" / "page.html")
 
 
 def test_markdown_of_sections_becomes_tables_and_folds_and_no_other_html() -> None:

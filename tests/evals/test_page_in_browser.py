@@ -9,16 +9,15 @@ import pytest
 
 from quorum.evals.reports.compare import compare
 from quorum.evals.reports.compare_report import page_of
-from quorum.evals.reports.evaluations import open_evaluation
-from quorum.evals.reports.page import write_page
+from quorum.evals.reports.evaluations import Opened, open_evaluation, open_evaluations
 from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.summary import Summary, summaries
+from quorum.evals.reports.report import write_page
 from quorum.graph.options import RunOptions
 from tests.browser import Browser, find_browser, running_browser
 from tests.evals.pictured import write_pictured
 
-pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
-pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum-sql[plots]")
+pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
+pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum-sql[dev]")
 
 ONE_PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw=="
 WHITE = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='90' height='40'/%3E"
@@ -49,10 +48,10 @@ def html(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def page(
-    pictured_summary: Summary, pictured_plots: list[Plot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pictured_evaluation: Opened, pictured_plots: list[Plot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: pictured_plots)
-    write_page([pictured_summary], tmp_path / "page.html")
+    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda summary: pictured_plots)
+    write_page([pictured_evaluation], tmp_path / "page.html")
     return tmp_path / "page.html"
 
 
@@ -61,7 +60,7 @@ def test_the_table_of_evaluations_needs_no_scrolling(
     browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its card scrolls by itself, so the page is laid out here without that."""
-    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: [])
+    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda summary: [])
     options = RunOptions(models=["openai:gpt-4.1-2025-04-14", "anthropic:claude-sonnet-4-5"]).as_dict()
     folders = [
         write_pictured(
@@ -72,7 +71,7 @@ def test_the_table_of_evaluations_needs_no_scrolling(
         )
         for recipe in ("quorum", "reforce")
     ]
-    write_page(summaries(folders), tmp_path / "page.html")
+    write_page(open_evaluations(folders), tmp_path / "page.html")
     html = (tmp_path / "page.html").read_text().partition("Lines show the 95 % interval")[0]
     (tmp_path / "page.html").write_text(html.replace("overflow-x: auto", "overflow-x: visible"))
     assert browser.visit(tmp_path / "page.html", width=1200).width == 1200

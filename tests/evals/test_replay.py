@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.evals.recorded.candidates import ballots_of, load_candidates, source_of
-from quorum.evals.recorded.curves import draw
+from quorum.evals.recorded.curves import draw_curves
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
 from quorum.evals.recorded.weights import COMPARED, DRAWN_EXPERT, Feedback, OnlineWeights
@@ -237,8 +237,8 @@ def learned() -> OnlineWeights:
 
 @pytest.mark.heavy
 def test_curves_are_pictures_and_the_same_again(learned: OnlineWeights, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    files = draw(learned, tmp_path / "new" / "curves")
+    pytest.importorskip("vl_convert")
+    files = draw_curves(learned, tmp_path / "new" / "curves")
     assert [file.name for file in files] == [
         f"{name}.{kind}" for name in ("weights", "error", "regret") for kind in ("svg", "png")
     ]
@@ -248,15 +248,15 @@ def test_curves_are_pictures_and_the_same_again(learned: OnlineWeights, tmp_path
         else:
             assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
             assert file.read_bytes().endswith(b"IEND\xaeB`\x82")
-    again = draw(learned, tmp_path / "again")
+    again = draw_curves(learned, tmp_path / "again")
     assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
 
 
 def test_curves_that_cannot_be_written_say_so(learned: OnlineWeights, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     (tmp_path / "taken").write_text("")
     with pytest.raises(QuorumError, match="Cannot write"):
-        draw(learned, tmp_path / "taken")
+        draw_curves(learned, tmp_path / "taken")
 
 
 @pytest.mark.heavy

@@ -10,9 +10,8 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.compare import compare
-from quorum.evals.reports.evaluations import open_evaluation
-from quorum.evals.reports.markdown import report
-from quorum.evals.reports.summary import summaries
+from quorum.evals.reports.evaluations import open_evaluation, open_evaluations
+from quorum.evals.reports.report import report
 from quorum.evals.running.databases import OpenDatabase
 from quorum.evals.running.verdicts import judge
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
@@ -199,14 +198,14 @@ def written(folder: Path, *, found: float) -> Path:
 
 
 def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path) -> None:
-    (summary,) = summaries([written(tmp_path / "run", found=1.0)])
-    means = {metric.name: metric.asked for metric in summary.overall.metrics}
+    (summary,) = open_evaluations([written(tmp_path / "run", found=1.0)])
+    means = {name: asked for name, (_, asked, _) in summary.frame.declared().items()}
     assert (means["recall"].n, means["recall"].mean) == (3, pytest.approx(1 / 3))
     assert means["recall"].se == pytest.approx(1 / 3)
     assert (means["false_alarm"].n, means["false_alarm"].mean) == (1, 1.0)
-    ambiguous, plain = summary.slices["ambiguity"]
-    assert (ambiguous.label, ambiguous.questions, plain.label) == ("ambiguous", 3, "plain")
-    assert {m.name: m.asked.mean for m in plain.metrics}["recall"] is None
+    parts = summary.frame.by("ambiguity")
+    assert [(label, len(part.rows)) for label, part in parts.items()] == [("ambiguous", 3), ("plain", 1)]
+    assert parts["plain"].declared()["recall"][1].mean is None
     text = report([summary])
     assert "| ambiguous | 3 | 1 | 1 | 33.3 |" in text
     assert "| All found | 33.3 | 33.3 | 3 |" in text

@@ -54,13 +54,13 @@ def test_the_most_frequent_comes_first_and_equals_by_name() -> None:
         record("e", match=False, rows=0),
         record("f"),
     ]
-    assert [(each.name, each.ids) for each in unanswered(records)] == [
-        ("syntax", ("c", "d")),
-        ("fault", ("b",)),
-        ("timeout", ("a",)),
+    assert [(row["name"], row["ids"], row["share"]) for row in unanswered(records)] == [
+        ("syntax", ["c", "d"], 0.5),
+        ("fault", ["b"], 0.25),
+        ("timeout", ["a"], 0.25),
     ]
-    assert [(each.name, each.ids) for each in wrong(records)] == [("no rows", ("e",))]
-    assert all(each.meaning for each in (*unanswered(records), *wrong(records)))
+    assert [(row["name"], row["ids"]) for row in wrong(records)] == [("no rows", ["e"])]
+    assert all(row["meaning"] for row in (*unanswered(records), *wrong(records)))
 
 
 def test_every_known_kind_of_error_is_explained() -> None:
@@ -94,5 +94,5 @@ RECORDS = st.builds(
 def test_every_question_has_exactly_one_category_or_none(one: Record) -> None:
     counted = [*unanswered([one]), *wrong([one])]
     right_or_unknown = one.status == "answered" and one.match is not False
-    assert [each.name for each in counted] == ([] if right_or_unknown else [category(one)])
+    assert [row["name"] for row in counted] == ([] if right_or_unknown else [category(one)])
     assert category(one) in {"", *WRONG, *UNANSWERED}

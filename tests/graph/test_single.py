@@ -15,7 +15,6 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.state import Result
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools import guard
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.guard import process
 from quorum.tools.query import Limits, QueryResult
@@ -50,10 +49,11 @@ async def test_a_query_is_judged_once_and_run_once_however_many_write_it(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged, ran = list[str](), list[str]()
+    judge = process.PROCESS.ask
 
     def ask(sql: str, *of: Any) -> Any:
         judged.append(sql)
-        return process.ask(sql, *of)
+        return judge(sql, *of)
 
     whole = EmbeddedConnector.run
 
@@ -61,7 +61,7 @@ async def test_a_query_is_judged_once_and_run_once_however_many_write_it(
         ran.append(sql)
         return await whole(self, sql, limits)
 
-    monkeypatch.setattr(guard, "ask", ask)
+    monkeypatch.setattr(process.PROCESS, "ask", ask)
     monkeypatch.setattr(EmbeddedConnector, "run", noted)
     await run(wrote(GOOD), recipe="single", votes=3)
     assert judged == [GOOD]

@@ -31,7 +31,7 @@ def evaluation(workplace: Path) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without plots: drawing takes time."""
-    monkeypatch.setattr("quorum.evals.reports.page.plots_of", lambda summary: [])
+    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda summary: [])
 
 
 def test_markdown_goes_to_standard_output(evaluation: Path) -> None:

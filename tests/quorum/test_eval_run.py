@@ -20,8 +20,7 @@ from rich.console import Console
 
 from quorum.cli import cli
 from quorum.commands.eval_run import _name
-from quorum.eval_progress import LINE_SECONDS, Board
-from quorum.eval_tally import Tally
+from quorum.eval_progress import LINE_SECONDS, Board, Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow, Linking

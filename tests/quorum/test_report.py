@@ -412,7 +412,7 @@ def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(
 
 
 def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
-    pytest.importorskip("matplotlib", reason="the extra quorum-sql[plots] is not installed")
+    pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
     trace = unfinished_run(workplace, "drawn")
     table = pa.table({"city": [f"<b>{n}</b>" for n in range(30)], "orders": range(30)})
     kept = write_result(table, trace.folder / "results")

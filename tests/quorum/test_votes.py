@@ -56,7 +56,7 @@ def test_json_is_a_list_of_rows_and_nothing_else(runs: str, gold: str) -> None:
 def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     runs: str, gold: str, workplace: Path
 ) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     result = quorum(runs, "--gold", gold)
     assert result.exit_code == 0
     tables = re.split(r"^ *(strong|weak|pooled): ", result.stdout, flags=re.MULTILINE)[1:]
@@ -87,20 +87,20 @@ def test_a_bound_is_printed_for_one_candidate_a_model_only(runs: str, gold: str)
 
 @pytest.mark.heavy
 def test_curves_go_where_one_wants_them(runs: str, gold: str, workplace: Path) -> None:
-    pytest.importorskip("matplotlib")
+    pytest.importorskip("vl_convert")
     assert quorum(runs, "--gold", gold, "--json", "--out", "pictures").exit_code == 0
     assert len(list((workplace / "pictures").iterdir())) == 6
     assert not (workplace / ".quorum" / "replay").exists()
 
 
-def test_without_matplotlib_the_table_is_printed_and_the_extra_named(
+def test_without_the_extra_the_table_is_printed_and_the_extra_named(
     runs: str, gold: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     result = quorum(runs, "--gold", gold)
     assert result.exit_code == 0
     assert "majority" in result.stdout
-    assert "pip install 'matplotlib>=" in result.stderr
+    assert "needs the package vl_convert." in result.stderr
     assert not (workplace / ".quorum" / "replay").exists()
 
 

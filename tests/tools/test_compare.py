@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from quorum.tools.results.canonical import FEW, ISO, NO_DIGITS, NUMERIC, TRUTH, matches
+from quorum.tools.results.canonical import NESTED as JSON
 from quorum.tools.results.compare import cluster_keys, column_pairs, equal, fingerprint, relation
 from quorum.tools.results.files import read_result, write_result
 
@@ -23,7 +26,15 @@ DAY = st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1))
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="[{"), min_size=1).filter(
     lambda word: not any(char.isdigit() for char in word) and word == word.rstrip(" ")
 )
+LEAF = st.none() | st.integers(-(10**9), 10**9) | st.decimals(-1000, 1000, allow_nan=False, places=2)
+LEAF |= st.text("abcXYZ äß", min_size=1, max_size=6).map(str.strip).filter(bool) | DAY
+NESTED = st.recursive(
+    LEAF,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
+    max_leaves=6,
+).filter(lambda value: isinstance(value, list | dict))
 KINDS: dict[str, st.SearchStrategy[Any]] = {"whole": WHOLE, "fraction": FRACTION, "day": DAY, "word": WORD}
+KINDS["nested"] = NESTED
 Columns = list[tuple[str, list[Any]]]
 
 
@@ -48,6 +59,23 @@ def encode(kind: str, values: list[Any], form: int) -> pa.Array:
 
 def each(values: list[Any], change: Any) -> list[Any]:
     return [None if value is None else change(value) for value in values]
+
+
+def spelled(value: Any, number: Any, day: str, *, turned: bool = False) -> Any:
+    """The same JSON value, its numbers, days and the order of its keys in another form."""
+    if isinstance(value, dict):
+        items = list(value.items())[:: -1 if turned else 1]
+        return {key: spelled(inner, number, day, turned=turned) for key, inner in items}
+    if isinstance(value, list):
+        return [spelled(inner, number, day, turned=turned) for inner in value]
+    if isinstance(value, Decimal | int):
+        return number(value)
+    return day.format(value) if isinstance(value, dt.date) else value
+
+
+def as_json(values: list[Any], number: Any, day: str, *, turned: bool = False) -> pa.Array:
+    texts = each(values, lambda value: json.dumps(spelled(value, number, day, turned=turned)))
+    return pa.array(texts, pa.string())
 
 
 def midnight(day: dt.date) -> dt.datetime:
@@ -86,6 +114,13 @@ FORMS: dict[str, list[Any]] = {
         lambda v: pa.array(v, pa.string()).dictionary_encode(),
         lambda v: pa.array(each(v, str.encode), pa.binary()),
     ],
+    "nested": [
+        lambda v: pa.array(each(v, lambda x: json.dumps(spelled(x, float, "{}")))),
+        lambda v: pa.array(
+            each(v, lambda x: json.dumps(spelled(x, str, "{}T00:00:00", turned=True), indent=2))
+        ),
+        lambda v: pa.array(each(v, lambda x: json.dumps(spelled(x, lambda n: f"{n:.4f}", "{} 00:00:00Z")))),
+    ],
 }
 
 
@@ -111,13 +146,20 @@ def test_a_changed_cell_changes_the_fingerprint(made: Columns, data: st.DataObje
     row = data.draw(st.integers(0, len(made[0][1]) - 1))
     kind, values = made[column]
     changed = list(values)
-    changed[row] = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new"}[kind]
-    if values[row] is not None:
+    changed[row] = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new"}.get(
+        kind, [7]
+    )
+    if kind == "nested":
+        changed[row] = [values[row], 7]
+    elif values[row] is not None:
         steps = {"whole": 1, "fraction": Decimal("1.5"), "day": dt.timedelta(days=1), "word": "x"}
         changed[row] = values[row] + steps[kind]
     other = [*made[:column], (kind, changed), *made[column + 1 :]]
-    assert fingerprint(as_table(other)) != fingerprint(as_table(made))
-    assert not equal(as_table(other), as_table(made))
+    form = data.draw(st.integers(0, 6))
+    arrays = [encode(each_kind, each_values, form) for each_kind, each_values in other]
+    table = pa.Table.from_arrays(arrays, names=["c"] * len(arrays))
+    assert fingerprint(table) != fingerprint(as_table(made))
+    assert not equal(table, as_table(made))
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 0.999), st.booleans())
@@ -144,6 +186,9 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
         (0.1 + 0.2, 0.3, True),
         (41.2935, 41.29, True),
         (2.684, 2.68, True),
+        (2.5, 2.495, True),
+        (100.004, 100.0, True),
+        (0.12345, 0.123, True),
         (0.012, 0.021, False),
         (0.0001, 0.0002, False),
         (2001, 2002, False),
@@ -190,6 +235,19 @@ def test_what_cells_mean(a: Any, b: Any, same: bool) -> None:
 
 def _type_of(value: Any) -> pa.DataType | None:
     return pa.decimal128(38, 0) if isinstance(value, int) and value >= 2**63 else None
+
+
+@given(
+    st.lists(st.dictionaries(st.sampled_from("ab"), st.floats(-1e6, 1e6), min_size=2), min_size=1, max_size=4)
+)
+def test_a_struct_a_map_and_their_json_are_one(values: list[dict[str, float]]) -> None:
+    kind = pa.struct([("b", pa.float64()), ("a", pa.float64())])
+    forms = [
+        pa.array(values, kind),
+        pa.array([list(value.items()) for value in values], pa.map_(pa.string(), pa.float64())),
+        pa.array([json.dumps(value) for value in values]),
+    ]
+    assert len({fingerprint(pa.table({"v": form})) for form in forms}) == 1
 
 
 def test_rows_stay_paired() -> None:
@@ -407,3 +465,35 @@ def test_results_without_columns_are_like_each_other_alone(ordered: bool) -> Non
             )
     assert len(set(cluster_keys([none, rowed, *others], ordered=ordered))) == 5
     assert column_pairs(none, others[0]) == []
+
+
+PATTERNS = (NUMERIC, ISO, JSON, TRUTH, NO_DIGITS)
+BLANKS = "\t\n\x0b\x0c\r\x1c\x1f \x85\xa0\u2028"
+NUMBERS = ["1", "007", "+", "-", ".", "e5", "E-12"]
+MOMENTS = ["2024-01-31", "T12:30", "12:30:00.5", "Z", "UTC", "+01:00"]
+WORDS = ["true", "FALSE", "nan", "NaN", "inf", "-Infinity", "+INF", "[", "{"]
+STRANGE = ["\u0661", "\u00b2", "\u017f", "\u0130"]  # a digit, a power, and letters that fold to s and i
+PIECES = [*NUMBERS, *MOMENTS, *WORDS, *STRANGE, *BLANKS]
+
+texts = st.one_of(
+    st.text(max_size=8),
+    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
+)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(given=st.lists(texts, min_size=1, max_size=8))
+@example(given=["1\n"])
+@example(given=["\x0b1", "\x1c1"])
+@example(given=["true\n\n"])
+def test_few_and_many_mean_the_same(pattern: str, given: list[str]) -> None:
+    few = matches(pa.array(given, pa.string()), pattern)
+    alone = [matches(pa.array([text], pa.string()), pattern)[0] for text in given]
+    many = matches(pa.array(given + ["x"] * (FEW + 1), pa.string()), pattern)[: len(given)]
+    assert few.dtype == many.dtype == np.bool_
+    assert few.tolist() == many.tolist() == alone
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_no_text_at_all(pattern: str) -> None:
+    assert matches(pa.array([], pa.string()), pattern).tolist() == []

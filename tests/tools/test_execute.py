@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from quorum.knowledge.errors import BudgetExceeded
-from quorum.tools import guard
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import process
@@ -149,12 +148,13 @@ async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
+    judge = process.PROCESS.ask
 
     def ask(sql: str, dialect: str, linter: Linter) -> Any:
         asked.append(sql)
-        return process.ask(sql, dialect, linter)
+        return judge(sql, dialect, linter)
 
-    monkeypatch.setattr(guard, "ask", ask)
+    monkeypatch.setattr(process.PROCESS, "ask", ask)
     same = "SELECT max(n) FROM numbers"
     await asyncio.gather(*(run(database, same) for _ in range(3)))
     await run(replace(database, cache=QueryCache()), same)  # another run's
@@ -220,24 +220,6 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
     assert events.kept[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")
-
-
-@pytest.mark.heavy
-async def test_deadline_reaches_a_query_that_waits_for_its_turn(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unhurried = replace(database, limits=Limits(seconds=600))
-    patient = [
-        asyncio.create_task(run(unhurried, SLOW.replace("<", f"< {i} +"))) for i in range(4)
-    ]  # as many as run at once
-    await until(lambda: at_work(database.connector) == 4)
-    late = with_deadline(database, monkeypatch)
-    with pytest.raises(BudgetExceeded):
-        await execute(late, "SELECT 1 FROM numbers", agent="action")
-    assert not any(task.done() for task in patient)
-    for task in patient:
-        task.cancel()
-    await asyncio.gather(*patient, return_exceptions=True)
 
 
 async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:

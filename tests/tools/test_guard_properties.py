@@ -15,85 +15,51 @@ from quorum.tools.guard import Passed, Refused, check
 
 COLUMNS = ["id", "customer_id", "total", "status", '"drop"', "o.id", "o.total"]
 PURE_CALLS = {
-    "sqlite": [
-        "upper({0})",
-        "coalesce({0}, {1})",
-        "round({0}, 2)",
-        "strftime('%Y', {0})",
-        "substr({0}, 1, 2)",
-    ],
-    "duckdb": [
-        "list_value({0}, {1})",
-        "date_trunc('month', {0})",
-        "regexp_replace({0}, 'a', 'b')",
-        "len({0})",
-    ],
-    "postgres": [
-        "to_char({0}, 'YYYY')",
-        "greatest({0}, {1})",
-        "jsonb_build_object('k', {0})",
-        "left({0}, 2)",
-    ],
-    "mysql": ["concat_ws('-', {0}, {1})", "ifnull({0}, {1})", "date_format({0}, '%Y')", "instr({0}, 'a')"],
-    "snowflake": [
-        "iff({0} > 1, {0}, {1})",
-        "try_to_number({0})",
-        "dateadd(day, 1, {0})",
-        "object_construct('k', {0})",
-    ],
-    "bigquery": [
-        "safe_divide({0}, {1})",
-        "format_date('%Y', {0})",
-        "struct({0} AS a)",
-        "safe.substr({0}, 1)",
-    ],
+    "sqlite": "upper({0}) | coalesce({0}, {1}) | round({0}, 2) | strftime('%Y', {0}) | substr({0}, 1, 2)",
+    "duckdb": "list_value({0}, {1}) | date_trunc('month', {0}) | regexp_replace({0}, 'a', 'b') | len({0})",
+    "postgres": "to_char({0}, 'YYYY') | greatest({0}, {1}) | jsonb_build_object('k', {0}) | left({0}, 2)",
+    "mysql": "concat_ws('-', {0}, {1}) | ifnull({0}, {1}) | date_format({0}, '%Y') | instr({0}, 'a')",
+    "snowflake": "iff({0} > 1, {0}, {1}) | try_to_number({0}) | dateadd(day, 1, {0})"
+    " | object_construct('k', {0})",
+    "bigquery": "safe_divide({0}, {1}) | format_date('%Y', {0}) | struct({0} AS a) | safe.substr({0}, 1)",
 }
 EVIL_CALLS = {
-    "sqlite": ["load_extension({0})", "writefile('x', {0})", "fts3_tokenizer({0})", "edit({0})"],
-    "duckdb": [
-        "getenv({0})",
-        "{0}.getenv()",
-        "nextval('s')",
-        "list_transform([1], x -> getenv({0}))",
-        "sleep_ms({0})",
-    ],
-    "postgres": [
-        "pg_sleep({0})",
-        "pg_catalog.pg_read_file({0})",
-        "nextval('s')",
-        "query_to_xml({0}, true, true, '')",
-    ],
-    "mysql": ["sleep({0})", "load_file({0})", "benchmark(9, {0})", "get_lock({0}, 1)", "(@x := {0})"],
-    "snowflake": ["system$wait({0})", "snowflake.cortex.complete('m', {0})", "s.nextval", "my_udf({0})"],
-    "bigquery": ["ai.generate({0})", "d.remote({0})", "keys.new_keyset({0})", "`p.d.f`({0})"],
+    "sqlite": "load_extension({0}) | writefile('x', {0}) | fts3_tokenizer({0}) | edit({0})",
+    "duckdb": "getenv({0}) | {0}.getenv() | nextval('s') | sleep_ms({0})"
+    " | list_transform([1], x -> getenv({0}))",
+    "postgres": "pg_sleep({0}) | pg_catalog.pg_read_file({0}) | nextval('s')"
+    " | query_to_xml({0}, true, true, '')",
+    "mysql": "sleep({0}) | load_file({0}) | benchmark(9, {0}) | get_lock({0}, 1) | (@x := {0})",
+    "snowflake": "system$wait({0}) | snowflake.cortex.complete('m', {0}) | s.nextval | my_udf({0})",
+    "bigquery": "ai.generate({0}) | d.remote({0}) | keys.new_keyset({0}) | `p.d.f`({0})",
 }
-EVIL_STATEMENTS = [
-    "INSERT INTO orders VALUES (1)",
-    "INSERT INTO orders ({read})",
-    "UPDATE orders SET total = 1",
-    "DELETE FROM orders",
-    "DROP TABLE orders",
-    "CREATE TABLE loot AS {read}",
-    "ALTER TABLE orders ADD COLUMN x INT",
-    "TRUNCATE TABLE orders",
-    "MERGE INTO orders USING ({read}) s ON 1 = 1 WHEN MATCHED THEN DELETE",
-    "GRANT SELECT ON orders TO x",
-    "BEGIN",
-    "COMMIT",
-    "CALL p()",
-    "SET x = 1",
-    "ATTACH 'x.db' AS y",
-    "VACUUM",
-    "COPY orders TO 'x.csv'",
-    "EXPLAIN DELETE FROM orders",
-    "{read}; DELETE FROM orders",
-    "DELETE FROM orders; {read}",
-    "SELECT 1; {read}",
-    "WITH w AS (DELETE FROM orders RETURNING *) SELECT * FROM w",
-    "SELECT * FROM (DELETE FROM orders RETURNING *) s",
-    "SELECT * INTO loot FROM ({read}) s",
-    "SELECT * FROM orders FOR UPDATE",
-]
+EVIL_STATEMENTS = """
+    INSERT INTO orders VALUES (1)
+    INSERT INTO orders ({read})
+    UPDATE orders SET total = 1
+    DELETE FROM orders
+    DROP TABLE orders
+    CREATE TABLE loot AS {read}
+    ALTER TABLE orders ADD COLUMN x INT
+    TRUNCATE TABLE orders
+    MERGE INTO orders USING ({read}) s ON 1 = 1 WHEN MATCHED THEN DELETE
+    GRANT SELECT ON orders TO x
+    BEGIN
+    COMMIT
+    CALL p()
+    SET x = 1
+    ATTACH 'x.db' AS y
+    VACUUM
+    COPY orders TO 'x.csv'
+    EXPLAIN DELETE FROM orders
+    {read}; DELETE FROM orders
+    DELETE FROM orders; {read}
+    SELECT 1; {read}
+    WITH w AS (DELETE FROM orders RETURNING *) SELECT * FROM w
+    SELECT * FROM (DELETE FROM orders RETURNING *) s
+    SELECT * INTO loot FROM ({read}) s
+    SELECT * FROM orders FOR UPDATE
+""".strip().splitlines()
 dialects = st.sampled_from(sorted(PURE_CALLS))
 
 
@@ -130,7 +96,7 @@ def reads(draw: Callable[..., object], dialect: str, evil: bool = False) -> str:
             return expression(0)
         left, right = expression(depth - 1), expression(depth - 1)
         if form == "call":
-            return one(st.sampled_from(PURE_CALLS[dialect])).format(left, right)
+            return one(st.sampled_from(PURE_CALLS[dialect].split(" | "))).format(left, right)
         if form == "case":
             return f"CASE WHEN {left} IS NULL THEN {right} ELSE {left} END"
         return f"({left} + {right})" if form == "math" else f"(SELECT max({left}) FROM orders AS o)"
@@ -141,7 +107,7 @@ def reads(draw: Callable[..., object], dialect: str, evil: bool = False) -> str:
     slots = [expression() for _ in range(6)]
     if evil:
         place = int(str(draw(st.integers(0, 5))))
-        slots[place] = one(st.sampled_from(EVIL_CALLS[dialect])).format("'1'")
+        slots[place] = one(st.sampled_from(EVIL_CALLS[dialect].split(" | "))).format("'1'")
     query = (
         f"SELECT {slots[0]} AS a, count(DISTINCT {slots[1]}) AS n FROM orders AS o "
         f"JOIN customers AS c ON o.customer_id = {slots[2]} WHERE {slots[3]} = 1 "
@@ -173,77 +139,17 @@ def test_a_call_with_side_effects_never_passes(data: st.DataObject, dialect: str
 @settings(max_examples=60)
 @given(st.data(), dialects, st.sampled_from(EVIL_STATEMENTS))
 def test_a_write_never_passes(data: st.DataObject, dialect: str, statement: str) -> None:
-    sql = statement.replace("{read}", data.draw(reads(dialect)))
+    sql = statement.strip().replace("{read}", data.draw(reads(dialect)))
     dressed = data.draw(disguised(sql))
     assert isinstance(check(dressed, dialect), Refused)
 
 
-WORDS = [
-    "SELECT",
-    "FROM",
-    "WHERE",
-    "orders",
-    "customers",
-    "id",
-    "total",
-    "*",
-    "(",
-    ")",
-    ",",
-    ";",
-    "=",
-    "1",
-    "'a'",
-    "WITH",
-    "AS",
-    "w",
-    "UNION",
-    "ALL",
-    "VALUES",
-    "INSERT",
-    "INTO",
-    "REPLACE",
-    "UPDATE",
-    "SET",
-    "DELETE",
-    "DROP",
-    "TABLE",
-    "CREATE",
-    "TEMP",
-    "VIEW",
-    "ATTACH",
-    "DETACH",
-    "VACUUM",
-    "PRAGMA",
-    "user_version",
-    "journal_mode",
-    "table_info",
-    "EXPLAIN",
-    "QUERY",
-    "PLAN",
-    "BEGIN",
-    "COMMIT",
-    "RETURNING",
-    "ORDER",
-    "BY",
-    "LIMIT",
-    "REINDEX",
-    "ANALYZE",
-    "--",
-    "/*",
-    "*/",
-    '"',
-    "`",
-    "[",
-    "]",
-    "IN",
-    "EXISTS",
-    "NOT",
-    "JOIN",
-    "ON",
-    "USING",
-    "GROUP",
-]
+WORDS = """
+    SELECT FROM WHERE orders customers id total * ( ) , ; = 1 'a' WITH AS w UNION ALL VALUES INSERT
+    INTO REPLACE UPDATE SET DELETE DROP TABLE CREATE TEMP VIEW ATTACH DETACH VACUUM PRAGMA
+    user_version journal_mode table_info EXPLAIN QUERY PLAN BEGIN COMMIT RETURNING ORDER BY LIMIT
+    REINDEX ANALYZE -- /* */ " ` [ ] IN EXISTS NOT JOIN ON USING GROUP
+"""
 
 
 @pytest.fixture(scope="module")
@@ -273,7 +179,7 @@ def run_writable(path: Path, sql: str) -> None:
         connection.close()
 
 
-soup = st.lists(st.sampled_from(WORDS), min_size=1, max_size=14).map(" ".join)
+soup = st.lists(st.sampled_from(WORDS.split()), min_size=1, max_size=14).map(" ".join)
 prefixed = st.tuples(st.sampled_from(["SELECT * FROM orders ", "SELECT 1 ", "WITH w AS (SELECT 1) "]), soup)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,20 @@ from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.sql import SyntaxProblem
-from quorum.tools.sql.linking import Linked, named, prune, union, used
+from quorum.tools.sql.linking import (
+    Linked,
+    chunks,
+    named,
+    needed,
+    prune,
+    union,
+    unit_texts,
+    units,
+    used,
+)
 from tests.schema_reader import parse_schema
+from tests.tools.case_files import cases
+from tests.tools.gold import catalog_of, spider1
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
@@ -76,53 +88,19 @@ def names(linked: Linked) -> list[str]:
     return sorted([f"{table}.{column}" for table, column in linked.columns] + bare)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT name FROM customers", "customers.name"),
-        ("SELECT O.ToTal FROM Orders AS o", "orders.total"),
-        (
-            "SELECT name, total FROM customers JOIN orders ON customers.id = customer_id",
-            "customers.id customers.name orders.customer_id orders.total",
-        ),
-        (
-            "SELECT c.name FROM customers c WHERE EXISTS (SELECT 1 FROM orders o WHERE o.customer_id = c.id "
-            "AND region = 'EU')",
-            "customers.id customers.name customers.region orders.customer_id",
-        ),
-        ("WITH t AS (SELECT total AS x, status FROM orders) SELECT x FROM t", "orders.status orders.total"),
-        ("WITH orders AS (SELECT body AS total FROM notes) SELECT total FROM orders", "notes.body"),
-        ("SELECT COUNT(*) FROM orders", "orders"),
-        ("SELECT * FROM notes", "notes.author notes.body"),
-        ("SELECT n.*, p.price FROM notes n, products p", "notes.author notes.body products.price"),
-        ("WITH t AS (SELECT body FROM notes) SELECT * FROM t", "notes.body"),
-        ("SELECT price FROM orders JOIN products USING (id)", "orders.id products.id products.price"),
-        (
-            "SELECT price FROM orders NATURAL JOIN products",
-            "orders.id products.id products.price",
-        ),
-        ("SELECT rank FROM customers", "customers.rank"),
-        ("SELECT rowid, body FROM notes", "notes.body"),
-        (
-            "SELECT status AS s, SUM(total) AS t FROM orders GROUP BY s HAVING t > 1 ORDER BY placed",
-            "orders.placed orders.status orders.total",
-        ),
-        ("SELECT name FROM customers UNION SELECT body FROM notes", "customers.name notes.body"),
-        ('SELECT body FROM notes WHERE author = "Ann"', "notes.body notes.author"),
-        (
-            "WITH RECURSIVE t(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM t) SELECT n FROM t",
-            "orders.id",
-        ),
-        ("SELECT SUM(quantity) OVER (PARTITION BY product_id) FROM lines", "lines.product_id lines.quantity"),
-        ("SELECT id FROM orders JOIN products", "orders.id products.id"),  # ambiguous: either may be meant
-        ("SELECT 1; SELECT body FROM notes", "notes.body"),
-        ("SELECT 1", ""),
-    ],
-)
-def test_columns_are_those_that_the_query_reads(sql: str, expected: str) -> None:
-    linked = used(sql, SHOP)
-    assert names(linked) == sorted(expected.split())
-    assert linked.unknown == ()
+CATALOGS = {"shop": (SHOP, ""), "events": (EVENTS, "proj."), "snow": (SNOW, "SHOP.PUBLIC.")}
+
+
+@pytest.mark.parametrize("catalog", CATALOGS)
+def test_columns_are_those_that_the_query_reads(catalog: str) -> None:
+    known, prefix = CATALOGS[catalog]
+    for name, sql, expected in cases("linking"):
+        if name == catalog:
+            linked = used(sql, known)
+            found = [each.removeprefix(prefix) for each in names(linked)]
+            found = [each.split(".", 1)[1] for each in found] if name == "events" else found
+            assert sorted(found) == sorted(expected.split()), sql
+            assert linked.unknown == (), sql
 
 
 def test_unknown_names_are_listed_and_the_rest_is_linked() -> None:
@@ -130,51 +108,6 @@ def test_unknown_names_are_listed_and_the_rest_is_linked() -> None:
     assert names(linked) == ["orders.total"]
     assert set(linked.unknown) == {"ordrs", "o.colour", "x.y"}  # the unknown table may have a label
     assert used("SELECT colour FROM notes", SHOP).unknown == ("colour",)
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT name FROM `proj.web.events_*`", "events_20200101.name events_20200102.name"),
-        ("SELECT device FROM `web.events_2020*`", "events_20200102.device events_20200101"),
-        ("SELECT i.id FROM web.events_20200101 AS e, UNNEST(e.items) AS i", "events_20200101.items"),
-        ("SELECT i.id FROM web.events_20200101 AS e, e.items AS i", "events_20200101.items"),
-        ("SELECT items.a.b.c.d FROM web.events_20200101", "events_20200101.items"),
-        ("SELECT e.items.a FROM web.events_20200101 e", "events_20200101.items"),
-        ("SELECT crm.users.country FROM crm.users", "users.country"),
-        ("SELECT TO_JSON_STRING(u) FROM crm.users u", "users.country users.user_id"),
-        ("SELECT COUNT(u.country), COUNT(*) FROM crm.users u", "users.country"),
-        ("SELECT * EXCEPT (country) FROM crm.users", "users.country users.user_id"),
-        (
-            "SELECT * FROM crm.users PIVOT (COUNT(user_id) FOR country IN ('be', 'fr'))",
-            "users.country users.user_id",
-        ),
-    ],
-)
-def test_bigquery_wildcards_structs_and_pivots(sql: str, expected: str) -> None:
-    found = [name.split(".", 2)[2] for name in names(used(sql, EVENTS))]
-    assert sorted(found) == sorted(expected.split())
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT id FROM orders", "ORDERS.ID"),
-        ('SELECT "amount" FROM orders', "ORDERS.amount"),
-        ("SELECT amount FROM orders", "ORDERS.amount"),  # fails in Snowflake, but this is what is meant
-        ("SELECT key FROM mixed", "Mixed.Key"),
-        ("SELECT key FROM cased", "CASED.KEY"),  # the case rules decide
-        ('SELECT "Key" FROM cased', "CASED.Key"),
-        ("SELECT meta:a.b::int FROM shop.public.orders", "ORDERS.META"),
-        (
-            "SELECT f.value:x FROM orders o, LATERAL FLATTEN(input => o.meta:items) f",
-            "ORDERS.META",
-        ),
-    ],
-)
-def test_snowflake_case_and_semi_structured(sql: str, expected: str) -> None:
-    found = [name.removeprefix("SHOP.PUBLIC.") for name in names(used(sql, SNOW))]
-    assert found == sorted(expected.split())
 
 
 @pytest.mark.parametrize("sql", ["SELEC 1 FROM", "SELECT ((1", "SELECT 'x", "(" * 4000])
@@ -379,29 +312,50 @@ def test_a_table_that_is_only_counted_may_keep_its_key_alone() -> None:
 
 
 def test_every_gold_query_still_resolves_in_its_pruned_catalog(shared: Path) -> None:
-    import sqlite3
-
-    folder, catalogs = shared / "data" / "spider1", {}
-    items = json.loads((folder / "dev.json").read_text())
+    catalog_of_ = cache(catalog_of)
+    every = list(spider1(shared / "data"))
     smaller = 0
-    for item in items:
-        name = item["db_id"]
-        if name not in catalogs:
-            with sqlite3.connect(f"file:{folder}/database/{name}/{name}.sqlite?mode=ro", uri=True) as con:
-                tables = [
-                    row[0] for row in con.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-                ]
-                catalogs[name] = Catalog(
-                    name,
-                    "sqlite",
-                    tuple(
-                        Table(t, tuple(Column(r[1], r[2]) for r in con.execute(f'PRAGMA table_info("{t}")')))
-                        for t in tables
-                    ),
-                )
-        pruned = prune(catalogs[name], used(item["query"], catalogs[name]))
-        verdict = verdict_on(item["query"], "sqlite")
+    for gold in every:
+        catalog = catalog_of_(gold.schema)
+        pruned = prune(catalog, used(gold.sql, catalog))
+        verdict = verdict_on(gold.sql, "sqlite")
         assert isinstance(verdict, Passed)
-        assert Linter(pruned).lint(verdict.tree) is None, item["query"]
-        smaller += sum(1 for _ in pruned.columns()) < sum(1 for _ in catalogs[name].columns())
-    assert smaller > 0.9 * len(items)
+        assert Linter(pruned).lint(verdict.tree) is None, gold.sql
+        smaller += sum(1 for _ in pruned.columns()) < sum(1 for _ in catalog.columns())
+    assert smaller > 0.9 * len(every)
+
+
+SHARDS = tuple(table(f"events_{year}", "id kind") for year in range(2001, 2013))
+SHARDED = Catalog("shop", "sqlite", (table("orders", "id city"), *SHARDS, table("people", "id name")))
+
+
+def table_names(catalog: Catalog) -> list[str]:
+    return [table.name for table in catalog.tables]
+
+
+def test_a_unit_is_a_table_or_a_family_of_shards() -> None:
+    parts = units(SHARDED)
+    assert {name: len(part.tables) for name, part in parts.items()} == {
+        "orders": 1,
+        "events_2001": 12,
+        "people": 1,
+    }
+    for name, text in unit_texts(parts).items():
+        assert table_names(parse_schema(text)) == table_names(parts[name])
+
+
+@pytest.mark.parametrize("tokens", [1, 60, 100_000])
+def test_chunks_hold_every_table_once(tokens: int) -> None:
+    parts = chunks(SHARDED, tokens)
+    assert sorted(name for part in parts for name in table_names(part)) == sorted(table_names(SHARDED))
+    assert len(parts) == {1: 3, 100_000: 1}.get(tokens, len(parts))
+
+
+def test_units_are_kept_with_the_columns_named_and_whole_without_any() -> None:
+    parts = units(SHARDED)
+    wanted = {"events_2001": ['"Kind"', "nonsense"], "people": None, "orders": ["nonsense"]}
+    kept = prune(SHARDED, needed(parts, wanted))
+    columns = {t.name: [c.name for c in t.columns] for t in kept.tables}
+    assert columns["events_2005"] == ["kind"]
+    assert columns["people"] == ["id", "name"]
+    assert columns["orders"] == ["id", "city"]

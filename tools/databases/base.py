@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
 
@@ -41,22 +41,6 @@ class Account:
     powers: tuple[str, ...] = ()
     sealed: bool = True
     gaps: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A catalog, with what tells later which of its tables' values still hold.
-
-    Attributes:
-        marks: A text for each table, by full name, that is another one once its values may have changed; none
-            for tables whose values must be read anew whatever happened.
-        lacks: Full names of tables of which the catalog does not know all, by what it lacks
-            (``quorum.tools.databases.introspection.LACKS``).
-    """
-
-    catalog: Catalog
-    marks: Mapping[str, str] = field(default_factory=dict)
-    lacks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 class Connector(ABC):
@@ -162,7 +146,7 @@ class Connector(ABC):
         """Whatever decides what ``catalog`` shows: which database, who asks, what its session is told.
 
         No secret is among it. Catalogs of another identity are never taken for this one's
-        (``quorum.tools.databases.kept``).
+        (``quorum.tools.databases.catalog_cache``).
 
         Returns:
             Nothing where reading the catalog is so quick that it is not kept.
@@ -179,20 +163,16 @@ class Connector(ABC):
         """
         return ""
 
-    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:  # noqa: ARG002
-        """``catalog``, with marks where the engine tells cheaply what has changed.
-
-        What is in the catalog is asked anew. Only values (row counts, samples, what is said of all values)
-        are taken from ``before``, where a table is the same and its mark as well. Unless an engine has a way
-        of its own, all is read anew.
+    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:  # noqa: ARG002
+        """Read tables of ``Catalog.filtered`` again; other tables may be left out.
 
         Args:
-            before: An earlier snapshot of the same ``identity``, with as many samples.
+            names: Their full names.
 
         Raises:
             DatabaseUnavailable: As ``catalog``.
         """
-        return Snapshot(await self.catalog(samples=samples))
+        return await self.catalog(samples=samples)
 
     @abstractmethod
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:

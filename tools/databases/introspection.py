@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
@@ -15,7 +15,6 @@ from typing import Any, Protocol, TypeAlias
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.schema.inferred import infer_fields
-from quorum.tools.databases.base import Snapshot
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
 CATALOG_SECONDS = 30.0
@@ -50,10 +49,11 @@ Span: TypeAlias = tuple[int, int]
 """The least and the greatest row number."""
 From: TypeAlias = Callable[[int], str]
 """The condition, in SQL, that rows from this number on fulfil."""
-LACKS = ("estimated", "uncounted", "unsampled", "late")
-"""What a catalog may not know of a table: sets of an ``Introspection``."""
 UNREAD = ("blob", "bytea", "binary", "varbinary", "tinyblob", "mediumblob", "longblob", "geometry", "bytes")
 """Types of bytes, whose values are neither sampled nor compared; lengths and case left out."""
+
+
+Row = dict[str, Any]
 
 
 class Introspected(Protocol):
@@ -69,46 +69,34 @@ class Introspected(Protocol):
     def place(self) -> str:
         """Where it is, for people; without secrets."""
 
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        """See ``Connector.run``."""
-
 
 @dataclass
 class Introspection:
     """Introspection queries to one database, within one time budget.
 
     Attributes:
+        run: Runs a query (``Connector.run``).
         notes: What the catalog's reader should know.
         left_out: Tables, views and files that the catalog lacks: a sentence each with the reason.
         uncounted, unsampled: Tables for which the time was too short.
         withheld: Columns whose values must not be sampled (``is_private``), by table.
         estimated: Tables whose row count is an estimate.
-        before: An earlier reading of the same.
-        marks: As of a ``Snapshot``.
-        late: Tables of which the catalog does not tell all because its time was up.
         unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
             the bytes of a row.
         quote: How the engine quotes a name.
     """
 
     connector: Introspected
-    before: Snapshot | None = None
-    marks: dict[str, str] = field(default_factory=dict)
+    run: Callable[[str, Limits], Awaitable[QueryResult | QueryError]]
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     uncounted: set[str] = field(default_factory=set)
     unsampled: set[str] = field(default_factory=set)
     withheld: dict[str, list[str]] = field(default_factory=dict)
     estimated: set[str] = field(default_factory=set)
-    late: set[str] = field(default_factory=set)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        catalog, lacks = (self.before.catalog, self.before.lacks) if self.before else (None, {})
-        self._known = {table.full_name: table for table in catalog.tables} if catalog else {}
-        self._lacked = {name: frozenset(lacks.get(name, ())) for name in LACKS}
 
     async def ask(self, sql: str) -> list[dict[str, Any]]:
         """Rows of a query that must succeed.
@@ -117,7 +105,7 @@ class Introspection:
             DatabaseUnavailable: It failed.
         """
         limits = Limits(rows=10**7, bytes=2**30, seconds=CATALOG_SECONDS)
-        answer = await self.connector.run(sql, limits)
+        answer = await self.run(sql, limits)
         if isinstance(answer, QueryError):
             raise DatabaseUnavailable(f"The catalog cannot be read: {answer.message}")
         if answer.truncated:
@@ -126,28 +114,6 @@ class Introspection:
                 hint="Name some schemas in the URL.",
             )
         return list(answer.table.to_pylist())
-
-    def unchanged(self, table: Table, mark: str) -> Table | None:
-        """The table with the values that it had before, if it is the same and its mark as well.
-
-        Args:
-            table: Without values.
-            mark: Kept for the next time; empty where nothing tells whether values have changed.
-        """
-        name = table.full_name
-        if mark:
-            self.marks[name] = mark
-        old = self._known.get(name)
-        if not mark or old is None or self.before is None or self.before.marks.get(name) != mark:
-            return None
-        if name in self._lacked["late"] or not _same_structure(old, table):
-            return None
-        for lack, names in self._lacked.items():
-            if name in names:
-                getattr(self, lack).add(name)
-        if name not in self.unsampled:
-            self.withhold(table)
-        return old
 
     def left(self, share: float = 1.0) -> float:
         """Seconds that are left of the budget, or of a share of it."""
@@ -161,7 +127,7 @@ class Introspection:
         if left <= 0:
             return QueryError(ErrorKind.TIMEOUT, "The time for the catalog is up.")
         limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, seconds))
-        return await self.connector.run(sql, limits)
+        return await self.run(sql, limits)
 
     async def count(self, source: str) -> int | None:
         """Rows of a table, given as SQL; None if counting takes too long."""
@@ -226,6 +192,15 @@ class Introspection:
             return table
         return _with_distinct(table, len({*zip(*values, strict=True)}))
 
+    def filled_once(
+        self, table: Table, values: Sequence[Sequence[Any]], samples: int, *, whole: bool
+    ) -> Table:
+        """Return ``filled`` where nothing will be ``confirmed``: of some rows nothing is said of all."""
+        table = self.filled(table, values, samples, whole=whole)
+        if whole:
+            return table
+        return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+
     def withhold(self, table: Table) -> None:
         """Note which columns of a table are not shown by values."""
         if found := [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]:
@@ -269,8 +244,11 @@ class Introspection:
             return {}
         return {name: column[0].as_py() for name, column in zip(wanted, answer.table.columns, strict=True)}
 
-    def catalog(self, tables: Sequence[Table]) -> Catalog:
-        """The tables as a catalog, with all notes.
+    def catalog(self, tables: Sequence[Table], filtered: tuple[str, ...] = ()) -> Catalog:
+        """Make a catalog of the tables, with all notes.
+
+        Args:
+            filtered: As of ``Catalog``.
 
         Raises:
             DatabaseUnavailable: There is no table that can be read.
@@ -281,16 +259,8 @@ class Introspection:
             raise DatabaseUnavailable(message, hint="" if why else "Is it the right database?")
         name, dialect = self.connector.name, self.connector.dialect
         names = [table.full_name for table in tables]
-        return Catalog(name, dialect, tuple(tables), self._all_notes(names), tuple(self.left_out))
-
-    def snapshot(self, tables: Sequence[Table], filtered: tuple[str, ...] = ()) -> Snapshot:
-        """``catalog`` with what tells later what of it still holds.
-
-        Raises:
-            DatabaseUnavailable: As ``catalog``.
-        """
-        lacks = {name: tuple(sorted(getattr(self, name))) for name in LACKS}
-        return Snapshot(replace(self.catalog(tables), filtered=filtered), dict(self.marks), lacks)
+        notes, left_out = self._all_notes(names), tuple(self.left_out)
+        return Catalog(name, dialect, tuple(tables), notes, left_out, filtered)
 
     def _all_notes(self, names: Sequence[str]) -> tuple[str, ...]:
         """The notes, those about what is left out and about lack of time included."""
@@ -325,28 +295,17 @@ def is_private(column: str) -> bool:
     return _PRIVATE.search(_WORDS.sub(" ", column).casefold()) is not None
 
 
-def _same_structure(old: Table, new: Table) -> bool:
-    """Whether two tables differ in what their rows tell, at most."""
-    rest: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
-    if len(old.columns) != len(new.columns) or replace(old, **rest) != replace(new, **rest):
-        return False
-    return all(map(_same_column, old.columns, new.columns))
-
-
-def _same_column(old: Column, new: Column) -> bool:
-    declared = tuple(field for field in old.fields if not field.inferred) if old.fields else ()
-    return (
-        old.name == new.name
-        and old.type == new.type
-        and old.description == new.description
-        and old.nullable == new.nullable
-        and declared == new.fields
-    )
-
-
 def is_unread(kind: str) -> bool:
     """Whether a column of this type holds bytes."""
     return kind.partition("(")[0].casefold() in UNREAD
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return the rows by their values of some columns."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[name] for name in names)].append(row)
+    return found
 
 
 def listed(names: Sequence[str]) -> str:

@@ -54,7 +54,6 @@ class Source:
     Attributes:
         sql: The table in SQL.
         texts: Its columns as text, in SQL.
-        mark: Changes when its values may have (``Snapshot.marks``); empty where nothing tells.
         estimate: The engine's own of its rows.
         countable: Whether its rows may be counted; a view may take for ever.
         start, span: Where rows are found by their number, see ``sample_query``.
@@ -63,7 +62,6 @@ class Source:
     table: Table
     sql: str
     texts: Sequence[str]
-    mark: str = ""
     estimate: int | None = None
     countable: bool = True
     start: From = field(default=lambda number: f"{number} >= 0")
@@ -81,7 +79,7 @@ def rows_each(columns: int) -> int:
 async def with_values(look: Introspection, sources: Sequence[Source], samples: int) -> list[Table]:
     """The tables with row counts and values, as far as there is time; what they lack is in ``look``.
 
-    Views that cannot be read are left out. What has not changed since an earlier reading is taken from it.
+    Views that cannot be read are left out.
 
     Args:
         samples: As ``Connector.catalog``.
@@ -89,13 +87,8 @@ async def with_values(look: Introspection, sources: Sequence[Source], samples: i
     look.started = time.monotonic()
     rows = rows_each(sum(len(source.texts) for source in sources))
     reader = _Reader(look, rows, samples)
-    for source in sources:
-        mark = f"{rows} {source.mark}" if source.mark else ""
-        if known := look.unchanged(source.table, mark):
-            reader.found[known.full_name] = known
-    left = [source for source in sources if source.table.full_name not in reader.found]
-    tables = [source for source in left if source.countable]
-    views = [[source] for source in left if not source.countable]
+    tables = [source for source in sources if source.countable]
+    views = [[source] for source in sources if not source.countable]
     await _each(reader.sample, [*_batches(tables, rows), *views])
     large = sorted(reader.partly, key=lambda source: (source.estimate or 0, source.table.full_name))
     await _each(reader.complete, large)
@@ -119,7 +112,7 @@ class _Reader:
         """Read rows of some tables."""
         if self._look.left(SHARE) <= 0:
             for source in batch:
-                self._failed(source, late=True)
+                self._failed(source)
             return
         wide = sorted(batch, key=lambda source: -len(source.texts))  # the first one says how many columns
         seconds = BATCH_SECONDS if len(batch) > 1 else TABLE_SECONDS
@@ -129,23 +122,19 @@ class _Reader:
             for source, values in zip(wide, _apart(answer.table, wide), strict=True):
                 await self._keep(source, values, cut=bool(answer.truncated), size=size)
         elif len(batch) == 1:
-            self._failed(batch[0], late=self._look.left(SHARE) <= 0)
+            self._failed(batch[0])
         else:
             for part in _parts(batch, answer):
                 await self.sample(part)
 
     async def complete(self, source: Source) -> None:
         """Count a table of which not all rows were read, and hold against all what its sample says."""
-        name, late = source.table.full_name, self._look.left() <= 0
+        name = source.table.full_name
         table = self.found[name]
         if source.countable:
-            counted = not late and (source.estimate or 0) <= COUNTED
-            rows = await self._look.count(source.sql) if counted else None
-            late = late or (rows is None and self._look.left() <= 0)
+            rows = await self._look.count(source.sql) if (source.estimate or 0) <= COUNTED else None
             table = self._look.with_count(table, rows, source.estimate)
         self.found[name] = await self._look.confirmed(table)
-        if late:
-            self._look.late.add(name)
 
     async def _keep(self, source: Source, values: Sequence[Sequence[Any]], *, cut: bool, size: int) -> None:
         count = len(values[0]) if values else 0
@@ -159,12 +148,10 @@ class _Reader:
             self._look.doubt(table, source.sql, source.texts, size)
             self.partly.append(source)
 
-    def _failed(self, source: Source, *, late: bool) -> None:
+    def _failed(self, source: Source) -> None:
         name = source.table.full_name
         self._look.unsampled.add(name)
         self.found[name] = source.table
-        if late:
-            self._look.late.add(name)
         if source.countable:
             self.partly.append(source)
 

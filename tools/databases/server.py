@@ -10,20 +10,23 @@ import struct
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.texts import QUERIES, unsendable
 from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
 T = TypeVar("T")
+LinkT = TypeVar("LinkT", bound="Link")
+TargetT = TypeVar("TargetT", bound="Target")
 
 ROW_BYTES = 64 * 2**20
 """The least limit of one row's size: a driver holds some copies of a row at once."""
@@ -31,6 +34,9 @@ GRACE_SECONDS = 0.5
 """Time for the server to stop a query by itself, after its limit."""
 CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
+
+LONGEST = 1000
+"""Characters of a message: it may quote a value."""
 
 UNSTOPPED = (
     "{} queries could not be stopped and may still run on {}: no other is sent there. End them on the "
@@ -60,21 +66,47 @@ class Refusal(Exception):
     hint: str = ""
     position: int | None = None
 
+    def __str__(self) -> str:
+        return self.message
+
+
+class Target(Protocol):
+    """What a URL names."""
+
+    @property
+    def place(self) -> str:
+        """Where the database is, for people; without secrets."""
+
+    def scrubbed(self, text: str) -> str:
+        """Return a text of the driver without secrets."""
+
+
+def sentence(message: str) -> str:
+    """Return one line that begins with a capital, ends with a full stop and is at most ``LONGEST`` long."""
+    text = " ".join(message.split()).rstrip(".")
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return f"{text[:1].upper()}{text[1:]}."
+
 
 class Link(ABC):
     """A connection that runs one query at a time, inside what cannot write."""
 
+    connect_seconds: ClassVar[float] = 10.0
+    """Time for a connection to be made."""
+    begin_seconds: ClassVar[float] = 5.0
+    """Time for a connection to answer before a query is sent on it, and after one."""
     runs_on = False
     """True if the server may go on with a query that it was asked to stop."""
+    _cut = False
+    """True if no further query may be sent."""
     _work: asyncio.Future[Any] | None = None
     """What ``within`` waits for."""
 
     @property
-    @abstractmethod
     def sound(self) -> bool:
-        """Whether another query can be sent."""
+        """True if another query can be sent."""
+        return not self._cut
 
-    @abstractmethod
     async def begin(self, seconds: float) -> None:
         """Make ready for a query that is stopped after ``seconds``.
 
@@ -82,6 +114,24 @@ class Link(ABC):
             Gone: The connection is lost.
             Refusal: The server says no.
         """
+        await self.proven(self.start(seconds), self.begin_seconds)
+
+    async def proven(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+        """Run ``work``, which a connection that answers ends in time.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server says no.
+        """
+        try:
+            return await self.within(work, seconds)
+        except TimeoutError as error:
+            raise Gone("the server does not answer") from error
+
+    async def start(self, seconds: float) -> None:  # noqa: B027
+        """Begin what a query runs in."""
+
+    async def end(self) -> None:  # noqa: B027
+        """End what a query has left open."""
 
     @abstractmethod
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
@@ -91,9 +141,32 @@ class Link(ABC):
             Gone, Refusal: The connection is lost; the server says that the query is wrong.
         """
 
-    @abstractmethod
     async def settle(self) -> None:
         """End what a query has left open; what cannot be ended is cut off. Never raises."""
+        if self._cut:
+            return
+        try:
+            await self.proven(self.end(), self.begin_seconds)
+        except (Gone, Refusal):
+            self._cut = True
+
+    async def result(self, sql: str, limits: Limits) -> QueryResult:
+        """Run one statement and return its result with the time that it took.
+
+        Raises:
+            Gone, Refusal: As ``fetch``.
+        """
+        started = time.monotonic()
+        fetched = await self.fetch(sql, limits)
+        return QueryResult(
+            fetched.table,
+            time.monotonic() - started,
+            fetched.truncated,
+            bytes_scanned=fetched.scanned,
+            slot_seconds=fetched.slot_seconds,
+            sql=sql,
+            column_types=fetched.types,
+        )
 
     @abstractmethod
     async def close(self) -> None:
@@ -103,9 +176,9 @@ class Link(ABC):
     async def cancel(self) -> None:
         """Ask the server to stop what runs; if that is not confirmed, the link is not ``sound`` any more."""
 
-    @abstractmethod
     def sever(self) -> None:
         """Have the driver see a lost connection: whoever waits for the server wakes up. Not ``sound``."""
+        self._cut = True
 
     async def abort(self) -> None:
         """End whatever runs, at once; it raises ``Gone``, also where a driver does not wake up."""
@@ -233,50 +306,121 @@ class ThreadLink(Link):
         self._thread.stop()
 
 
-class ServerConnector(Connector):
+class SessionLink(ThreadLink):
+    """A connection of a driver that blocks, whose session is made to forbid writing."""
+
+    async def opened(self) -> Self:
+        """Connect, and prove that a transaction cannot write.
+
+        Raises:
+            Gone, Refusal: The server cannot be reached; it refuses.
+            PermissionError: A write did not fail.
+        """
+        try:
+            await self.proven(self.in_thread(self._connect), self.connect_seconds)
+            await self.begin(self.begin_seconds)
+            await self.proven(self.in_thread(self._prove_read_only), self.begin_seconds)
+            await self.proven(self.end(), self.begin_seconds)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def start(self, seconds: float) -> None:
+        await self.in_thread(self._begin, seconds)
+
+    async def end(self) -> None:
+        await self.in_thread(self._end)
+
+    async def fetch(self, sql: str, limits: Limits) -> Fetched:
+        return await self.in_thread(self._fetch, sql, limits)
+
+    # In the link's thread
+
+    @abstractmethod
+    def _connect(self) -> None: ...
+
+    @abstractmethod
+    def _begin(self, seconds: float) -> None: ...
+
+    @abstractmethod
+    def _prove_read_only(self) -> None: ...
+
+    @abstractmethod
+    def _end(self) -> None: ...
+
+    @abstractmethod
+    def _fetch(self, sql: str, limits: Limits) -> Fetched: ...
+
+
+class ServerConnector(Connector, Generic[LinkT, TargetT]):
     """A database on a server. Up to ``links`` queries run at once, each on a link of its own, used again.
 
     A subclass says how a link is made, which texts are sent at all and what the server's refusals mean.
     """
 
     links: ClassVar[int] = 4
+    first_words: ClassVar[Collection[str]] = QUERIES
+    """Words that a text which is sent begins with."""
+    hints: ClassVar[Sequence[tuple[str, str]]] = ()
+    """What to do where no connection is to be had, by a pattern of what the server says."""
+    reach: ClassVar[str] = "Is the server running, and are host and port right?"
+    """The hint where none of these fits."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: TargetT) -> None:
+        self.target = target
         self._slots = asyncio.Semaphore(self.links)
-        self._idle: list[Link] = []
-        self._busy: set[Link] = set()
+        self._idle: list[LinkT] = []
+        self._busy: set[LinkT] = set()
         self._quiet = asyncio.Event()
         self._opened = False
         self._unstopped = 0
         """Queries since it was opened that the server may still work on."""
 
     @property
-    @abstractmethod
     def place(self) -> str:
         """Where the database is, for people; without secrets."""
+        return self.target.place
 
     @abstractmethod
-    async def connected(self) -> Link:
-        """A new connection, proven to be read-only.
+    async def connect(self) -> LinkT:
+        """Make a connection, proven to be read-only where the engine has such a session.
+
+        Raises:
+            Gone, Refusal, OSError: There is none to be had.
+        """
+
+    async def connected(self) -> LinkT:
+        """Make a connection.
 
         Raises:
             DatabaseUnavailable: There is none to be had.
         """
+        try:
+            return await self.connect()
+        except (Gone, Refusal, OSError) as error:
+            raise self.unreachable(error) from None
 
-    @abstractmethod
+    def unreachable(self, why: Exception) -> DatabaseUnavailable:
+        """Return the error that the database cannot be asked."""
+        reason = self.scrubbed(str(why))
+        hint = next((hint for words, hint in self.hints if re.search(words, reason)), self.reach)
+        return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
+
     def unsendable(self, sql: str) -> QueryError | None:
-        """Why a text never reaches the server; None where it may."""
+        """Return why a text never reaches the server; None where it may."""
+        return unsendable(sql, self.dialect, self.first_words)
 
     @abstractmethod
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:
-        """What the server said, in the taxonomy."""
+        """Return what the server said, in the taxonomy."""
 
-    @abstractmethod
     def scrubbed(self, text: str) -> str:
-        """A text of the driver's as a sentence without secrets."""
+        """Return a text of the driver's as a sentence without secrets."""
+        return sentence(self.target.scrubbed(text))
 
-    def note_opened(self, link: Link) -> None:
-        """Keep what the first connection tells: names, versions."""
+    def note_opened(self, link: LinkT) -> None:
+        """Keep what the first connection says: names, versions."""
 
     async def open(self) -> None:
         await self.close()
@@ -295,13 +439,17 @@ class ServerConnector(Connector):
         await self._forget()
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        return await self.ask(sql, limits)
+
+    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """Run a statement of our own: engines that look more closely at others believe it."""
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
-        return await self.answered(sql, limits, lambda link: result_of(link, sql, limits))
+        return await self.answered(sql, limits, lambda link: link.result(sql, limits))
 
     async def answered(
-        self, sql: str, limits: Limits, work: Callable[[Link], Coroutine[Any, Any, T]]
+        self, sql: str, limits: Limits, work: Callable[[LinkT], Coroutine[Any, Any, T]]
     ) -> T | QueryError:
         """What ``work`` brings from a connection, or why it brings nothing.
 
@@ -326,7 +474,7 @@ class ServerConnector(Connector):
             except DatabaseUnavailable as error:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
 
-    async def on_link(self, seconds: float, work: Callable[[Link], Coroutine[Any, Any, T]]) -> T:
+    async def on_link(self, seconds: float, work: Callable[[LinkT], Coroutine[Any, Any, T]]) -> T:
         """What ``work`` does with a connection that nobody else has; it is cancelled after ``seconds``.
 
         Raises:
@@ -339,7 +487,7 @@ class ServerConnector(Connector):
         finally:
             await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
 
-    async def _begun(self, seconds: float) -> Link:
+    async def _begun(self, seconds: float) -> LinkT:
         """A connection inside a transaction; one that turns out to be lost is opened again, once.
 
         Raises:
@@ -368,7 +516,7 @@ class ServerConnector(Connector):
         idle, self._idle = self._idle, []
         await asyncio.gather(*(link.close() for link in idle))
 
-    async def _put_back(self, link: Link) -> None:
+    async def _put_back(self, link: LinkT) -> None:
         """Keep a connection for the next query, or close it."""
         await link.settle()
         self._busy.discard(link)
@@ -397,18 +545,3 @@ def _stopped(found: QueryError, refusal: Refusal, limits: Limits, seconds: float
         return timed_out(limits)
     killed = re.search(r"user request|interrupted", refusal.message)
     return replace(found, kind=ErrorKind.UNAVAILABLE) if killed else found
-
-
-async def result_of(link: Link, sql: str, limits: Limits) -> QueryResult:
-    """A query's result, with the time that it took."""
-    started = time.monotonic()
-    fetched = await link.fetch(sql, limits)
-    return QueryResult(
-        fetched.table,
-        time.monotonic() - started,
-        fetched.truncated,
-        bytes_scanned=fetched.scanned,
-        slot_seconds=fetched.slot_seconds,
-        sql=sql,
-        column_types=fetched.types,
-    )

@@ -66,11 +66,14 @@ _SYSTEM = re.compile(
 )
 
 
-def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset()) -> Refused | None:
+def judge(
+    tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset(), *, endless: bool = True
+) -> Refused | None:
     """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
 
     Args:
         local_functions: Lower-case names that the script itself defined.
+        endless: Also refuse what makes a query run without end, or make rows without end.
     """
     nodes, strict = words("nodes"), dialect in STRICT_DIALECTS
     withs: list[exp.Expr] = []
@@ -96,6 +99,8 @@ def judge(tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozen
         elif name == "Connect":
             connects.append(node)
         series = series or (isinstance(node, exp.Func | exp.Table | exp.Values) and makes_rows(node))
+    if not endless:
+        return None
     problem = endless_recursion(withs, dialect) or endless_hierarchy(connects)
     return problem or (combined_series(tree) if series else None)
 
@@ -164,7 +169,7 @@ def _is_own(qualifier: str, dialect: str) -> bool:
 
 
 def _qualifier(node: exp.Func) -> str | None:
-    """What stands before the function's name: None if nothing, empty if a value (DuckDB's x.f())."""
+    """Return what is before the function's name: None for nothing, "" for a value (DuckDB's x.f())."""
     parent = node.parent
     if isinstance(parent, exp.Table) and parent.this is node:
         return ".".join(map(_folded, parent.parts[:-1])) or None
@@ -324,7 +329,7 @@ def strict_text(sql: str, tokens: Sequence[Token], dialect: str) -> Refused | No
 
 
 def _begins_clause(name: str, before: Token | None) -> bool:
-    """Whether a word that sqlglot has as a function is CROSS APPLY's, or stands in JSON_TABLE."""
+    """True for a word that sqlglot has as a function, but that is CROSS APPLY's, or is inside JSON_TABLE."""
     earlier = before.text.upper() if before is not None else ""
     return (name == "APPLY" and earlier in ("CROSS", "OUTER")) or (
         name == "COLUMNS" and bool(before) and earlier != ","

@@ -74,7 +74,7 @@ class Refused:
     column: int | None = None
 
     def error(self) -> QueryError:
-        """The refusal as a failed query: of kind ``syntax`` or ``refused``, reported by the guard."""
+        """Return the refusal as a failed query: of kind ``syntax`` or ``refused``, reported by the guard."""
         kind = ErrorKind.SYNTAX if self.rule in ("syntax", "empty") else ErrorKind.REFUSED
         return QueryError(kind, self.reason, self.line, self.column, by="guard")
 
@@ -93,7 +93,7 @@ class Scanned:
 
 
 def too_long(sql: str) -> Refused | None:
-    """The refusal of a text that is not even read."""
+    """Return the refusal of a text that is too long to be read."""
     if len(sql) <= MAX_CHARACTERS:
         return None
     reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
@@ -136,7 +136,7 @@ def scan(sql: str, dialect: str) -> Scanned | Refused:
 
 
 def _gaps(sql: str, tokens: list[Token]) -> Iterator[tuple[int, int]]:
-    """Start and end of what stands before each token; after the last one only if all were given."""
+    """Yield start and end of what is before each token; after the last one only if all were given."""
     end = 0
     for token in tokens:
         yield end, token.start
@@ -145,7 +145,7 @@ def _gaps(sql: str, tokens: list[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _without_comments(sql: str, tokens: list[Token]) -> str:
-    """``sql`` with everything between tokens made plain white space, character by character."""
+    """Return ``sql`` with everything between tokens made plain white space, character by character."""
     gaps = list(_gaps(sql, tokens))
     if len(tokens) == 1:
         gaps.pop()
@@ -166,7 +166,7 @@ def is_command(tokens: list[Token], dialect: str) -> bool:
 
 
 def plain(scanned: Scanned) -> str:
-    """The tokens as they were written, one space between them."""
+    """Return the tokens as they were written, one space between them."""
     return " ".join(scanned.sql[token.start : token.end + 1] for token in scanned.tokens)
 
 
@@ -187,7 +187,7 @@ def _nesting(tokens: list[Token]) -> Refused | None:
 
 
 def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
-    """Comments that are code for the engine, or that engines end at different places."""
+    """Refuse comments that are code for the engine, or that engines end at different places."""
     for start, stop in _gaps(sql, tokens):
         gap = sql[start:stop]
         if not gap or gap.isspace():
@@ -206,7 +206,7 @@ def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
 
 
 def _invisible(tokens: list[Token]) -> Refused | None:
-    """Characters that are part of a word to the parser and that DuckDB takes for a space, such as U+200B."""
+    """Refuse characters that are part of a word to the parser and a space to DuckDB, such as U+200B."""
     for token in tokens:
         if not token.text.isprintable() and token.token_type.name not in _QUOTED:
             code = next(f"U+{ord(sign):04X}" for sign in token.text if not sign.isprintable())
@@ -216,7 +216,7 @@ def _invisible(tokens: list[Token]) -> Refused | None:
 
 
 def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
-    """DuckDB's ``(SHOW setting)`` and ``(DESC 'file')``: to the parser a table SHOW or DESC, called so."""
+    """Refuse DuckDB's ``(SHOW setting)`` and ``(DESC 'file')``: to the parser a table SHOW with an alias."""
     if dialect != "duckdb":
         return None
     for bracket, word, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
@@ -232,7 +232,7 @@ def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
 
 
 def _stages(tokens: list[Token], dialect: str) -> Refused | None:
-    """Snowflake's ``@stage`` references, which the parser reads in several ways, and its ``->>``."""
+    """Refuse Snowflake's ``@stage`` references, which the parser reads in several ways, and its ``->>``."""
     if dialect != "snowflake":
         return None
     for token in tokens:
@@ -246,7 +246,7 @@ def _stages(tokens: list[Token], dialect: str) -> Refused | None:
 
 
 def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
-    """Calls of ``"Upper"(…)`` where quoted names are exact, so that it is not the engine's own UPPER."""
+    """Refuse ``"Upper"(…)`` where quoted names are exact, so that it is not the engine's own UPPER."""
     fold = {"postgres": str.lower, "snowflake": str.upper}.get(dialect)
     if fold is None:
         return None
@@ -260,7 +260,7 @@ def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
 
 
 def _escaped_names(tokens: list[Token], dialect: str) -> Refused | None:
-    """PostgreSQL's ``U&"\\0070g"``, one name to the engine and three words to the parser."""
+    """Refuse PostgreSQL's ``U&"\\0070g"``, one name to the engine and three words to the parser."""
     if dialect not in ("postgres", "duckdb"):
         return None
     for letter, sign, name in zip(tokens, tokens[1:], tokens[2:], strict=False):

@@ -77,7 +77,7 @@ _SYSTEM_SCHEMAS = {
 
 
 def is_system(path: Sequence[str], dialect: str) -> bool:
-    """Whether a table, by its lower-case names from the outermost on, is one of the engine's own."""
+    """True if a table, by its lower-case names from the outermost on, is one of the engine's own."""
     *outer, name = path
     schema = outer[-1] if outer else ""
     own = schema in _SYSTEM_SCHEMAS.get(dialect, ()) or (dialect == "snowflake" and path[0] == "snowflake")
@@ -90,7 +90,7 @@ def is_system(path: Sequence[str], dialect: str) -> bool:
 
 
 def is_open(path: Sequence[str], dialect: str) -> bool:
-    """Whether introspection needs a system table, so that it may be read; all others are closed."""
+    """True if introspection needs a system table, so that it may be read; all others are closed."""
     if "information_schema" in path[:-1]:
         return path[-1] in words("information_schema")
     if dialect == "snowflake":  # ACCOUNT_USAGE describes what INFORMATION_SCHEMA does
@@ -135,7 +135,7 @@ SCRIPT_KEYWORDS = frozenset({"DECLARE", "DEFAULT", "SET", "CREATE", "TEMP", "TEM
 
 @cache
 def words(name: str) -> frozenset[str]:
-    """The words of ``lists/<name>.txt``; lines that begin with # are comments."""
+    """Return the words of ``lists/<name>.txt``; lines that begin with # are comments."""
     text = files("quorum.tools.guard").joinpath("lists", f"{name}.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))
     return frozenset(word for line in lines for word in line.split())
@@ -143,7 +143,7 @@ def words(name: str) -> frozenset[str]:
 
 @cache
 def listed(dialect: str) -> frozenset[str]:
-    """The functions of the dialect's own list; a strict dialect's with those that all such engines share."""
+    """Return the functions of the dialect's list; of a strict dialect, with those that all such have."""
     if dialect not in STRICT_DIALECTS:
         return words(dialect)
     name = _FAMILY.get(dialect, dialect)
@@ -153,7 +153,7 @@ def listed(dialect: str) -> frozenset[str]:
 
 @cache
 def function_names(dialect: str) -> frozenset[str]:
-    """Lower-case names that may be called in ``dialect``: its own list and sqlglot's pure functions."""
+    """Return the lower-case names that may be called: those of its list and sqlglot's pure functions."""
     from sqlglot import exp
 
     if dialect in STRICT_DIALECTS:

@@ -37,7 +37,7 @@ UNNAMED = "\0"
 
 @dataclass(frozen=True)
 class Fault:
-    """Where a path breaks off.
+    """A path that breaks off.
 
     Attributes:
         at: The name that is not there.
@@ -53,7 +53,7 @@ class Fault:
 
 
 def paths_of(column: Column, names: Names) -> list[Path]:
-    """A column's declared paths; none where it has no fields or only some of them were seen."""
+    """Return a column's declared paths; none where it has no fields or only some of them were seen."""
     if any(field.inferred or field.path == "..." for field in column.fields):
         return []
     return [_steps(field.path, names) for field in column.fields]
@@ -65,17 +65,17 @@ def _steps(path: str, names: Names) -> Path:
 
 
 def heads(paths: Iterable[Path]) -> list[str]:
-    """The first steps of paths, each once."""
+    """Return the first steps of paths, each once."""
     return list(dict.fromkeys(path[0] for path in paths if path))
 
 
 def below(paths: Iterable[Path], step: str) -> list[Path]:
-    """What follows ``step`` in the paths that begin with it."""
+    """Return what follows ``step`` in the paths that begin with it."""
     return [path[1:] for path in paths if path and path[0] == step]
 
 
 def fault(node: exp.Expr, scope: Scope, names: Names) -> Fault | None:
-    """Where the path of a column, or of what stands in brackets or behind a dot, breaks off."""
+    """Return the place at which the path below a column breaks off; None if it does not."""
     steps = _written(node)
     if len(steps) < 2:
         return None
@@ -98,7 +98,7 @@ def fault(node: exp.Expr, scope: Scope, names: Names) -> Fault | None:
 
 
 def elements(node: exp.Expr, scope: Scope, names: Names) -> list[Path]:
-    """The paths below an element of a list that is unnested; none where they are not known."""
+    """Return the paths below an element of a list that is unnested; none where they are not known."""
     steps = _written(node)
     place, paths = _base(steps, scope, names) if steps else (0, [])
     for name, at in steps[place:]:
@@ -113,7 +113,7 @@ def _fault(steps: list[tuple[str, exp.Expr]], number: int, inside: tuple[str, ..
 
 
 def _written(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    """The steps of a path as names, with the nodes that name them; none where it is no path."""
+    """Return the steps of a path as names, with the nodes that name them; none where it is no path."""
     if isinstance(node, exp.Column):
         return [(part.name, part) for part in node.parts if isinstance(part, exp.Identifier)]
     before = _written(node.this) if isinstance(node, exp.Dot | exp.Bracket | exp.Paren) else []
@@ -127,7 +127,7 @@ def _written(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
 
 
 def _base(steps: list[tuple[str, exp.Expr]], scope: Scope, names: Names) -> tuple[int, list[Path]]:
-    """How many steps lead to a column, and the paths below it; 0 and none where that is not known."""
+    """Return how many steps lead to a column, and the paths below it; 0 and [] where that is not known."""
     keys = [names.key(at) for _, at in steps[:2] if isinstance(at, exp.Identifier)]
     for level in scope.chain():
         if len(keys) == 2 and (sources := level.named(keys[0])):
@@ -151,18 +151,18 @@ def _below_column(sources: Iterable[Source], key: str, names: Names) -> list[Pat
 
 
 def is_harmless(key: str) -> bool:
-    """Whether a field's name is one that the engine gives, or that of a function known to be harmless."""
+    """True if the engine gives a field this name, or a function of the name is known to be harmless."""
     return key in words("postgres_fields") or key in function_names("postgres")
 
 
 def unnamed(names: Names, item: exp.Expr) -> str:
-    """The key of an output that the engine names itself, with the names that it may give."""
+    """Return the key of an output that the engine names itself, with the names that it may give."""
     found = (names.key(node) for node in item.find_all(exp.Identifier))
     return UNNAMED.join(["", str(id(item)), *dict.fromkeys(found)])
 
 
 def returned(names: Names, node: exp.Expr) -> Columns:
-    """The columns of a table function or VALUES; None where they are not known (XMLTABLE)."""
+    """Return the columns of a table function or VALUES; None where they are not known (XMLTABLE)."""
     call = node.this if isinstance(node, exp.Table | exp.Lateral) else node
     known = isinstance(call, exp.Func | exp.Unnest | exp.Values) or node.args.get("rows_from")
     if not known or isinstance(call, exp.XMLTable | exp.JSONTable):
@@ -183,13 +183,13 @@ def _width(node: exp.Expr) -> int:
 
 
 def may_have(columns: Columns, key: str) -> bool:
-    """Whether a source may have the column: one that the engine has named may be called so."""
+    """True if a source may have the column: one that the engine has named may be called so."""
     named = (name for name in columns or () if name.startswith(UNNAMED))
     return is_harmless(key) or any(key in name.split(UNNAMED) for name in named)
 
 
 def has_field(node: exp.Dot, scope: Scope, tables: Tables) -> bool:
-    """Whether what stands before the dot has the field, or may have it as far as is known."""
+    """True if the value before the dot has the field, or may have it as far as is known."""
     key = tables.names.key(node.expression)
     if is_harmless(key):
         return True
@@ -206,7 +206,7 @@ def has_field(node: exp.Dot, scope: Scope, tables: Tables) -> bool:
 
 
 def _of_column(value: exp.Column, key: str, scope: Scope, tables: Tables) -> bool | None:
-    """Whether a column's value or a source's row has the field; None if its type is not known."""
+    """True if a column's value or a source's row has the field; None if its type is not known."""
     name, qualifier = tables.names.key(value.this), value.args.get("table")
     for level in scope.chain():
         sources = level.named(tables.names.key(qualifier)) if qualifier is not None else level.sources
@@ -237,7 +237,7 @@ def _in_rows(rows: list[Source], key: str) -> bool | None:
 
 
 def _of_type(kind: exp.Expr, key: str, tables: Tables) -> bool | None:
-    """Whether a value of the type that a cast names has the field: only a user's type has any."""
+    """True if the type that a cast names has the field: only a user's type has any."""
     if not isinstance(kind, exp.DataType) or kind.this != exp.DType.USERDEFINED:
         return False
     name = kind.args["kind"]
@@ -247,7 +247,7 @@ def _of_type(kind: exp.Expr, key: str, tables: Tables) -> bool | None:
 
 
 def _is_plain(kind: str) -> bool:
-    """Whether a column's type is one of the engine's own, which have no fields."""
+    """True if a column's type is one of the engine's own, which have no fields."""
     try:
         return bool(exp.DataType.build(kind, dialect="postgres", udt=True).this != exp.DType.USERDEFINED)
     except SqlglotError:

@@ -40,7 +40,7 @@ class Messages:
         self.names = tables.names
 
     def error(self, issue: Issue) -> QueryError | None:
-        """The error; None where the name may be meant as text (SQLite's double quotes)."""
+        """Return the error; None where the name may be meant as text (SQLite's double quotes)."""
         if isinstance(issue.node, exp.Table):
             return self._table(issue.node, issue.scope)
         if issue.fault:
@@ -148,7 +148,7 @@ class Messages:
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
     def _keyword(self, at: exp.Expr) -> QueryError | None:
-        """The error of a bare keyword, which the parser took for a name."""
+        """Return the error of a bare keyword, which the parser took for a name."""
         if at.args.get("quoted") or at.name.casefold() not in KEYWORDS:
             return None
         message = f"Syntax error near {at.name}: it is a keyword, and nothing here has it as a name."
@@ -168,18 +168,18 @@ class Messages:
         return next((self.names.written(n) for n in known if n.casefold() == name.casefold()), "")
 
     def _aliases(self, issue: Issue) -> list[str]:
-        """Names of the SELECT list that may be meant where the name stands."""
+        """Return the names of the SELECT list that may be meant."""
         issue.scope.clause = issue.clause
         seen = not issue.sources and not issue.node.args.get("table")
         return [name for key, name in issue.scope.aliases.items() if seen and issue.scope.sees_alias(key)]
 
     def _elements(self, name: str, owners: tuple[Source, ...]) -> list[str]:
-        """Snowflake's way to a key of the elements that FLATTEN gives."""
+        """Return Snowflake's way to a key of the elements that FLATTEN gives."""
         made = {"SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"}
         return [f"{s.name}.value:{name}" for s in owners if s.name and made == (s.columns or {}).keys()]
 
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
-        """Where the column really is: a sentence, then qualified names of sources in reach; or nothing."""
+        """Return a sentence on where the column is, then qualified names of sources in reach; or []."""
         folded = name.casefold()
         near = [s for s in _reach(issue.scope) if folded in {c.casefold() for c in s.names}]
         if near:
@@ -203,7 +203,7 @@ class Messages:
 
 
 def _own(node: exp.Expr) -> bool:
-    """Whether a name stands in the expression that it is the alias of, and so means something else."""
+    """True if a name is used in the expression that it is the alias of, and so means something else."""
     alias = node.find_ancestor(exp.Alias)
     return alias is not None and alias.alias.casefold() == node.name.casefold()
 
@@ -217,7 +217,7 @@ def _reach(scope: Scope) -> list[Source]:
 
 
 def position(node: exp.Expr) -> tuple[int | None, int | None]:
-    """1-based line and column where a name starts; the tokenizer notes where it ends."""
+    """Return the 1-based line and column where a name starts; the tokenizer notes where it ends."""
     meta = node.meta
     if "line" not in meta:
         return None, None

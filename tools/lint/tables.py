@@ -56,26 +56,26 @@ class Names:
         self._fold = _EXACT.get(dialect) if exact else None
 
     def key(self, identifier: exp.Expr) -> str:
-        """The key of a name as written in a query."""
+        """Return the key of a name as written in a query."""
         if self._fold is None:
             return identifier.name.casefold()
         return identifier.name if identifier.args.get("quoted") else self._fold(identifier.name)
 
     def stored(self, name: str) -> str:
-        """The key of a name in the catalog's true case."""
+        """Return the key of a name in the catalog's true case."""
         return name.casefold() if self._fold is None else name
 
     def unquoted(self, name: str) -> str:
-        """The key that ``name`` has when it is written without quotes."""
+        """Return the key that ``name`` has when it is written without quotes."""
         return name.casefold() if self._fold is None else self._fold(name)
 
     def written(self, name: str) -> str:
-        """``name`` as a query must write it, and as schema text has it."""
+        """Return ``name`` as a query must write it, and as schema text has it."""
         return write_name(name, self.dialect)
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """The names most like ``name``, best first: by spelling, by shared words, by containment."""
+    """Return the names most like ``name``, best first: by spelling, by shared words, by containment."""
     name = name[:_LONGEST]
     scored = [(likeness(name, other), other) for other in dict.fromkeys(known)]
     close = sorted((pair for pair in scored if pair[0] >= _CLOSE), key=lambda pair: (-pair[0], pair[1]))
@@ -83,7 +83,7 @@ def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
 
 
 def likeness(one: str, other: str) -> float:
-    """Likeness of two names, 0 to 1; case and underscores do not count."""
+    """Return the likeness of two names, 0 to 1; case and underscores do not count."""
     left, right = _bare(one), _bare(other)
     if left == right:
         return 1.0
@@ -109,7 +109,7 @@ def _words(name: str) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Found:
-    """What a name means.
+    """The meaning of a table's name.
 
     Attributes:
         tables: The catalog's tables: one, or the shards behind a BigQuery wildcard.
@@ -136,7 +136,7 @@ class Tables:
             getattr(self, index)
 
     def find(self, node: exp.Table) -> Found:
-        """The catalog's table for a table of a query; neither tables nor unknown: there is none."""
+        """Return the catalog's table for a table of a query; neither tables nor unknown: there is none."""
         parts = node.parts
         path = ".".join(part.name for part in parts)
         if self.names.strict:
@@ -156,7 +156,7 @@ class Tables:
         return Found(unknown=self._elsewhere(parts) or self._shard(node.name))
 
     def _exactly(self, parts: list[exp.Expr]) -> Found:
-        """The table that bears the whole name; a bare one could mean another in the session's own schema."""
+        """Return the table of the whole name; a bare one could mean another in the session's own schema."""
         if len(parts) == 1 and self.names.dialect in _DUAL and parts[0].name.casefold() == "dual":
             return Found(unknown=True)
         written = [self.names.key(part) for part in parts]
@@ -215,7 +215,7 @@ class Tables:
         return frozenset(self.names.stored(t.schema) for t in self.catalog.tables if t.schema)
 
     def named(self, identifier: exp.Identifier) -> list[Table]:
-        """The tables of that name, in whichever schema."""
+        """Return the tables of that name, in whichever schema."""
         return self._by_key.get(self.names.key(identifier), [])
 
     @cached_property
@@ -234,7 +234,7 @@ class Tables:
         return index
 
     def like(self, node: exp.Table) -> list[str]:
-        """Full names of the tables most like an unknown one: same name elsewhere, other case, misspelt."""
+        """Return the full names of the tables most like an unknown one: elsewhere, in other case."""
         folded = node.name.casefold()
         same = [t for t in self.catalog.tables if t.name.casefold() == folded]
         if not same:
@@ -243,6 +243,6 @@ class Tables:
         return [self.path(table) for table in same[:3]]
 
     def path(self, table: Table) -> str:
-        """The table's full name as a query must write it."""
+        """Return the table's full name as a query must write it."""
         parts = (table.database, table.schema, table.name)
         return ".".join(self.names.written(part) for part in parts if part)

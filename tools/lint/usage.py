@@ -24,7 +24,7 @@ Used: TypeAlias = "tuple[tuple[str, ...], tuple[tuple[str, str], ...], tuple[str
 
 
 def names_used(trees: Iterable[exp.Expr], catalog: Catalog, *, exact: bool = True) -> Used:
-    """What queries use of ``catalog``: see ``quorum.tools.sql.linking.used``.
+    """Return what queries use of ``catalog``: see ``quorum.tools.sql.linking.used``.
 
     Args:
         exact: Whether the dialect's case rules hold; else case does not count.

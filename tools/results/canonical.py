@@ -68,7 +68,7 @@ class Canonical:
 
 
 def canonical(result: pa.Table | Canonical) -> Canonical:
-    """The canonical form of an Arrow table."""
+    """Return the canonical form of an Arrow table."""
     if isinstance(result, Canonical):
         return result
     return Canonical(result.num_rows, tuple(_cells(column.combine_chunks()) for column in result.columns))
@@ -200,7 +200,7 @@ def _moment_keys(micros: npt.NDArray[np.int64]) -> Keys:
 
 
 def _from_text(array: pa.Array) -> Cells:
-    """Text, cell by cell read as a number, a moment or JSON where it is one; else its own hash."""
+    """Read text, cell by cell, as a number, a moment or JSON where it is one; else take its hash."""
     encoded = array.dictionary_encode()
     distinct = _words(_distinct_text(encoded.dictionary), encoded.dictionary)
     with_null = Cells(
@@ -222,7 +222,7 @@ def _distinct_text(texts: pa.Array) -> Cells:
 
 
 def _words(cells: Cells, texts: pa.Array) -> Cells:
-    """What words mean by the company of their column: truth values, or numbers without digits.
+    """Read words by the other values of their column: as truth values, or numbers without digits.
 
     So a CSV file says what the booleans and doubles say that it was written from.
     """
@@ -256,7 +256,7 @@ def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
 
 
 def _written_out(parsed: Numbers, texts: pa.Array) -> dict[int, int]:
-    """By place the integers of 2^53 or more whose digits are all written, without an exponent."""
+    """Return the integers of 2^53 or more whose digits are all written, without an exponent, by place."""
     large = {int(row): texts[int(row)].as_py() for row in np.flatnonzero(np.abs(parsed) >= EXACT)}
     values = {row: Decimal(text) for row, text in large.items() if "e" not in text.lower()}
     return {row: int(value) for row, value in values.items() if value == value.to_integral_value()}
@@ -278,7 +278,7 @@ def _iso_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
 
 
 def _moment(text: str) -> int | None:
-    """Microseconds since 1970 of ISO text, UTC where it names no zone; None if there is no such day."""
+    """Return the microseconds since 1970 of ISO text, by default in UTC; None if there is no such day."""
     try:
         moment = datetime.fromisoformat(
             re.sub(r" ?(UTC|Z)$", "+00:00", text).replace(" +", "+").replace(" -", "-")
@@ -308,14 +308,14 @@ def _json_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
 
 
 def _from_values(array: pa.Array) -> Cells:
-    """Nested and rare types, value by value, by way of what ``plain_rows`` shows of them."""
+    """Read nested and rare types, value by value, as what ``plain_rows`` shows of them."""
     values = plain_column(pa.chunked_array([array]))
     texts = [json.dumps(v) if isinstance(v, list | dict) else v if v is None else str(v) for v in values]
     return _from_text(pa.array(texts, pa.large_string()))
 
 
 def _form(value: Any) -> str:
-    """Canonical JSON: sorted keys; numbers on the grid; numeric and ISO text as what it means."""
+    """Return canonical JSON: sorted keys; numbers on the grid; numeric and ISO text as what it means."""
     if isinstance(value, dict):
         parts = (f"{json.dumps(str(key))}:{_form(value[key])}" for key in sorted(value))
         return "{" + ",".join(parts) + "}"
@@ -344,7 +344,7 @@ def _form_text(text: str) -> str:
 
 
 def matches(texts: pa.Array, pattern: str) -> Mask:
-    """Which of ``texts`` (no NULLs) the pattern is found in, as Arrow's RE2 reads it, few or many."""
+    """Return a mask of the ``texts`` (no NULLs) that match the pattern, as Arrow's RE2 reads it."""
     if len(texts) <= FEW and (plain := texts.to_pylist()) and all(map(str.isascii, plain)):
         search = _compiled(pattern).search
         return np.fromiter((search(text) is not None for text in plain), np.bool_, len(plain))
@@ -353,5 +353,5 @@ def matches(texts: pa.Array, pattern: str) -> Mask:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """The pattern as Arrow's RE2 reads it in ASCII text: its blanks are five, and ``$`` is the very end."""
+    """Compile a pattern as RE2 reads it in ASCII text: with five blanks, and ``$`` as the very end."""
     return re.compile(pattern.replace(r"\s", r"[\t\n\f\r ]").replace("$", r"\Z"), re.ASCII)

@@ -48,12 +48,12 @@ class Cells:
 
     @cached_property
     def null(self) -> bool:
-        """Whether every cell is NULL or NaN."""
+        """True if every cell is NULL or NaN."""
         return bool((self.keys == NULL).all())
 
     @cached_property
     def blank(self) -> bool:
-        """Whether every cell is NULL, NaN, zero or a text of nothing but blanks."""
+        """True if every cell is NULL, NaN, zero or a text of nothing but blanks."""
         return bool(((self.keys == NULL) | (self.numbers == 0) | (self.keys == _empty_text())).all())
 
     @cached_property
@@ -62,18 +62,18 @@ class Cells:
 
     @cached_property
     def sorted(self) -> Cells:
-        """What is no number by its key, then the numbers by size."""
+        """The cells: numbers by size after all others by key."""
         others = np.where(self.is_number, np.uint64(0), self.keys)
         return self.take(np.lexsort((others, self.numbers)))
 
     def take(self, rows: npt.NDArray[np.int64] | slice) -> Cells:
-        """The cells of these rows, in their order."""
+        """Return the cells of these rows, in their order."""
         exact = None if self.exact is None else self.exact[rows]
         return Cells(self.keys[rows], self.numbers[rows], exact)
 
 
 def agree(a: Cells, b: Cells) -> Mask:
-    """Which cells of two columns agree, row by row.
+    """Return a mask of the rows in which the cells of two columns agree.
 
     Numbers agree within a hundredth, and within 0.5 % of the greater where that is less; whole
     numbers only if equal. Anything else agrees if its key is the same.
@@ -94,7 +94,7 @@ def agree(a: Cells, b: Cells) -> Mask:
 
 
 def grid(numbers: Numbers) -> Numbers:
-    """Each number's representative: hundredths from 10 on, four digits below, none below 1e-12."""
+    """Return each number's representative: hundredths from 10 on, four digits below, none below 1e-12."""
     size = np.abs(numbers)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         digits = np.clip(3 - np.floor(np.log10(size)), 2, 12)
@@ -115,7 +115,7 @@ def mix(values: Keys) -> Keys:
 
 
 def hash_texts(texts: pa.Array) -> Keys:
-    """A hash for each text of a ``large_string`` array without NULLs.
+    """Return a hash for each text of a ``large_string`` array without NULLs.
 
     Each text is laid out in words of eight bytes; a word is mixed with its place, the words of
     a text are added up and mixed with its length in bytes.
@@ -140,5 +140,5 @@ def hash_texts(texts: pa.Array) -> Keys:
 
 @cache
 def _empty_text() -> np.uint64:
-    """The key of a text of nothing but blanks: canonical text has none at its end. (Arrow loads pandas.)"""
+    """Return the key of a text of blanks: canonical text has none at its end. (Arrow loads pandas.)"""
     return np.uint64(hash_texts(pa.array([""], pa.large_string()))[0])

@@ -31,7 +31,7 @@ FINGERPRINT_DIGITS = 32
 
 
 def fingerprint(result: Result, *, ordered: bool = False) -> str:
-    """A key (32 hex digits) of what a result says; the same for every form of the same content.
+    """Return a key (32 hex digits) of what a result says; the same for every form of the same content.
 
     A column is known by the sum of its cells' hashes, a row by the sum of its cells' hashes
     mixed with their columns', and once more round, so that columns of the same values are told
@@ -54,7 +54,7 @@ def _total(keys: Keys, place: Keys | None) -> np.uint64:
 
 
 def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
-    """Per row the sum of its cells' hashes, each mixed with its column's where those are given."""
+    """Return the sum of each row's cells' hashes, each mixed with its column's where those are given."""
     rows = np.zeros(form.rows, dtype=np.uint64)
     for place, cells in enumerate(form.columns):
         rows += mix(cells.keys + columns[place] if columns else cells.keys)
@@ -62,7 +62,7 @@ def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
 
 
 def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
-    """Whether two results say the same, numbers within the tolerance of ``quorum.tools.results.cells.agree``.
+    """True if two results say the same, numbers within the tolerance of ``cells.agree``.
 
     Not transitive, as no tolerance is. Where many columns hold the same values, only the first
     ``MAX_PAIRINGS`` ways to pair them are tried.
@@ -76,7 +76,7 @@ def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
 
 
 def relation(a: Result, b: Result, *, ordered: bool = False) -> Relation:
-    """How two results stand to each other.
+    """Return how two results are related.
 
     ``contains``: ``a`` has all columns of ``b``, row by row, and more; ``within``: the reverse;
     ``overlaps``: they share a column (not all NULL) or a whole row; ``differs``: none of these.
@@ -93,7 +93,7 @@ def relation(a: Result, b: Result, *, ordered: bool = False) -> Relation:
 
 
 def column_pairs(a: Result, b: Result) -> list[tuple[int, int]]:
-    """Pairs (column of ``a``, column of ``b``) with the same values in any order, each used once."""
+    """Return pairs (column of ``a``, column of ``b``) with the same values in any order, each used once."""
     first, second = canonical(a), canonical(b)
     pairs: list[tuple[int, int]] = []
     free = list(range(len(first.columns)))
@@ -108,7 +108,7 @@ def column_pairs(a: Result, b: Result) -> list[tuple[int, int]]:
 
 
 def cluster_keys(results: Sequence[Result], *, ordered: bool = False) -> list[str]:
-    """For each result a key that all share that say the same: the least fingerprint among them.
+    """Return a key for each result; results that say the same share it: their least fingerprint.
 
     Results are joined wherever ``equal`` holds between any two, so that their order does not matter.
     """
@@ -137,7 +137,7 @@ def _share(a: Canonical, b: Canonical) -> bool:
 
 
 def _embeds(a: Canonical, b: Canonical, ordered: bool) -> bool:
-    """Whether every column of ``b`` has its own column in ``a`` such that the rows agree.
+    """True if every column of ``b`` has its own column in ``a`` such that the rows agree.
 
     A result without columns says nothing, so that none but its like has it.
     """
@@ -156,7 +156,7 @@ def _embeds(a: Canonical, b: Canonical, ordered: bool) -> bool:
 
 
 def _pairings(fits: list[list[int]]) -> Iterator[list[int]]:
-    """Ways to give each column one of its fits, none twice; stops after ``MAX_STEPS`` trials."""
+    """Yield ways to give each column one of its fits, none twice; stops after ``MAX_STEPS`` trials."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for j, fit in enumerate(fits):
         groups.setdefault(tuple(fit), []).append(j)
@@ -180,7 +180,7 @@ def _pairings(fits: list[list[int]]) -> Iterator[list[int]]:
 
 
 def _columns_agree(a: Cells, b: Cells) -> bool:
-    """Whether two columns hold the same values in any order, numbers within the tolerance.
+    """True if two columns have the same values in any order, numbers within the tolerance.
 
     Sorted, the only way to pair two lists of numbers that can hold everywhere is side by side.
     """
@@ -190,7 +190,7 @@ def _columns_agree(a: Cells, b: Cells) -> bool:
 
 
 def _rows_agree(a: Sequence[Cells], b: Sequence[Cells]) -> bool:
-    """Whether the rows of two tables with paired columns agree as multisets.
+    """True if the rows of two tables with paired columns agree as multisets.
 
     Rows are sorted and compared side by side. Numbers within the tolerance of each other can
     come out in another order, so what is left is sorted again by each other column in turn.

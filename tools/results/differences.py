@@ -1,4 +1,4 @@
-"""Where two results differ: which columns, which rows, which cells."""
+"""Differences of two results: which columns, which rows, which cells."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Differences:
-    """How two results, the first and the second, differ.
+    """The differences of two results, the first and the second.
 
     Attributes:
         relation: ``quorum.tools.results.compare.relation`` of the first to the second.
@@ -90,7 +90,7 @@ def _paired(found: Differences, forms: tuple[Canonical, Canonical], pairs: list[
 
 
 def _key(tables: tuple[pa.Table, pa.Table], forms: tuple[Canonical, Canonical]) -> Pair | None:
-    """The columns that name the rows: unique in both results, with the most values in common.
+    """Return the columns that name the rows: unique in both results, with the most values in common.
 
     At least half of the smaller result's values must be common. Of equals text wins over numbers,
     then the same name.
@@ -149,7 +149,7 @@ def _names(table: pa.Table) -> list[str]:
 
 
 def _surplus(mine: list[int], theirs: list[int]) -> list[int]:
-    """Places of rows that ``theirs`` has not, or not so often."""
+    """Return the places of rows that ``theirs`` lacks, or has less often."""
     left, alone = Counter(theirs), []
     for place, value in enumerate(mine):
         left[value] -= 1

@@ -44,7 +44,7 @@ def _storable(table: pa.Table) -> pa.Table:
 
 
 def _foreign(kind: pa.DataType) -> bool:
-    """Whether Parquet lacks the type, or one inside it."""
+    """True if Parquet lacks the type, or one inside it."""
     inner = [kind.field(i).type for i in range(kind.num_fields)]
     lacking = (pa.types.is_interval, pa.types.is_union, pa.types.is_run_end_encoded)
     empty = pa.types.is_struct(kind) and not inner
@@ -57,7 +57,7 @@ def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def read_result(path: Path) -> pa.Table:
-    """The table that ``write_result`` kept.
+    """Return the table that ``write_result`` stored.
 
     Raises:
         QuorumError: The file is missing, or its content no longer fits its address.
@@ -80,7 +80,7 @@ def read_result(path: Path) -> pa.Table:
 
 
 def csv_lines(table: pa.Table, end: str = "\r\n") -> Iterator[str]:
-    """CSV records (RFC 4180), the header first, each with its ``end``; rows are converted in batches.
+    """Yield CSV records (RFC 4180), the header first, each with its ``end``; rows are converted in batches.
 
     NULL is an empty field and the empty text is ``""``; with a single column NULL is ``""`` too,
     because readers skip empty lines. Nested values are JSON.

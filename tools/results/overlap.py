@@ -37,7 +37,7 @@ Rows: TypeAlias = tuple[Keys, Keys]
 
 @dataclass(frozen=True)
 class Overlap:
-    """How far two results, ``a`` and ``b``, agree.
+    """The agreement of two results, ``a`` and ``b``.
 
     Attributes:
         relation: Of ``a`` to ``b`` (``quorum.tools.results.compare.relation``).
@@ -54,12 +54,12 @@ class Overlap:
 
     @property
     def same(self) -> bool:
-        """Whether they say the same but for columns that one of them has more."""
+        """True if they say the same except for columns that one of them has more."""
         return self.relation in SAME
 
     @property
     def support(self) -> float:
-        """How far ``a`` gives what ``b`` gives, 0 to 1; 1 where they are equal. Not symmetric.
+        """The share of ``b`` that ``a`` gives, 0 to 1; 1 where they are equal. Not symmetric.
 
         The F-measure of columns to the power of ``POWER``, with recall (how much of ``b`` is in
         ``a``) ``BETA`` times as important as precision (how much of ``a`` is in ``b``). An extra
@@ -81,7 +81,7 @@ class Overlap:
 
 
 def overlap(a: Result, b: Result, *, ordered: bool = False) -> Overlap:
-    """How far two results agree, column by column and row by row.
+    """Measure how far two results agree, column by column and row by row.
 
     The order of columns does not count. That of rows counts with ``ordered`` for the relation, and
     for the support of results that differ in nothing else but columns that one has more.
@@ -185,7 +185,7 @@ def _pairs(a: Canonical, b: Canonical) -> list[_Pair]:
 
 
 def _may_share(a: _Column, b: _Column) -> bool:
-    """Whether a sample of two long columns' values, the same for both, has one in common.
+    """True if a sample of two long columns' values, the same for both, has one in common.
 
     Keys are as good as random, so that the smallest are a sample; they come sorted.
     """

@@ -43,7 +43,7 @@ async def suspicions(
     seconds: float = SECONDS,
     paid: bool = False,
 ) -> list[Suspicion]:
-    """What is doubtful about a query that ran, as far as the data bears it out and it changes the result.
+    """Return what is doubtful about a query that ran: what the data shows, and what changes the result.
 
     No model is asked. Each doubt costs one short query or two, and two more where it is borne out, all by
     ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked.
@@ -82,7 +82,7 @@ async def suspicions(
 
 
 def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Look | Trial]] | None:
-    """The query as it is read, and what is doubtful about its text; None if it cannot be read."""
+    """Return the query as it is read, and what is doubtful about its text; None if it cannot be read."""
     from sqlglot.errors import SqlglotError
 
     try:
@@ -93,7 +93,7 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
 
 
 def _trials(query: Query) -> Iterator[Look | Trial]:
-    """The checks, those first that are rarely wrong to doubt: in a long query not all are made."""
+    """Yield the checks, the most reliable first: of a long query not all are made."""
     for check in (fan_out, days, ties, literals):
         yield from check.trials(query)
 
@@ -110,7 +110,7 @@ class _Asked:
     end: float
 
     async def suspicion(self, doubt: Look | Trial | None) -> Suspicion | None:
-        """The doubt with its evidence; None if nothing shows it, or it changes nothing."""
+        """Return the doubt with its evidence; None if nothing shows it, or it changes nothing."""
         from quorum.tools.results.differences import differences
 
         while isinstance(doubt, Look):
@@ -127,7 +127,7 @@ class _Asked:
         return Suspicion(doubt.kind, says, write(doubt.evidence, dialect), write(mended, dialect), matters)
 
     async def _changed(self, mended: exp.Expr) -> list[pa.Table] | None:
-        """The results of the query and of the mended one, if they say different things.
+        """Return the results of the query and of the mended one, if they differ.
 
         Of rows that share a place LIMIT keeps any, so both are asked with ties broken alike. The query is
         asked once more in any case, for what it is compared with is written from a tree.
@@ -150,7 +150,7 @@ class _Asked:
         return [] if table is None else plain_rows(table)
 
     async def _ask(self, sql: str) -> pa.Table | None:
-        """The whole result of a query; None where there is none in time."""
+        """Return the whole result of a query; None where there is none in time."""
         from quorum.tools.execute import execute
 
         left = self.end - time.monotonic()

@@ -1,4 +1,4 @@
-"""What an English question says of how many rows are wanted, as far as the house rules turn on its words."""
+"""Cues in an English question: how many rows are wanted, and of what, by the house rules."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _STOP = re.compile(
 
 
 def asks_how_many(question: str, table: str) -> bool:
-    """Whether a question counts what a table holds: "how many students" does for ``Students``."""
+    """True if a question counts a table's rows: "how many students" does for ``Students``."""
     return any(_names(found, table) for found in _COUNTED.findall(question))
 
 
 def _names(words: str, table: str) -> bool:
-    """Whether the words, up to a preposition, name what a table holds."""
+    """True if the words, up to a preposition, name a table's rows."""
     own = [_stem(word) for word in re.findall(r"[A-Za-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", table))]
     said = [_stem(word) for word in _STOP.sub("", words).split()]
     return bool(own) and (own[-1] in said or "".join(own) in {"".join(said), *said})
 
 
 def keeps_ties(question: str) -> bool:
-    """Whether all that share the last place are wanted: a plural without a number, or an "all".
+    """True if all that share the last place are wanted: a plural without a number, or an "all".
 
-    "The customer with the most" is one, "the top 3" are three. Without a question nothing is settled.
+    "The customer with the most" is one, "the top 3" are three. Without a question all are wanted.
     """
     if not question:
         return True

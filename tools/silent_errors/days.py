@@ -17,7 +17,7 @@ _TIMES = re.compile(r"(?i)time|text|char|string")
 
 
 def trials(query: Query) -> Iterator[Trial]:
-    """One for each comparison of a column that may hold times with a day."""
+    """Yield one for each comparison of a column that may have times with a day."""
     for core in query.cores:
         for node in own_nodes(core.select):
             if not isinstance(node, exp.LTE | exp.GT | exp.EQ | exp.Between) or not isinstance(
@@ -51,14 +51,14 @@ def _is_day(node: exp.Expr) -> bool:
 
 
 def _may_hold_times(kind: str, samples: tuple[str, ...], dialect: str) -> bool:
-    """Whether a column may hold moments: any of SQLite's may, but for what samples show to be none."""
+    """True if a column may have times: any of SQLite's may, unless samples show other values."""
     if dialect != "sqlite":
         return _TIMES.search(kind) is not None
     return not samples or any(re.match(r"\d{4}-\d{2}-\d{2}", sample) for sample in samples)
 
 
 def day_of(column: exp.Expr, dialect: str, text: bool) -> exp.Expr:
-    """The day of a moment, as the engine compares it with a day."""
+    """Return the day of a time, as the engine compares it with a day."""
     if dialect == "sqlite" or text:
         return exp.func(
             "SUBSTR", column.copy(), exp.Literal.number(1), exp.Literal.number(10), dialect=dialect

@@ -34,7 +34,7 @@ SUMMED = (exp.Sum, exp.Avg, exp.Count)
 
 
 def trials(query: Query) -> Iterator[Trial]:
-    """One for each source whose columns are aggregated beside others."""
+    """Yield one for each source whose columns are aggregated while other sources are joined."""
     for core in query.cores:
         if len(core.sources) < 2:
             continue
@@ -49,7 +49,7 @@ def trials(query: Query) -> Iterator[Trial]:
 
 
 def _is_finest(core: Core, source: Source) -> bool:
-    """Whether all others have one row at most for each of its rows, for they are joined by their keys."""
+    """True if all others have one row at most for each of its rows, for they are joined by their keys."""
     safe, left = [source], [each for each in core.sources if each is not source]
     while left:
         reached = [
@@ -68,7 +68,7 @@ def _is_looked_up(core: Core, source: Source, by: list[Source]) -> bool:
 
 
 def _aggregated(query: Query, core: Core, node: exp.AggFunc) -> int | None:
-    """The place of the one source whose rows an aggregate takes in; None where that cannot be said."""
+    """Return the place of the one source whose rows an aggregate takes in; None if that is not known."""
     if not isinstance(node, SUMMED) or isinstance(node.this, exp.Distinct) or node.expressions:
         return None
     owners = core.owners(node.this) or []
@@ -79,7 +79,7 @@ def _aggregated(query: Query, core: Core, node: exp.AggFunc) -> int | None:
 
 
 def _counted(core: Core, node: exp.Count) -> list[Source]:
-    """What COUNT(*) may count, or what COUNT(key) refers to; the question says which is meant."""
+    """Return the sources that COUNT(*) or COUNT(key) may count; the question says which is meant."""
     if isinstance(node.this, exp.Star):
         return list(core.sources)
     mine = core.owner(node.this) if isinstance(node.this, exp.Column) else None
@@ -90,14 +90,14 @@ def _counted(core: Core, node: exp.Count) -> list[Source]:
 
 
 def _names_it(core: Core, group: exp.Expr, source: Source, node: exp.AggFunc) -> bool:
-    """Whether a group is one row of a source, or one value of what is counted."""
+    """True if a group is one row of a source, or one value of what is counted."""
     ones = [node.this, *core.key(source)]
     alike = any(core.same(group, each) for each in ones)
     return alike or core.linked(group, ones) or _is_own_name(core, source, group)
 
 
 def _is_own_name(core: Core, source: Source, group: exp.Expr | None) -> bool:
-    """Whether a group is by the name of what the source's rows are: ``country_name`` is that of no city."""
+    """True if the group is the name of the source's own rows: ``country_name`` names no city."""
     if not isinstance(group, exp.Column) or source.table is None or core.owner(group) is not source:
         return False
     found = _NAME.search(group.name)
@@ -145,7 +145,7 @@ def _trial(query: Query, core: Core, place: int, nodes: list[exp.AggFunc]) -> Tr
 
 
 def _evidence(core: Core, key: list[exp.Column], groups: list[exp.Expr], node: exp.AggFunc) -> exp.Query:
-    """The rows that a group takes in most often."""
+    """Return a query for the rows that a group takes in most often."""
     together = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[each.copy() for each in groups])
     columns = [exp.alias_(each.copy(), f"key_{place}") for place, each in enumerate(key)]
     given = [] if isinstance(node.this, exp.Star) else [present(exp.Paren(this=node.this))]

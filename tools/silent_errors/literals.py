@@ -1,4 +1,4 @@
-"""Values that a filter names and no row has, or has in other spellings too."""
+"""Values in a filter that no row has, or that occur in other spellings too."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMPARED = (exp.EQ, exp.In, exp.NEQ)
 
 
 def trials(query: Query) -> Iterator[Look]:
-    """One for each text that a table's column is compared with."""
+    """Yield one for each text that a table's column is compared with."""
     yield from islice(_looks(query), MOST)
 
 
@@ -52,7 +52,7 @@ def _looks(query: Query) -> Iterator[Look]:
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
-    """What is compared, as a query over the table alone has it."""
+    """Return the compared expression as a query over the table alone has it."""
     copy: exp.Expr = node.this.copy()
     for column in [copy] if isinstance(copy, exp.Column) else list(copy.find_all(exp.Column)):
         column.set("table", None)
@@ -64,7 +64,7 @@ def _folded(node: exp.Expr) -> exp.Expr:
 
 
 def _look(query: Query, core: Core, source: Source, node: exp.Expr, literal: exp.Expr) -> Look:
-    """Whether a value occurs, and how often in another case or with blanks."""
+    """Ask how often a value occurs, and how often in another case or with blanks."""
     held = _bare(node)
     table = source.node.copy()
     table.set("alias", None)

@@ -26,7 +26,7 @@ EXAMPLES = 3
 
 
 def trials(query: Query) -> Iterator[Trial]:
-    """One for each LIMIT after an ORDER BY, and for each numbering of rows that is cut."""
+    """Yield one for each LIMIT after an ORDER BY, and for each numbering of rows that is cut."""
     if not keeps_ties(query.question):
         return
     for core in query.cores:
@@ -38,7 +38,7 @@ def trials(query: Query) -> Iterator[Trial]:
 
 
 def _limited(core: Core) -> int:
-    """How many rows an ordered SELECT keeps; 0 where it keeps all, or nobody can say which they are."""
+    """Return how many rows an ordered SELECT keeps; 0 if it keeps all, or their order is not known."""
     select = core.select
     limit, order = select.args.get("limit"), select.args.get("order")
     odd = (
@@ -52,7 +52,7 @@ def _limited(core: Core) -> int:
 
 
 def _ranked(core: Core) -> exp.Select:
-    """The SELECT without its LIMIT, each row with its place; rows that share one have the same."""
+    """Return the SELECT without its LIMIT, each row with its rank."""
     select = core.select.copy()
     keys = [_key(core, each.copy()) for each in core.select.args["order"].expressions]
     for clause in ("order", "limit", "with_"):
@@ -128,7 +128,7 @@ def _outputs(core: Core) -> list[str]:
 
 
 def _cut_numbering(node: exp.RowNumber) -> tuple[exp.Window, int] | None:
-    """The window of a row_number() whose first rows alone are kept, and how many those are."""
+    """Return the window of a row_number() of which only the first rows are used, and their number."""
     window = node.parent
     if not isinstance(window, exp.Window) or not window.args.get("order"):
         return None

@@ -59,7 +59,7 @@ class TooComplex(SyntaxProblem):
 
 
 def dialect_name(dialect: str) -> str:
-    """The canonical name of a dialect.
+    """Return the canonical name of a dialect.
 
     Raises:
         ConfigurationError: The dialect is one of neither ``DIALECTS`` nor ``STRICT_DIALECTS``.
@@ -73,13 +73,13 @@ def dialect_name(dialect: str) -> str:
 
 
 def is_known(dialect: str) -> bool:
-    """Whether SQL of the dialect, by its canonical name, can be judged and laid out."""
+    """True if SQL of the dialect, by its canonical name, can be judged and laid out."""
     return dialect in DIALECTS or dialect in STRICT_DIALECTS
 
 
 @cache
 def sqlglot_dialect(name: str) -> Dialect:
-    """sqlglot's dialect object; parsing Commands is expected here, so its warning is not shown."""
+    """Return sqlglot's dialect object; parsing Commands is expected here, so its warning is not shown."""
     from sqlglot import Dialect
 
     logging.getLogger("sqlglot").addFilter(lambda record: "Falling back to parsing" not in str(record.msg))
@@ -129,7 +129,7 @@ def parse_one_statement(sql: str, dialect: str) -> exp.Expr:
 
 
 def tables_in(sql: str, dialect: str) -> list[str]:
-    """Names of the tables that a query reads, as it writes them, each once, sorted; CTEs are none.
+    """Return the names of the tables that a query reads, as it writes them, each once, sorted, without CTEs.
 
     Raises:
         SyntaxProblem: It cannot be read.
@@ -144,7 +144,7 @@ def tables_in(sql: str, dialect: str) -> list[str]:
 
 
 def fixed_dates(sql: str, dialect: str) -> list[str]:
-    """Text literals of a query that are a year, a month or a day, such as ``2024-05``, each once.
+    """Return the text literals of a query that are a year, a month or a day (``2024-05``), each once.
 
     Raises:
         SyntaxProblem: It cannot be read.
@@ -158,7 +158,7 @@ def fixed_dates(sql: str, dialect: str) -> list[str]:
 
 
 def without_hints(tree: exp.Expr) -> exp.Expr:
-    """The tree without optimizer hints, in place: they are comments that engines obey."""
+    """Remove optimizer hints from the tree, in place: they are comments that engines obey."""
     from sqlglot import exp
 
     for hint in list(tree.find_all(exp.Hint)):
@@ -168,7 +168,7 @@ def without_hints(tree: exp.Expr) -> exp.Expr:
 
 @lru_cache(maxsize=256)
 def size(sql: str, dialect: str) -> int:
-    """How many tokens a query has, comments aside; words where it cannot be read.
+    """Return the number of a query's tokens without comments; of its words where it cannot be read.
 
     Raises:
         ConfigurationError: The dialect is unknown.
@@ -207,14 +207,14 @@ def _check_work(tokens: list[Token]) -> None:
 
 
 def readable(tokens: list[Token], dialect: str) -> list[Token]:
-    """The tokens in a form that the parser can read."""
+    """Return the tokens in a form that the parser can read."""
     if dialect == "sqlite":
         return _enclose_limits(tokens)
     return _without_json_defaults(tokens) if dialect == "mysql" else tokens
 
 
 def _without_json_defaults(tokens: list[Token]) -> list[Token]:
-    """The tokens without what JSON_TABLE does ON EMPTY and ON ERROR after a PATH, which the parser lacks."""
+    """Return the tokens without JSON_TABLE's ON EMPTY and ON ERROR after a PATH, which the parser lacks."""
     words = [
         token.text.upper() if token.token_type.name not in ("STRING", "NUMBER") else "''" for token in tokens
     ]

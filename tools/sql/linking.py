@@ -29,7 +29,7 @@ CHUNK_TOKENS = 20_000
 
 @dataclass(frozen=True)
 class Linked:
-    """What queries use of a catalog, in the catalog's order and spelling.
+    """The part of a catalog that queries use, in the catalog's order and spelling.
 
     Attributes:
         tables: Full names.
@@ -50,7 +50,7 @@ class Linked:
 
 
 def used(sql: str, catalog: Catalog) -> Linked:
-    """The tables and columns of ``catalog`` that ``sql`` uses, in all its clauses and subqueries.
+    """Return the tables and columns of ``catalog`` that ``sql`` uses, in all its clauses and subqueries.
 
     A star, a whole row or a pivot uses all columns of its tables; ``USING`` and ``NATURAL`` use theirs on
     both sides; a nested path uses its column; a wildcard uses all shards, and a column in each that has
@@ -72,7 +72,7 @@ def used(sql: str, catalog: Catalog) -> Linked:
 
 
 def table_marks(sql: str, catalog: Catalog) -> dict[str, str]:
-    """The tables that a query reads, as it names them, each with a mark of its columns' names and types.
+    """Return the tables that a query reads, as it names them, each with a hash of its columns and types.
 
     Empty if the SQL cannot be read.
 
@@ -88,25 +88,25 @@ def table_marks(sql: str, catalog: Catalog) -> dict[str, str]:
 
 
 def changed_tables(pair: VerifiedPair, catalog: Catalog) -> list[str]:
-    """The tables of a verified query whose columns are not what they were; none where that is not known."""
+    """Return the tables of a verified query whose columns have changed; none where that is not known."""
     now = table_marks(pair.sql, catalog) if pair.marks else {}
     before = zip(pair.tables, pair.marks, strict=True) if pair.marks else ()
     return [name for name, mark in before if now.get(name) != mark]
 
 
 def marks_of(tables: Iterable[str], catalog: Catalog) -> dict[str, str]:
-    """A mark of each table's columns' names and types, by its full name; none where it is not there."""
+    """Return a hash of each table's columns' names and types, by its full name; none for a missing table."""
     found = ((name, each) for name in tables for each in catalog.find(name) if each.full_name == name)
     return {name: signature(table)[:8] for name, table in found}
 
 
 def marks_hold(tables: Mapping[str, str], catalog: Catalog) -> bool:
-    """Whether tables still have the columns that they had when these marks were made (``marks_of``)."""
+    """True if tables still have the columns that they had when ``marks_of`` made these."""
     return marks_of(tables, catalog) == dict(tables)
 
 
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
-    """What several queries use together, in the catalog's order."""
+    """Return what several queries use together, in the catalog's order."""
     parts = tuple(linked)
     tables = {name for part in parts for name in part.tables}
     columns = {column for part in parts for column in part.columns}
@@ -119,7 +119,7 @@ def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
 
 
 def named(text: str, catalog: Catalog) -> Linked:
-    """The tables and columns that a linked schema, ``table(column:TYPE[value], column:TYPE); ...``, names.
+    """Return the tables and columns of a linked schema: ``table(column:TYPE[value], column:TYPE); ...``.
 
     Case and quotes do not count, and a table's name may lack its schema or database. Names that the catalog
     does not have are left out.
@@ -145,7 +145,7 @@ def named(text: str, catalog: Catalog) -> Linked:
 
 
 def _tables_named(text: str, catalog: Catalog) -> Iterator[tuple[int, int, int]]:
-    """Where each table that the text names begins, where its columns do, and its place in the catalog."""
+    """Yield the start of each table in the text, the start of its columns, and its place in the catalog."""
     part, quote = r"""["`\[]?[^\s"`\[\].();,]{1,200}["`\]]?\.""", r"""["`\[\]]"""
     for place, table in enumerate(catalog.tables):
         name, full = table.name.casefold(), table.full_name.casefold()
@@ -162,7 +162,7 @@ def _names_column(text: str, name: str) -> bool:
 
 
 def prune(catalog: Catalog, *linked: Linked, bare: Literal["whole", "key"] = "whole") -> Catalog:
-    """``catalog`` with only the tables and columns that are linked, and the keys between them.
+    """Return ``catalog`` with only the tables and columns that are linked, and the keys between them.
 
     Primary keys stay, and both sides of every foreign key that joins two tables that stay; a foreign key
     to a table that goes stays where its columns do, to tell what they refer to. A note says of what
@@ -198,7 +198,7 @@ def _pruned(catalog: Catalog, table: Table, wanted: set[tuple[str, str]], kept: 
 
 
 def _as_part(catalog: Catalog, tables: tuple[Table, ...]) -> Catalog:
-    """The catalog with these tables, and notes that fit them."""
+    """Return the catalog with these tables, and notes that fit them."""
     part = replace(catalog, tables=tables)
     names = [{t.full_name for t in each.tables} for each in (catalog, part)]
     columns = [{f"{t.full_name}.{c.name}" for t, c in each.columns()} for each in (catalog, part)]
@@ -214,7 +214,7 @@ def _as_part(catalog: Catalog, tables: tuple[Table, ...]) -> Catalog:
 
 
 def _without(note: str, gone: set[str]) -> str:
-    """A note without those of its listed names that are gone; empty if nothing is left."""
+    """Return a note without those of its listed names that are gone; "" if nothing is left."""
     words = {word.rstrip(".") for word in re.split(r"[\s,:;]+", note)}
     if not words & gone:
         return note
@@ -225,7 +225,7 @@ def _without(note: str, gone: set[str]) -> str:
 
 
 def _keys(catalog: Catalog, table: Table, kept: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
-    """The columns of a table's primary key and, on both sides, of its foreign keys to kept tables."""
+    """Yield the columns of a table's primary key, and both sides of its foreign keys to ``kept`` tables."""
     yield from _named(table, table.primary_key)
     for key in table.foreign_keys:
         if target := _target(catalog, key, kept):
@@ -245,18 +245,18 @@ def _named(table: Table, names: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def units(catalog: Catalog) -> dict[str, Catalog]:
-    """Each table by itself, tables of one layout (shards) together, by the first one's full name."""
+    """Return each table by itself, tables of one layout (shards) together, by the first one's full name."""
     layouts = find_layouts(catalog)
     return {la.tables[0].full_name: replace(catalog, tables=la.tables, notes=()) for la in layouts}
 
 
 def unit_texts(parts: Mapping[str, Catalog]) -> dict[str, str]:
-    """The units as schema text."""
+    """Return the units as schema text."""
     return {name: render(part, budget=UNIT_TOKENS).text for name, part in parts.items()}
 
 
 def chunks(catalog: Catalog, tokens: int = CHUNK_TOKENS) -> list[Catalog]:
-    """The whole catalog in parts of at most ``tokens`` each, tables of one layout together.
+    """Return the whole catalog in parts of at most ``tokens`` each, tables of one layout together.
 
     A unit that is larger by itself is a part of its own.
     """
@@ -273,7 +273,7 @@ def chunks(catalog: Catalog, tokens: int = CHUNK_TOKENS) -> list[Catalog]:
 
 
 def needed(parts: Mapping[str, Catalog], wanted: Mapping[str, Iterable[str] | None]) -> Linked:
-    """What judged units leave of the catalog they were cut from.
+    """Return what judged units leave of the catalog they were cut from.
 
     Args:
         parts: The units, by name.

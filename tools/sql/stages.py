@@ -26,8 +26,8 @@ class Stage:
         name: The CTE's name as written, quotes included; ``LAST`` for the final SELECT.
         body: Its own SELECT.
         sql: The stage as a query of its own, over the stages before it.
-        span: Where the body stands in the query's text.
-        last: Whether it is the final SELECT.
+        span: Start and end of the body in the query's text.
+        last: True for the final SELECT.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Stage:
 
 
 def split_stages(sql: str, dialect: str) -> tuple[Stage, ...]:
-    """The stages of ``sql`` in order; only the last one for a query without CTEs.
+    """Return the stages of ``sql`` in order; only the last one for a query without CTEs.
 
     Raises:
         SyntaxProblem: It cannot be cut into tokens, or a bracket of the WITH clause never closes.
@@ -55,7 +55,7 @@ def split_stages(sql: str, dialect: str) -> tuple[Stage, ...]:
 
 
 def replace_stage(sql: str, dialect: str, number: int, body: str) -> str:
-    """``sql`` with another body in its stage of that number, from 0.
+    """Return ``sql`` with another body in its stage of that number, from 0.
 
     Raises:
         SyntaxProblem: As ``split_stages``.
@@ -67,7 +67,7 @@ def replace_stage(sql: str, dialect: str, number: int, body: str) -> str:
 
 
 def _tokens(sql: str, dialect: str) -> list[Token]:
-    """The tokens, without semicolons at the end."""
+    """Return the tokens, without semicolons at the end."""
     from sqlglot.errors import SqlglotError
     from sqlglot.tokenizer_core import TokenType
 
@@ -81,7 +81,7 @@ def _tokens(sql: str, dialect: str) -> list[Token]:
 
 
 def _ctes(sql: str, tokens: list[Token]) -> list[tuple[str, int, int]]:
-    """Name of each CTE, and where its body begins and ends, brackets excluded."""
+    """Return the name of each CTE, and the start and end of its body without its brackets."""
     from sqlglot.tokenizer_core import TokenType
 
     if not tokens or tokens[0].token_type != TokenType.WITH:
@@ -104,7 +104,7 @@ def _ctes(sql: str, tokens: list[Token]) -> list[tuple[str, int, int]]:
 
 
 def _closing(tokens: list[Token], opening: int) -> int:
-    """Where the bracket that opens at ``opening`` closes."""
+    """Return the place at which the bracket at ``opening`` closes."""
     from sqlglot.tokenizer_core import TokenType
 
     depth = 0

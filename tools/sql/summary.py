@@ -49,7 +49,7 @@ CLAUSES = (
 
 
 def summarise(sql: str, dialect: str) -> QuerySummary | None:
-    """The summary of a query; None if it cannot be read or is no SELECT.
+    """Return the summary of a query; None if it cannot be read or is no SELECT.
 
     Columns of a set operation are those of its first SELECT.
 
@@ -84,7 +84,7 @@ class _Reader:
         )
 
     def _columns(self, scope: Scope, depth: int = 0) -> Iterator[str | None]:
-        """Each column of a SELECT, with ``*`` of a subquery spelled out; None for what is unknown."""
+        """Yield each column of a SELECT, with ``*`` of a subquery spelled out; None for what is unknown."""
         for item in _selects(scope):
             if not item.is_star:
                 yield self._text(item, scope)
@@ -98,7 +98,7 @@ class _Reader:
                     yield None
 
     def _clauses(self, scope: Scope) -> Iterator[tuple[str, str]]:
-        """What one SELECT or set operation does, by verb."""
+        """Yield what one SELECT or set operation does, by verb."""
         args = scope.expression.args
         joins = args.get("joins") or ()
         conditions = [(join.args["on"], False) for join in joins if join.args.get("on")]
@@ -127,7 +127,7 @@ class _Reader:
             yield "keeps", f"{f'ORDER BY {order} ' if order else ''}LIMIT {number}{offset}"
 
     def _required(self, condition: exp.Expr, scope: Scope, own: bool) -> Iterator[str]:
-        """The parts of a condition that must all hold, but for equalities that join."""
+        """Yield the parts of a condition that must all be true, except equalities that join."""
         whole = self._normal(condition, scope, own=own)
         for part in whole.flatten() if isinstance(whole, exp.And) else [whole]:
             joins = isinstance(part, exp.EQ) and {type(part.this), type(part.expression)} == {exp.Column}
@@ -147,7 +147,7 @@ class _Reader:
         return _written(node, self.dialect)
 
     def _normal(self, node: exp.Expr, scope: Scope, *, own: bool = False) -> exp.Expr:
-        """A copy in the one form that all have that mean the same."""
+        """Return a copy in the one form that all expressions of the same meaning have."""
         node = simplify(self._resolved(node, scope, own=own).transform(_same_form), dialect=self.dialect)
         for select in list(node.find_all(exp.Select)):  # its conditions are compared by themselves
             for clause in set(select.args) - {"expressions", "from_"}:
@@ -165,10 +165,10 @@ class _Reader:
         return node.this if isinstance(node, exp.Paren) else node
 
     def _resolved(self, node: exp.Expr, scope: Scope, *, own: bool = False, depth: int = 0) -> exp.Expr:
-        """A copy in which a name given by the query itself is replaced by what it stands for.
+        """Return a copy in which names given by the query itself are replaced by what they mean.
 
         Args:
-            own: Whether the SELECT's own aliases can be meant, as in HAVING and ORDER BY.
+            own: True where the SELECT's own aliases can be meant, as in HAVING and ORDER BY.
         """
 
         def replaced(part: exp.Expr) -> exp.Expr:
@@ -192,7 +192,7 @@ def _written(node: exp.Expr, dialect: str = "") -> str:
 
 
 def _first(scope: Scope) -> Scope:
-    """The scope of the first SELECT of a set operation."""
+    """Return the scope of the first SELECT of a set operation."""
     while scope.set_operation_scopes:
         scope = scope.set_operation_scopes[0]
     return scope
@@ -203,7 +203,7 @@ def _selects(scope: Scope) -> list[exp.Expr]:
 
 
 def _meaning(column: exp.Column, scope: Scope, own: bool) -> tuple[exp.Expr, Scope] | None:
-    """What a column's name stands for, and the scope in which that is written."""
+    """Return what a column's name means, and the scope in which that is written."""
     wanted = column.name.lower()
     for name, (_, source) in scope.selected_sources.items():
         if not isinstance(source, Scope) or column.table.lower() not in ("", name.lower()):
@@ -222,13 +222,13 @@ def _meaning(column: exp.Column, scope: Scope, own: bool) -> tuple[exp.Expr, Sco
 
 
 def _by_place(key: exp.Expr, scope: Scope) -> exp.Expr:
-    """``GROUP BY 1`` and ``ORDER BY 1`` name a column by its place."""
+    """Return the column that ``GROUP BY 1`` or ``ORDER BY 1`` names by its place."""
     columns = _selects(scope)
     return columns[int(key.name) - 1] if key.is_int and 0 < int(key.name) <= len(columns) else key
 
 
 def _same_form(node: exp.Expr) -> exp.Expr:
-    """``a = 1 OR a = 2`` as ``a IN (1, 2)``, values in order; ``COUNT(1)`` as ``COUNT(*)``."""
+    """Return ``a = 1 OR a = 2`` as ``a IN (1, 2)``, values in order; ``COUNT(1)`` as ``COUNT(*)``."""
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal):
         return exp.Count(this=exp.Star())
     if isinstance(node, exp.Or):

@@ -25,7 +25,7 @@ _FOLD_UP = ("snowflake", "oracle", "exasol")
 def write(
     tree: exp.Expr, dialect: str, *, pretty: bool = False, comments: bool = False, upper: bool = False
 ) -> str:
-    """A tree, or a part of one, as SQL of its dialect.
+    """Return a tree, or a part of one, as SQL of its dialect.
 
     Args:
         pretty: Laid out for people, over several lines.
@@ -45,7 +45,7 @@ def write(
 
 
 def written(trees: Sequence[exp.Expr], dialect: str, **options: bool) -> str:
-    """Whole statements as one text, with the options of ``write``, that reads as these very trees.
+    """Return whole statements as one text, with the options of ``write``, that reads as these very trees.
 
     Raises:
         SyntaxProblem: There is no such text: what sqlglot writes reads as something else.
@@ -60,7 +60,7 @@ def written(trees: Sequence[exp.Expr], dialect: str, **options: bool) -> str:
 
 
 def same(one: exp.Expr, other: exp.Expr) -> bool:
-    """Whether two trees are equal, names and texts to the letter; ``r'…'`` is only a way to write text."""
+    """True if two trees are equal, names and texts to the letter; ``r'…'`` is only a way to write text."""
     pairs: list[tuple[Any, Any]] = [(one, other)]
     while pairs:
         left, right = map(_content, pairs.pop())
@@ -74,7 +74,7 @@ def same(one: exp.Expr, other: exp.Expr) -> bool:
 
 
 def _content(part: Any) -> Any:
-    """A node as a list of its kind, its arguments' names and what they hold; whatever else as it is."""
+    """Return a node as a list of its kind, its arguments' names and values; anything else as it is."""
     from sqlglot import exp
 
     if isinstance(part, exp.RawString) or (isinstance(part, exp.Literal) and part.is_string):
@@ -88,7 +88,7 @@ def _content(part: Any) -> Any:
 
 @cache
 def _dispatch(dialect: str) -> dict[Any, Callable[..., str]]:
-    """How each kind of node is written: as sqlglot writes it, but for what it would change."""
+    """Return the writer of each kind of node: sqlglot's, except where it would change the meaning."""
     from sqlglot import exp
 
     writer: Any = sqlglot_dialect(dialect).generator()
@@ -105,12 +105,12 @@ def _dispatch(dialect: str) -> dict[Any, Callable[..., str]]:
 
 
 def _name(writer: Any, node: exp.Expr) -> str:
-    """A name, in quotes if it was."""
+    """Write a name, in quotes if it was."""
     return str(writer.identifier_sql(node) if node.args.get("quoted") else node.name)
 
 
 def _type(writer: Any, node: exp.Expr) -> str:
-    """A type by its own name where sqlglot's reads as another type: ``INT``, for INT64 reads as BIGINT."""
+    """Write a type by its own name where sqlglot's reads as another: ``INT``, as INT64 reads as BIGINT."""
     text = str(writer.datatype_sql(node))
     own = getattr(node.this, "name", "")
     usual = writer.TYPE_MAPPING.get(node.this, own)
@@ -120,7 +120,7 @@ def _type(writer: Any, node: exp.Expr) -> str:
 
 
 def _window(writer: Any, node: exp.Expr) -> str:
-    """A window's frame; ``ROWS 2 PRECEDING`` stays without an end."""
+    """Write a window's frame; ``ROWS 2 PRECEDING`` stays without an end."""
     text = str(writer.windowspec_sql(node))
     if node.args.get("end") or node.args.get("end_side"):
         return text
@@ -128,12 +128,12 @@ def _window(writer: Any, node: exp.Expr) -> str:
 
 
 def _regexp(writer: Any, node: exp.Expr) -> str:
-    """The operator REGEXP, for MariaDB has no function REGEXP_LIKE."""
+    """Write the operator REGEXP, for MariaDB has no function REGEXP_LIKE."""
     return str(writer.function_fallback_sql(node) if node.args.get("flag") else writer.binary(node, "REGEXP"))
 
 
 def _join(writer: Any, node: exp.Join) -> str:
-    """DuckDB's comma before ``unnest(…)``, which sqlglot makes a JOIN ON TRUE."""
+    """Write DuckDB's comma before ``unnest(…)``, which sqlglot makes a JOIN ON TRUE."""
     from sqlglot import exp
     from sqlglot.generator import Generator
 
@@ -144,7 +144,7 @@ def _join(writer: Any, node: exp.Join) -> str:
 
 
 def _path(writer: Any, node: exp.Expr) -> str:
-    """Snowflake's ``column:key."Key"[0]``, not GET_PATH, which reads keys another way."""
+    """Write Snowflake's ``column:key."Key"[0]``, not GET_PATH, which reads keys another way."""
     from sqlglot import exp
 
     if not node.args.get("variant_extract"):
@@ -161,7 +161,7 @@ def _path(writer: Any, node: exp.Expr) -> str:
 
 @lru_cache(maxsize=256)  # a vote after each batch reads the same SQL again
 def normalise(sql: str, dialect: str) -> str:
-    """One text for queries that differ only in layout, comments, hints, letter case or needless quotes.
+    """Return one text for queries that differ only in layout, comments, hints, case or needless quotes.
 
     Votes over SQL text and result caches compare it; equal texts mean equal queries. SQL that cannot
     be read, or not written again, is only freed of surplus white space.
@@ -181,7 +181,7 @@ def normalise(sql: str, dialect: str) -> str:
 
 
 def shape(sql: str, dialect: str) -> str:
-    """One text for queries that are equal to ``normalise`` but for literals and names of their own columns.
+    """Return one text for queries that ``normalise`` to the same except literals and column aliases.
 
     Raises:
         ConfigurationError: The dialect is unknown.
@@ -231,7 +231,7 @@ def _is_column_name(node: exp.Identifier) -> bool:
 
 
 def format_sql(sql: str, dialect: str) -> str:
-    """``sql`` laid out for people, comments kept; as it is, if it cannot be read or means another thing so.
+    """Return ``sql`` laid out for people, with comments; unchanged if it cannot be read, or not faithfully.
 
     Raises:
         ConfigurationError: The dialect is unknown.

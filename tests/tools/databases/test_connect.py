@@ -16,7 +16,10 @@ import pytest
 
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS, connect
+from quorum.tools.databases.bigquery.session import BigqueryLink
 from quorum.tools.databases.embedded import file_of
+from quorum.tools.databases.server import Link
+from quorum.tools.databases.sqlalchemy.session import AlchemyLink
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
@@ -91,10 +94,9 @@ print(sorted({"sqlite3", "duckdb", "pyarrow", "sqlglot"} & set(sys.modules)))
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers have a second to answer."""
-    for module in ("mysql", "postgres", "sqlalchemy", "bigquery"):
-        monkeypatch.setattr(f"quorum.tools.databases.{module}_session.CONNECT_SECONDS", 1)
-    for module in ("mysql", "postgres", "sqlalchemy"):
-        monkeypatch.setattr(f"quorum.tools.databases.{module}_session.BEGIN_SECONDS", 1)
+    for link in (Link, AlchemyLink, BigqueryLink):
+        monkeypatch.setattr(link, "connect_seconds", 1)
+        monkeypatch.setattr(link, "begin_seconds", 1)
     monkeypatch.setattr("quorum.tools.databases.snowflake.session.LOGIN_SECONDS", 1)
 
 

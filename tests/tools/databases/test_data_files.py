@@ -12,7 +12,7 @@ import pytest
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.kept import Keeping
+from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
@@ -64,17 +64,6 @@ async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
     assert [column.type for column in found.columns] == ["BIGINT", "DOUBLE", "DATE"]
     assert table(catalog, "visits").column("year") is not None
     assert await answer(folder, "SELECT sum(n) FROM visits WHERE year = 2024") == [(2,)]
-
-
-@pytest.mark.heavy
-async def test_a_single_file_by_path_and_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(tmp_path, **{"it's 5%?__csv": '"it\'s","x\'}); drop"\n1,2\n'})
-    path = tmp_path / "it's 5%?.csv"
-    catalog = await catalog_of(path)
-    assert [item.name for item in catalog.tables] == ["it_s_5"]
-    assert [column.name for column in catalog.tables[0].columns] == ["it's", "x'}); drop"]
-    monkeypatch.chdir(tmp_path)
-    assert (await catalog_of("files:///it's%205%25%3F.csv")).hash == catalog.hash
 
 
 @pytest.mark.heavy
@@ -229,12 +218,12 @@ async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
 @pytest.mark.heavy
 async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
-    keeping, first = Keeping(tmp_path / "home", 0.0), "one.json is left out"
+    cache, first = CatalogCache(tmp_path / "home", 0.0), "one.json is left out"
 
     async def said(name: str = "data") -> list[str]:
         async with connect(str(folder)) as connector:
             found = (await connector.catalog()).left_out
-            return [each.partition(":")[0] for each in keeping.unsaid(name, connector, found)]
+            return [each.partition(":")[0] for each in cache.new_warnings(name, connector, found)]
 
     assert await said() == [first, "two.json is left out"]
     assert await said() == []
@@ -267,16 +256,6 @@ async def test_a_file_too_large_to_look_through_is_sampled_and_that_is_said(
     catalog = await catalog_of(tmp_path)
     assert any("types of many.jsonl are those of its first" in note for note in catalog.notes)
     assert catalog.left_out == ()
-
-
-@pytest.mark.heavy
-async def test_other_encodings(tmp_path: Path) -> None:
-    text = "n,city\n1,Zürich\n"
-    fill(tmp_path, old__csv=text.encode("latin-1"), wide__csv=text.encode("utf-16"))
-    catalog = await catalog_of(tmp_path)
-    for name in ("old", "wide"):
-        assert await answer(tmp_path, f"SELECT city FROM {name}") == [("Zürich",)]
-        assert any(f"{name}.csv is not UTF-8" in note for note in catalog.notes)
 
 
 async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None:

@@ -346,7 +346,7 @@ async def test_a_deaf_process_is_given_up(
     finally:
         os.kill(pid, signal.SIGCONT)
     ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
-    monkeypatch.setattr("quorum.tools.databases.postgres.session.BEGIN_SECONDS", 0.2)
+    monkeypatch.setattr("quorum.tools.databases.server.Link.begin_seconds", 0.2)
     os.kill(int(str(pid)), signal.SIGSTOP)
     try:
         ((other,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))

@@ -12,7 +12,8 @@ import pytest
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.postgres import session as postgres_session
+from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
+from quorum.tools.databases.server import CANCEL_SECONDS, Link
 from quorum.tools.query import ErrorKind, Limits, QueryResult
 from tests.servers.postgres_server import ADMIN, PostgresServer
 from tests.servers.proxy import Proxy
@@ -41,8 +42,8 @@ async def far(proxy: Proxy) -> AsyncIterator[Connector]:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter patience with a server that is silent; the figures themselves have a test of their own."""
-    monkeypatch.setattr(postgres_session, "BEGIN_SECONDS", 0.5)
-    monkeypatch.setattr(postgres_session, "CONNECT_SECONDS", 2)
+    monkeypatch.setattr(Link, "begin_seconds", 0.5)
+    monkeypatch.setattr(Link, "connect_seconds", 2)
 
 
 def working(postgres: PostgresServer, part: str) -> bool:
@@ -53,9 +54,8 @@ def working(postgres: PostgresServer, part: str) -> bool:
 
 def test_the_longest_silence() -> None:
     """A dead peer costs an answer on an open connection, the end of that, and one try to connect."""
-    waits = postgres_session.BEGIN_SECONDS + 3 * postgres_session.CANCEL_SECONDS
-    assert waits + 2 * postgres_session.CONNECT_SECONDS < 60
-    given = {name: int(value) for name, value in postgres_session.PATIENCE.items()}
+    assert Link.begin_seconds + 3 * CANCEL_SECONDS + 2 * Link.connect_seconds < 60
+    given = {name: int(value) for name, value in KEEPALIVES.items()}
     silent = given["keepalives_idle"] + given["keepalives_interval"] * given["keepalives_count"]
     assert silent < 60
     assert given["tcp_user_timeout"] < 60_000

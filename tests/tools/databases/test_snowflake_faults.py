@@ -14,7 +14,7 @@ import pytest
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.server import CANCEL_SECONDS
+from quorum.tools.databases.server import CANCEL_SECONDS, Link
 from quorum.tools.databases.snowflake import session as snowflake_session
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.servers.proxy import Proxy
@@ -62,7 +62,7 @@ async def far(snowflake: SnowflakeServer, proxy: Proxy) -> AsyncIterator[Connect
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sessions are always asked whether they are still there, and with little patience."""
     monkeypatch.setattr(snowflake_session, "IDLE_SECONDS", 0.0)
-    monkeypatch.setattr(snowflake_session, "BEGIN_SECONDS", 0.5)
+    monkeypatch.setattr(Link, "begin_seconds", 0.5)
     monkeypatch.setattr(snowflake_session, "LOGIN_SECONDS", 1)
 
 
@@ -78,7 +78,7 @@ def logins(snowflake: SnowflakeServer) -> int:
 @pytest.mark.heavy
 def test_the_longest_silence() -> None:
     """A dead peer costs an answer on an open session, the end of that, and a login: two connects of two."""
-    waits = snowflake_session.BEGIN_SECONDS + 3 * CANCEL_SECONDS
+    waits = Link.begin_seconds + 3 * CANCEL_SECONDS
     assert waits + 2 * snowflake_session.LOGIN_SECONDS < 60
     assert 45 < snowflake_session.SILENCE_SECONDS < 60
 

@@ -237,7 +237,7 @@ async def test_a_browser_is_opened_once_and_output_stays_clean(
 async def test_a_login_that_nobody_finishes_ends(
     snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quorum.tools.databases.snowflake.browser.WAIT_SECONDS", 0.2)
+    monkeypatch.setattr("quorum.tools.databases.snowflake.session.BROWSER_SECONDS", 0.2)
     monkeypatch.setattr("webbrowser.open_new", lambda url: True)
     with pytest.raises(DatabaseUnavailable, match=r"Nobody has logged in with the browser within 0.2 s"):
         await connect(browser_url(snowflake)).open()

@@ -15,11 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.tools.databases.arrow import texts
-from quorum.tools.databases.base import Snapshot
 from quorum.tools.databases.bigquery.errors import client_errors, failure
-from quorum.tools.databases.bigquery.values import type_name
+from quorum.tools.databases.bigquery.session import type_name
 from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection
 from quorum.tools.databases.server import Refusal
 
@@ -41,9 +40,9 @@ KINDS = {
 }
 
 
-async def introspect(connector: BigqueryConnector, before: Snapshot | None, samples: int) -> Snapshot:
-    """See ``Connector.snapshot``: metadata are asked for each time, rows only of what has changed by them."""
-    look = Introspection(connector, before)
+async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``."""
+    look = Introspection(connector, connector.run)
     client, slots = connector.client, asyncio.Semaphore(AT_ONCE)
 
     async def one(group: list[Any]) -> list[Table]:
@@ -66,7 +65,7 @@ async def introspect(connector: BigqueryConnector, before: Snapshot | None, samp
         place, found = next((place, found) for place, found in zip(places, listed, strict=True) if found)
         why = Refusal("accessDenied", look.left_out[0])
         raise await asyncio.to_thread(connector.missing_right, client, *place, why, len(found))
-    return look.snapshot(tables)
+    return look.catalog(tables)
 
 
 def _datasets(client: Client, project: str) -> list[str]:
@@ -99,12 +98,10 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
     *others, newest = group
     try:
         found = client.get_table(newest.reference)
-        table = _table(found)
-        table = look.unchanged(table, _mark(found)) or _with_rows(client, look, found, table, samples)
+        table = _with_rows(client, look, found, _table(found), samples)
     except (Forbidden, NotFound) as error:
-        refusal = failure(error)
-        why = refusal.message if isinstance(refusal, Refusal) else str(refusal)
-        look.left_out.append(f"The table {newest.full_table_id} cannot be read and is left out: {why}")
+        why = f"cannot be read and is left out: {failure(error)}"
+        look.left_out.append(f"The table {newest.full_table_id} {why}")
         return []
     bare = tuple(replace(column, samples=(), cells=(), complete=False) for column in table.columns)
     return [
@@ -114,11 +111,6 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
         ),
         table,
     ]
-
-
-def _mark(found: Any) -> str:
-    """What is another text once a table's rows, or anything else of it, have changed."""
-    return f"{found.etag} {found.modified} {found.num_rows}" if found.etag else ""
 
 
 def _table(found: Any) -> Table:
@@ -187,13 +179,8 @@ def _with_rows(client: Client, look: Introspection, found: Any, table: Table, sa
     if found.table_type != "TABLE" or late or samples == 0:
         if samples:
             look.unsampled.add(table.full_name)
-        if late:
-            look.late.add(table.full_name)
         return table
     rows = client.list_rows(found, max_results=ROWS + 1).to_arrow(create_bqstorage_client=False)
     values = [list(texts(column.to_pylist(), TEXT_CHARACTERS)) for column in rows.columns]
     whole = rows.num_rows == found.num_rows
-    table = look.filled(table, values, samples, whole=whole)
-    if whole:
-        return table
-    return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+    return look.filled_once(table, values, samples, whole=whole)

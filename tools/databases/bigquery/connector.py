@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Self, cast
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.bigquery import session as bigquery_session
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.bigquery.catalog import introspect
 from quorum.tools.databases.bigquery.errors import client_errors, failure, query_error
 from quorum.tools.databases.bigquery.session import REFUSED, BigqueryLink, client_of
 from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.databases.introspection import nothing_to_read
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, aside
-from quorum.tools.databases.texts import unsendable
+from quorum.tools.databases.server import Gone, Refusal, ServerConnector, aside
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
 
 if TYPE_CHECKING:
@@ -41,10 +38,9 @@ HINTS = (
     ),
 )
 """What to do, by what the server says."""
-REACH = "Can this machine reach BigQuery?"
 
 
-class BigqueryConnector(ServerConnector):
+class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     """``bigquery://project/dataset``; see ``url.Target`` for what else a URL may name.
 
     BigQuery has no read-only session: ``open`` proves none. Each text is tried by a dry run first, and only
@@ -56,10 +52,11 @@ class BigqueryConnector(ServerConnector):
     scheme = "bigquery"
     links = 8
     estimates = bills = True
+    hints = HINTS
+    reach = "Can this machine reach BigQuery?"
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
+        super().__init__(target)
         self._client: Client | None = None
         self._user = ""
 
@@ -84,17 +81,13 @@ class BigqueryConnector(ServerConnector):
         return self.places[0][1] if len(self.places) == 1 else self.project
 
     @property
-    def place(self) -> str:
-        return self._target.place
-
-    @property
     def project(self) -> str:
-        return self._target.project
+        return self.target.project
 
     @property
     def places(self) -> tuple[tuple[str, str], ...]:
         """Project and name of each dataset that the URL names; none for all of the project."""
-        return self._target.places
+        return self.target.places
 
     @property
     def client(self) -> Client:
@@ -114,15 +107,10 @@ class BigqueryConnector(ServerConnector):
             await asyncio.to_thread(client.close)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        return (await self.snapshot(samples=samples)).catalog
-
-    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
-        from quorum.tools.databases.bigquery.catalog import introspect
-
-        return await introspect(self, before, samples)
+        return await introspect(self, samples)
 
     async def identity(self) -> tuple[str, ...]:
-        return ("endpoint: " + self._target.endpoint, "place: " + self.place, "account: " + self._user)
+        return ("endpoint: " + self.target.endpoint, "place: " + self.place, "account: " + self._user)
 
     async def account(self) -> Account:
         powers = await asyncio.to_thread(self._powers)
@@ -132,7 +120,7 @@ class BigqueryConnector(ServerConnector):
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
-        link = BigqueryLink(self.client, self._target)
+        link = BigqueryLink(self.client, self.target)
         try:
             return await link.within(link.estimate(sql), limits.seconds)
         except Refusal as refusal:
@@ -142,22 +130,20 @@ class BigqueryConnector(ServerConnector):
         finally:
             await link.close()
 
-    async def connected(self) -> Link:
+    async def connect(self) -> BigqueryLink:
         try:
-            async with asyncio.timeout(bigquery_session.CONNECT_SECONDS):
+            async with asyncio.timeout(BigqueryLink.connect_seconds):
                 if self._client is None:
-                    self._client = await aside(client_of, self._target)
-                link = BigqueryLink(self._client, self._target)
+                    self._client = await aside(client_of, self.target)
+                link = BigqueryLink(self._client, self.target)
                 if not self._opened:
                     self._user = await link.in_thread(link.user)
-                    for place in self._target.places:
+                    for place in self.target.places:
                         await aside(self._look_into, self._client, *place)
         except TimeoutError:
-            raise self.unreachable(Gone("it does not answer")) from None
-        except (Gone, Refusal) as error:
-            raise self.unreachable(error) from None
+            raise Gone("it does not answer") from None
         except client_errors() as error:
-            raise self.unreachable(failure(error)) from None
+            raise failure(error) from None
         return link
 
     def _look_into(self, client: Client, project: str, dataset: str) -> None:
@@ -187,32 +173,17 @@ class BigqueryConnector(ServerConnector):
             self.place, who, (dataset,), schemas, grants, lambda name: f"`{project}.{name}`", hides=forbidden
         )
         assert problem is not None
-        said = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
-        return DatabaseUnavailable(str(problem), hint=f"{said} {problem.hint}")
-
-    def unreachable(self, why: Gone | Refusal) -> DatabaseUnavailable:
-        """The error that the database cannot be asked."""
-        reason = self.scrubbed(why.message if isinstance(why, Refusal) else str(why))
-        hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
-        return DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint)
-
-    def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql, "bigquery")
+        return DatabaseUnavailable(str(problem), hint=f"{self.scrubbed(str(why))} {problem.hint}")
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         if refusal.state == REFUSED:
             return QueryError(ErrorKind.PERMISSION, refusal.message)
         return query_error(refusal)
 
-    def scrubbed(self, text: str) -> str:
-        return sentence(
-            text.replace(self._target.credentials, "the key file") if self._target.credentials else text
-        )
-
     def _powers(self) -> tuple[str, ...]:
         """Datasets that the account may write to, tried on a table of each; it asks for no other right."""
         found = []
-        for project, name in self._target.places:
+        for project, name in self.target.places:
             first = next(iter(self.client.list_tables(f"{project}.{name}", max_results=1)), None)
             if first is not None:
                 wanted = ["bigquery.tables.updateData", "bigquery.tables.delete"]

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from quorum.tools.databases.base import GROUPING
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Gone, Refusal
+from quorum.tools.databases.server import Gone, Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
 REASONS = {

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from quorum.tools.databases.bigquery.url import Target
 
-CONNECT_SECONDS = 30.0
 CALL_SECONDS: Final = 20.0
 """Time for one call of the API."""
 PAGE_ROWS = 5_000
 LABELS = {"application": "quorum"}
+NAMES = {"INTEGER": "INT64", "FLOAT": "FLOAT64", "BOOLEAN": "BOOL", "RECORD": "STRUCT"}
+"""SQL's names of types that the API calls otherwise."""
 REFUSED = "quorumRefused"
 """Our own reason beside BigQuery's."""
 
@@ -72,18 +73,12 @@ def client_of(target: Target) -> Client:
 class BigqueryLink(ThreadLink):
     """A place for one query; nothing is open between two."""
 
+    connect_seconds = 30.0
+
     def __init__(self, client: Client, target: Target) -> None:
         super().__init__()
         self._client, self._target = client, target
         self._job = ""
-        self._cut = False
-
-    @property
-    def sound(self) -> bool:
-        return not self._cut
-
-    async def begin(self, seconds: float) -> None:
-        """Nothing to do: each query stands alone."""
 
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         return await self.in_thread(self._fetch, sql, limits)
@@ -97,7 +92,7 @@ class BigqueryLink(ThreadLink):
         job = await self.in_thread(self._checked, sql)
         return Estimate(bytes=int(job.total_bytes_processed or 0), billed=True)
 
-    async def settle(self) -> None:
+    async def end(self) -> None:
         self._job = ""
 
     async def close(self) -> None:
@@ -111,9 +106,6 @@ class BigqueryLink(ThreadLink):
                 async with asyncio.timeout(2 * CANCEL_SECONDS):
                     await aside(self._cancel, job)
 
-    def sever(self) -> None:
-        self._cut = True
-
     # In threads
 
     def user(self) -> str:
@@ -122,7 +114,6 @@ class BigqueryLink(ThreadLink):
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
         from quorum.tools.databases.arrow import collected
-        from quorum.tools.databases.bigquery.values import type_name
 
         planned = self._checked(sql)
         expected = int(planned.total_bytes_processed or 0)
@@ -216,3 +207,11 @@ def _arrow_schema(fields: list[Any]) -> Any:
     from google.cloud.bigquery._pandas_helpers import bq_to_arrow_schema
 
     return bq_to_arrow_schema(fields)  # type: ignore[no-untyped-call]
+
+
+def type_name(field: Any) -> str:
+    """Return a field's type as SQL writes it: ``ARRAY<STRUCT<key STRING, value INT64>>``."""
+    name = NAMES.get(field.field_type, field.field_type)
+    if name == "STRUCT":
+        name = f"STRUCT<{', '.join(f'{part.name} {type_name(part)}' for part in field.fields)}>"
+    return f"ARRAY<{name}>" if field.mode == "REPEATED" else name

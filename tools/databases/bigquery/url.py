@@ -72,6 +72,10 @@ class Target:
         found = (name.rpartition(".") for name in self.datasets)
         return tuple((project or self.project, dataset) for project, _, dataset in found)
 
+    def scrubbed(self, text: str) -> str:
+        """Return a text of the client without the path of the key file."""
+        return text.replace(self.credentials, "the key file") if self.credentials else text
+
     def allows(self, project: str, dataset: str) -> bool:
         """Whether tables of that dataset may be read."""
         return (project, dataset) in self.places if self.datasets else project == self.project

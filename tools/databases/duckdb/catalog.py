@@ -50,7 +50,7 @@ Row = dict[str, Any]
 
 async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``. A foreign key never leaves its schema in DuckDB."""
-    look = Introspection(connector)
+    look = Introspection(connector, connector.run)
     objects = await look.ask(OBJECTS)
     columns = {oid: list(rows) for oid, rows in groupby(await look.ask(COLUMNS), key=itemgetter("oid"))}
     constraints: dict[int, list[Row]] = defaultdict(list)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, is_unread, nothing_to_read
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.introspection import (
+    TEXT_CHARACTERS,
+    Introspection,
+    Row,
+    grouped,
+    is_unread,
+    nothing_to_read,
+)
 from quorum.tools.databases.sampling import Source, with_values
 from quorum.tools.query import Limits, QueryError
 
@@ -19,8 +26,7 @@ if TYPE_CHECKING:
 
 TABLES = """
     SELECT table_schema AS `schema`, table_name AS name, table_type AS kind, table_comment AS comment,
-        table_rows AS estimate, CASE WHEN update_time < NOW() - INTERVAL 2 SECOND
-            THEN CONCAT_WS(' ', create_time, update_time, data_length) END AS mark
+        table_rows AS estimate
     FROM information_schema.tables
     WHERE table_schema IN ({schemas}) AND table_type IN ('BASE TABLE', 'VIEW', 'SYSTEM VERSIONED')
     ORDER BY table_schema, table_name
@@ -52,8 +58,6 @@ IDENTITY = """
 """
 SECRET = re.compile(r" IDENTIFIED (?:BY PASSWORD|VIA .*? USING|WITH .*? AS) '[^']*'")
 """In a grant."""
-Row = dict[str, Any]
-Name = tuple[str, str]
 
 WRITES = {
     "ALL PRIVILEGES": "has all rights",
@@ -73,14 +77,14 @@ WRITES = {
 """What ends a sentence about an account, by the right that it has."""
 
 
-async def introspect(connector: MysqlConnector, before: Snapshot | None, samples: int) -> Snapshot:
-    """See ``Connector.snapshot``. MySQL's databases are the tables' schemas."""
+async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
+    """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
     await connector.look_again()
-    look = Introspection(connector, before, quote=quoted)
+    look = Introspection(connector, connector.run, quote=quoted)
     schemas = ", ".join(_literal(name) for name in connector.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))
-    columns = _by(await look.ask(COLUMNS.format(schemas=schemas)))
-    keys = _by(await look.ask(KEYS.format(schemas=schemas)))
+    columns = grouped(await look.ask(COLUMNS.format(schemas=schemas)), "schema", "table")
+    keys = grouped(await look.ask(KEYS.format(schemas=schemas)), "schema", "table")
     exact = "utf8mb4_nopad_bin" if connector.mariadb else "utf8mb4_0900_bin"  # else 'a' and 'A' are one value
     sources = []
     for row in relations:
@@ -99,9 +103,7 @@ async def introspect(connector: MysqlConnector, before: Snapshot | None, samples
             foreign_keys=tuple(_foreign(keys[name], columns)),
         )
         texts = [_as_text(column, exact) for column in table.columns]
-        sources.append(
-            Source(table, quoted(*name), texts, row["mark"] or "", row["estimate"], countable=not view)
-        )
+        sources.append(Source(table, quoted(*name), texts, row["estimate"], countable=not view))
     if not sources:
         rows = await look.ask(SCHEMAS)
         who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
@@ -110,7 +112,7 @@ async def introspect(connector: MysqlConnector, before: Snapshot | None, samples
         problem = nothing_to_read(connector.place, who, connector.schemas, found, grants, quoted, hides=True)
         if problem:
             raise problem
-    return look.snapshot(await with_values(look, sources, samples))
+    return look.catalog(await with_values(look, sources, samples))
 
 
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
@@ -159,26 +161,16 @@ def _literal(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _by(rows: Iterable[Row]) -> dict[Name, list[Row]]:
-    found: dict[Name, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row["schema"], row["table"]].append(row)
-    return found
-
-
 def _column(row: Row) -> Column:
     return Column(
         row["name"], row["type"], description=row["comment"] or "", nullable=row["nullable"] == "YES"
     )
 
 
-def _foreign(keys: Iterable[Row], columns: dict[Name, list[Row]]) -> Iterator[ForeignKey]:
-    """Foreign keys to tables that may be read."""
-    by_name: dict[str, list[Row]] = defaultdict(list)
-    for key in keys:
-        if key["ref_table"] and (key["ref_schema"], key["ref_table"]) in columns:
-            by_name[key["name"]].append(key)
-    for parts in by_name.values():
+def _foreign(keys: Iterable[Row], columns: Mapping[tuple[str, str], list[Row]]) -> Iterator[ForeignKey]:
+    """Yield foreign keys to tables that may be read."""
+    known = (key for key in keys if (key["ref_schema"], key["ref_table"]) in columns)
+    for parts in grouped(known, "name").values():
         yield ForeignKey(
             tuple(part["column"] for part in parts),
             f"{parts[0]['ref_schema']}.{parts[0]['ref_table']}",

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.mysql import costs as costs
+from quorum.knowledge.errors import is_installed, missing_extra
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.mysql.catalog import account_of, identity_of, introspect
 from quorum.tools.databases.mysql.code import OwnCode
 from quorum.tools.databases.mysql.errors import query_error
-from quorum.tools.databases.mysql.session import MysqlLink, failure
+from quorum.tools.databases.mysql.session import MysqlLink
 from quorum.tools.databases.mysql.url import Target
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
-from quorum.tools.databases.texts import READS, uncallable, unsendable
-from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
+from quorum.tools.databases.server import Refusal, ServerConnector
+from quorum.tools.databases.texts import READS, uncallable
+from quorum.tools.query import Limits, QueryError, QueryResult
 
 HINTS = (
     ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
@@ -28,10 +25,9 @@ HINTS = (
     ("SSL|certificate", "Set ssl_ca, and ssl_verify=ca or identity, in the URL as the server wants them."),
 )
 """What to do, by what the server says."""
-REACH = "Is the server running, and are host and port right?"
 
 
-class MysqlConnector(ServerConnector):
+class MysqlConnector(ServerConnector[MysqlLink, Target]):
     """``mysql://user:password@host:port/database?schema=a,b``; ``mariadb://`` as well.
 
     MySQL's databases are schemas here: those that the URL names are shown, and may be joined. Up to ``links``
@@ -40,15 +36,15 @@ class MysqlConnector(ServerConnector):
 
     dialect = "mysql"
     scheme = "mysql"
-    estimates = True
+    first_words = READS
+    hints = HINTS
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
+        super().__init__(target)
         self.mariadb = False
-        """Whether the server is MariaDB; known once it is open."""
+        """True if the server is MariaDB; known once it is open."""
         self.user = ""
-        """Whom the server takes us for; known once it is open."""
+        """The account that the server takes the connector for; known once it is open."""
         self._code = OwnCode()
 
     @classmethod
@@ -71,16 +67,12 @@ class MysqlConnector(ServerConnector):
     @property
     def name(self) -> str:
         """The database's name, for people."""
-        return str(self._target.parameters["database"])
-
-    @property
-    def place(self) -> str:
-        return self._target.place
+        return str(self.target.parameters["database"])
 
     @property
     def schemas(self) -> tuple[str, ...]:
         """The databases that the URL names."""
-        return self._target.schemas
+        return self.target.schemas
 
     async def open(self) -> None:
         await super().open()
@@ -100,68 +92,23 @@ class MysqlConnector(ServerConnector):
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         self._check_open()
-        return self._refusal(sql) or await self.ask(sql, limits)
-
-    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        """Run a statement of our own."""
-        return await super().run(sql, limits)
+        problem = self.unsendable(sql) or uncallable(sql, "mysql") or self._code.refusal(sql)
+        return problem or await self.ask(sql, limits)
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        return (await self.snapshot(samples=samples)).catalog
-
-    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
-        from quorum.tools.databases.mysql.catalog import introspect
-
-        return await introspect(self, before, samples)
+        return await introspect(self, samples)
 
     async def identity(self) -> tuple[str, ...]:
-        from quorum.tools.databases.mysql.catalog import identity_of
-
-        return (f"server: {self._target.server}", *await identity_of(self))
+        return (f"server: {self.target.server}", *await identity_of(self))
 
     async def account(self) -> Account:
-        from quorum.tools.databases.mysql.catalog import account_of
-
         return await account_of(self)
 
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        if problem := self._refusal(sql):
-            return problem
-        if costs.INSPECTS.match(sql):
-            return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
-        few = await asyncio.to_thread(costs.few_rows, sql)
-        return await self.answered(sql, limits, lambda link: _explained(link, sql, few))
-
-    async def connected(self) -> MysqlLink:
-        import pymysql
-
-        try:
-            return await MysqlLink.connect(self._target)
-        except (pymysql.MySQLError, Refusal, Gone, OSError, RuntimeError) as error:
-            found = error if isinstance(error, Refusal | Gone) else failure(error, lambda: None)
-            reason = self.scrubbed(found.message if isinstance(found, Refusal) else str(found))
-            hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
-            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
-
-    def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql, "mysql", READS)
-
-    def _refusal(self, sql: str) -> QueryError | None:
-        """Why a query may not run."""
-        return self.unsendable(sql) or uncallable(sql, "mysql") or self._code.refusal(sql)
+    async def connect(self) -> MysqlLink:
+        return await MysqlLink(self.target).opened()
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         return query_error(refusal)
 
-    def scrubbed(self, text: str) -> str:
-        return sentence(self._target.scrubbed(text))
-
-    def note_opened(self, link: Link) -> None:
-        assert isinstance(link, MysqlLink)
+    def note_opened(self, link: MysqlLink) -> None:
         self.mariadb, self.user = link.mariadb, link.user
-
-
-async def _explained(link: Link, sql: str, few: int | None) -> Estimate:
-    assert isinstance(link, MysqlLink)
-    return await link.explained(sql, few)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from quorum.tools.databases.base import GROUPING
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Refusal
+from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
 KINDS = {

@@ -9,21 +9,17 @@ query. The driver, PyMySQL, blocks: it works in a thread of the connection's own
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import re
 import socket
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.databases.mysql import costs as costs
-from quorum.tools.databases.scans import Hidden
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, SessionLink, aside
 from quorum.tools.databases.worker import Fetched
-from quorum.tools.query import Estimate, Limits
+from quorum.tools.query import Limits
 
 if TYPE_CHECKING:
     from pymysql.connections import Connection
@@ -31,9 +27,6 @@ if TYPE_CHECKING:
     from quorum.tools.databases.arrow import Collector
     from quorum.tools.databases.mysql.url import Target
 
-CONNECT_SECONDS = 10
-BEGIN_SECONDS = 5.0
-"""Time for a connection to answer before a query is sent on it."""
 LOCK_SECONDS = 5
 """Seconds to wait for a table that somebody alters."""
 CHUNK_ROWS = 200
@@ -47,72 +40,22 @@ LIST_BYTES = 2**20
 LOST = {0, 1053, 1077, 1079, 1927, 2000, 2006, 2013, 2014, 2055, 4031}
 """Numbers of errors after which there is no connection."""
 READ_ONLY = 1792
-REWRITTEN = 1003
-"""The note in which EXPLAIN gives the query as the server understands it."""
 
 
-class MysqlLink(ThreadLink):
+class MysqlLink(SessionLink):
     """A connection that runs one query at a time."""
 
     def __init__(self, target: Target) -> None:
         super().__init__()
         self._target = target
         self._connection: Connection[Any] | None = None
-        self._cut = False
         self.mariadb = False
         self.version: tuple[int, ...] = ()
         self.user = ""
 
-    @classmethod
-    async def connect(cls, target: Target) -> MysqlLink:
-        """Connect, and prove that a transaction cannot write.
-
-        Raises:
-            Gone, Refusal: The server cannot be reached; it refuses.
-            PermissionError: A write did not fail.
-        """
-        link = cls(target)
-        try:
-            await link.within(link.in_thread(link._connect), CONNECT_SECONDS)
-            await link.begin(BEGIN_SECONDS)
-            await link.within(link.in_thread(link._prove_read_only), BEGIN_SECONDS)
-            await link.within(link.in_thread(link._end), BEGIN_SECONDS)
-        except TimeoutError as error:
-            await link.close()
-            raise Gone("the server does not answer") from error
-        except BaseException:
-            await link.close()
-            raise
-        return link
-
     @property
     def sound(self) -> bool:
         return not self._cut and self._connection is not None
-
-    async def begin(self, seconds: float) -> None:
-        try:
-            await self.within(self.in_thread(self._begin, seconds), BEGIN_SECONDS)
-        except TimeoutError as error:
-            raise Gone("the server does not answer") from error
-
-    async def fetch(self, sql: str, limits: Limits) -> Fetched:
-        return await self.in_thread(self._fetch, sql, limits)
-
-    async def explained(self, sql: str, few: int | None) -> Estimate:
-        """What a query would read; it does not run.
-
-        Raises:
-            Gone, Refusal: The connection is lost; the server says that the query is wrong.
-        """
-        return await self.in_thread(self._explained, sql, few)
-
-    async def settle(self) -> None:
-        if self._cut:
-            return
-        try:
-            await self.within(self.in_thread(self._end), BEGIN_SECONDS)
-        except (Gone, Refusal, TimeoutError):
-            self._cut = True
 
     async def close(self) -> None:
         self.sever()
@@ -133,7 +76,7 @@ class MysqlLink(ThreadLink):
                 await aside(self._kill, connection.thread_id())
 
     def sever(self) -> None:
-        self._cut = True
+        super().sever()
         line = getattr(self._connection, "_sock", None)
         if line is not None:
             with suppress(OSError):
@@ -142,7 +85,7 @@ class MysqlLink(ThreadLink):
     # In the link's thread
 
     def _connect(self) -> None:
-        self._connection = connection = _opened(self._target, CONNECT_SECONDS)
+        self._connection = connection = _opened(self._target, round(self.connect_seconds))
         if self._cut:
             connection._force_close()
             raise Gone("it was closed")
@@ -232,49 +175,6 @@ class MysqlLink(ThreadLink):
             self._connection.room = math.inf
         return batch
 
-    def _explained(self, sql: str, few: int | None) -> Estimate:
-        try:
-            plan, note, dependent = self._plan(sql)
-        except Refusal as refusal:
-            if refusal.state in costs.MAY_NOT_SEE:
-                return Estimate(unknown="what is behind a view may not be seen")
-            raise
-        named = costs.Named.of([note])
-        try:
-            sizes = costs.sizes_of(self._facts(named.places))
-            views = [each for each in map(self._view, named.places) if each]
-            while views:  # of one that is not merged into the query only its name stands there
-                more = costs.Named.of(views)
-                named, known = named | more, set(named.places)
-                new = [place for place in more.places if place not in known]
-                sizes |= costs.sizes_of(self._facts(new))
-                views = [each for each in map(self._view, new) if each]
-        except Hidden as hidden:
-            return Estimate(unknown=str(hidden))
-        ((cache,),) = self._say("SELECT @@innodb_buffer_pool_size")
-        return costs.estimate_of(plan, costs.Facts(named, sizes, float(cache), dependent, few))
-
-    def _plan(self, sql: str) -> tuple[costs.Plan, str, set[int]]:
-        """The plan, the query as the server understands it, and the numbers of its dependent SELECTs."""
-        if not self.mariadb and self.version >= (8, 0):
-            self._say("SET SESSION information_schema_stats_expiry = 0")
-        if not self.mariadb and self.version >= (8, 3):
-            self._say("SET SESSION explain_json_format_version = 1")
-        ((plan,),) = self._say(f"EXPLAIN FORMAT=JSON {sql}")
-        lines = self._say(f"EXPLAIN {'EXTENDED ' if self.mariadb else ''}{sql}")
-        notes = [str(text) for _, number, text in self._say("SHOW WARNINGS") if number == REWRITTEN]
-        again = {int(line[0]) for line in lines if line[0] and costs.AGAIN.search(str(line[1]))}
-        return json.loads(plan), "\n".join(notes), again
-
-    def _facts(self, places: Sequence[costs.Place]) -> list[dict[str, Any]]:
-        names = ("home", "name", "engine", "part", "data", "indexes", "n")
-        rows = [row for place in places for row in self._say(costs.facts_query(place))]
-        return [dict(zip(names, row, strict=True)) for row in rows]
-
-    def _view(self, place: costs.Place) -> str:
-        """The query of a view; empty where it is none, or may not be seen."""
-        return "".join(str(row[0]) for row in self._say(costs.view_query(place)))
-
     def _give_up(self) -> None:
         """Have the server stop a query whose other rows are not wanted; the connection goes with it."""
         assert self._connection is not None
@@ -296,17 +196,18 @@ class MysqlLink(ThreadLink):
             raise self._failure(error) from None
 
     def _failure(self, error: Exception) -> Gone | Refusal:
-        return failure(error, lambda: setattr(self, "_cut", True))
+        found = failure(error)
+        self._cut = self._cut or isinstance(found, Gone)
+        return found
 
 
-def failure(error: Exception, lost: Any) -> Gone | Refusal:
-    """The driver's error as one of ours; calls ``lost`` where the connection is gone."""
+def failure(error: Exception) -> Gone | Refusal:
+    """Return the driver's error as one of ours; ``Gone`` where the connection is lost."""
     if isinstance(error, UnicodeDecodeError):
         return Refusal("1300", "The result holds bytes that are no text.")
     number, *words = error.args if error.args else (0,)
     message = str(words[0]) if words else str(error)
     if not isinstance(number, int) or number in LOST or isinstance(error, OSError):
-        lost()
         return Gone(message)
     return Refusal(str(number), message)
 
@@ -317,6 +218,7 @@ def _opened(target: Target, seconds: int) -> Connection[Any]:
     Raises:
         Gone, Refusal: There is none to be had.
     """
+    import pymysql
 
     from quorum.tools.databases.mysql.url import USUAL_OPTION_FILE
     from quorum.tools.databases.mysql.values import converters
@@ -324,16 +226,19 @@ def _opened(target: Target, seconds: int) -> Connection[Any]:
     parameters: dict[str, Any] = dict(target.parameters)
     if USUAL_OPTION_FILE.expanduser().is_file():
         parameters.setdefault("read_default_file", str(USUAL_OPTION_FILE))
-    opened = bounded()(
-        **parameters,
-        charset="utf8mb4",
-        autocommit=False,
-        connect_timeout=seconds,
-        read_timeout=seconds,
-        local_infile=False,
-        program_name="quorum",
-        conv=converters(),
-    )
+    try:
+        opened = bounded()(
+            **parameters,
+            charset="utf8mb4",
+            autocommit=False,
+            connect_timeout=seconds,
+            read_timeout=seconds,
+            local_infile=False,
+            program_name="quorum",
+            conv=converters(),
+        )
+    except (pymysql.MySQLError, OSError, RuntimeError) as error:
+        raise failure(error) from None
     opened._read_timeout = None
     return opened
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
-from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
-from quorum.tools.databases.base import Snapshot
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
     Introspection,
+    Row,
+    grouped,
     is_unread,
     listed,
     nothing_to_read,
@@ -21,9 +20,7 @@ from quorum.tools.databases.introspection import (
 )
 from quorum.tools.databases.postgres.account import OURS
 from quorum.tools.databases.postgres.code import POLICED
-from quorum.tools.databases.postgres.marks import marks_of
 from quorum.tools.databases.sampling import Source, with_values
-from quorum.tools.query import Limits, QueryError, QueryResult
 
 if TYPE_CHECKING:
     from quorum.tools.databases.postgres.connector import PostgresConnector
@@ -99,45 +96,52 @@ SCHEMAS = rf"""
     ON c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
     WHERE {OURS} GROUP BY n.oid, n.nspname ORDER BY n.nspname
 """
-Row = dict[str, Any]
+Composites: TypeAlias = Mapping[tuple[int], list[Row]]
+"""The parts of composite types, by the type's number."""
 
 
-async def introspect(connector: PostgresConnector, before: Snapshot | None, samples: int) -> Snapshot:
-    """See ``Connector.snapshot``. Partitions are told as the one table that they are parts of."""
-    look = Introspection(_Ours(connector), before)
+async def introspect(connector: PostgresConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+    """See ``Connector.catalog``. A partitioned table is one table.
+
+    Args:
+        only: Full names of the tables that are read; all if there are none.
+    """
+    look = Introspection(connector, connector.ask)
     schemas = _schemas(connector.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
     if not relations:
         await _check_rights(connector, look)
-    columns = _by(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
-    keys = _by(await look.ask(KEYS.format(schemas=schemas)), "oid")
-    composites = _by(await look.ask(COMPOSITES), "owner")
+    columns = grouped(await look.ask(COLUMNS.format(schemas=schemas)), "oid")
+    keys = grouped(await look.ask(KEYS.format(schemas=schemas)), "oid")
+    composites = grouped(await look.ask(COMPOSITES), "owner")
     code = (await connector.own_code()).relations
     policed = {row["oid"] for row in await look.ask(POLICED)}
-    marks = await marks_of(look, policed)
     full_names = {row["oid"]: f"{row['schema']}.{row['name']}" for row in relations}
-    names = {oid: {row["number"]: row["name"] for row in found} for oid, found in columns.items()}
-    sources = []
+    names = {oid: {row["number"]: row["name"] for row in found} for (oid,), found in columns.items()}
+    sources, filtered = [], []
     for row in relations:
+        oid = row["oid"]
+        if only and full_names[oid] not in only:
+            continue
         table = Table(
             name=row["name"],
-            columns=tuple(_column(column, composites) for column in columns[row["oid"]]),
+            columns=tuple(_column(column, composites) for column in columns[oid,]),
             schema=row["schema"],
             kind=KINDS[row["kind"]],
             description=row["comment"] or "",
-            primary_key=_primary(keys[row["oid"]], names[row["oid"]]),
-            foreign_keys=tuple(_foreign(keys[row["oid"]], full_names, names)),
+            primary_key=_primary(keys[oid,], names[oid]),
+            foreign_keys=tuple(_foreign(keys[oid,], full_names, names)),
         )
-        if calls := code.get(row["oid"]):
+        if calls := code.get(oid):
             look.left_out.append(_calling(table, calls))
-        else:
-            mark = f"{marks[row['oid']]} {[*names[row['oid']]]}" if row["oid"] in marks else ""
-            sources.append(_source(table, row, connector.version, mark))
+            continue
+        sources.append(_source(table, row, connector.version))
+        if oid in policed:
+            filtered.append(table.full_name)
     tables = await with_values(look, sources, samples)
-    filtered = tuple(name for oid, name in full_names.items() if oid in policed)
     if filtered:
         look.notes.append(f"Row policies may hide rows of: {listed(filtered)}.")
-    return look.snapshot(tables, filtered)
+    return look.catalog(tables, tuple(filtered))
 
 
 async def _check_rights(connector: PostgresConnector, look: Introspection) -> None:
@@ -153,23 +157,6 @@ async def _check_rights(connector: PostgresConnector, look: Introspection) -> No
         raise problem
 
 
-@dataclass
-class _Ours:
-    """The connector as it takes questions of our own."""
-
-    connector: PostgresConnector
-
-    def __post_init__(self) -> None:
-        self.dialect, self.name, self.place = (
-            self.connector.dialect,
-            self.connector.name,
-            self.connector.place,
-        )
-
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        return await self.connector.ask(sql, limits)
-
-
 def _calling(table: Table, calls: list[str]) -> str:
     return (
         f"The {table.kind} {table.full_name} is left out: reading it calls {listed(calls)}, which may do "
@@ -183,27 +170,20 @@ def _schemas(named: Iterable[str]) -> str:
     return f"n.nspname IN ({texts})" if texts else OURS
 
 
-def _by(rows: Iterable[Row], name: str) -> dict[int, list[Row]]:
-    found: dict[int, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row[name]].append(row)
-    return found
-
-
-def _column(row: Row, composites: dict[int, list[Row]]) -> Column:
+def _column(row: Row, composites: Composites) -> Column:
     return Column(
         row["name"],
         row["type"],
         description=row["comment"] or "",
-        fields=tuple(_fields(row, composites, "")) if row["item"] in composites else (),
+        fields=tuple(_fields(row, composites, "")) if (row["item"],) in composites else (),
         nullable=row["nullable"],
     )
 
 
-def _fields(row: Row, composites: dict[int, list[Row]], path: str, depth: int = 0) -> Iterator[Field]:
+def _fields(row: Row, composites: Composites, path: str, depth: int = 0) -> Iterator[Field]:
     """The leaves of a composite type, and of a list of one."""
     path += "[]" if row["list"] else ""
-    inside = composites.get(row["item"], []) if depth < DEEPEST else []
+    inside = composites.get((row["item"],), []) if depth < DEEPEST else []
     if not inside:
         yield Field(path, row["type"])
     for part in inside:
@@ -232,7 +212,7 @@ def _foreign(
             )
 
 
-def _source(table: Table, row: Row, version: int, mark: str) -> Source:
+def _source(table: Table, row: Row, version: int) -> Source:
     """How the table's values are read. Rows fill its pages about evenly, so some are found by their page."""
     rows, pages = row["estimate"] or 0, row["pages"] or 0
     spread = row["kind"] in "rm" and pages > 0 and rows >= SAMPLE_ROWS and version >= TID_RANGES
@@ -240,7 +220,6 @@ def _source(table: Table, row: Row, version: int, mark: str) -> Source:
         table,
         quoted(table.schema, table.name),
         [_as_text(column) for column in table.columns],
-        mark,
         estimate=row["estimate"],
         countable=table.kind in COUNTABLE,
         start=lambda number: f"ctid >= '({number * pages // max(1, rows)},0)'",

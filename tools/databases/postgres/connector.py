@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.base import Account, Snapshot
-from quorum.tools.databases.postgres import costs as costs
+from quorum.tools.databases.base import Account
+from quorum.tools.databases.postgres.account import account_of, identity_of
+from quorum.tools.databases.postgres.catalog import introspect
 from quorum.tools.databases.postgres.code import OwnCode, unsafe_query
-from quorum.tools.databases.postgres.errors import query_error, sentence
+from quorum.tools.databases.postgres.errors import query_error
 from quorum.tools.databases.postgres.session import PostgresLink
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector, result_of
-from quorum.tools.databases.texts import READS, uncallable, unsendable
-from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
-
-T = TypeVar("T")
-Work = Callable[[Link, str, Limits], Awaitable[T]]
+from quorum.tools.databases.server import Refusal, ServerConnector
+from quorum.tools.databases.texts import READS, uncallable
+from quorum.tools.query import Limits, QueryError, QueryResult
 
 HINTS = (
     (
@@ -41,12 +37,11 @@ HINTS = (
     ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
 )
 """What to do, by what the server says."""
-REACH = "Is the server running, and are host and port right?"
 ENOUGH = Limits(rows=10**6, bytes=256 * 2**20)
-"""For plans, and what they are read by."""
+"""For what the database tells of its own code."""
 
 
-class PostgresConnector(ServerConnector):
+class PostgresConnector(ServerConnector[PostgresLink, Target]):
     """``postgresql://user:password@host:port/database?schema=a,b``; ``postgres://`` as well.
 
     What the URL leaves out libpq finds where it always does: PG* variables, a password file, a service. Up to
@@ -55,11 +50,11 @@ class PostgresConnector(ServerConnector):
 
     dialect = "postgres"
     scheme = "postgresql"
-    estimates = True
+    first_words = READS
+    hints = HINTS
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
+        super().__init__(target)
         self._name = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
@@ -90,14 +85,9 @@ class PostgresConnector(ServerConnector):
         return self._name
 
     @property
-    def place(self) -> str:
-        """Where it is, for people."""
-        return self._target.place
-
-    @property
     def schemas(self) -> tuple[str, ...]:
         """The schemas that the URL names; none for all."""
-        return self._target.schemas
+        return self.target.schemas
 
     async def open(self) -> None:
         self._code = OwnCode()
@@ -120,107 +110,38 @@ class PostgresConnector(ServerConnector):
         return answer
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        return await self._checked(sql, limits, result_of)
-
-    async def _checked(self, sql: str, limits: Limits, work: Work[T]) -> T | QueryError:
-        """What ``work`` makes of a query that names nothing unsafe, in the transaction that says so."""
         self._check_open()
         if problem := self.unsendable(sql) or uncallable(sql, "postgres"):
             return problem
 
-        async def checked(link: Link) -> T | QueryError:
+        async def checked(link: PostgresLink) -> QueryResult | QueryError:
             refused = (await self._current_code(link)).refusal(sql)
-            return refused or await work(link, sql, limits)
+            return refused or await link.result(sql, limits)
 
         return await self.answered(sql, limits, checked)
 
-    async def _current_code(self, link: Link) -> OwnCode:
-        assert isinstance(link, PostgresLink)
+    async def _current_code(self, link: PostgresLink) -> OwnCode:
         if link.mark != self._code.mark:
             self._code = OwnCode.of(await link.ask(unsafe_query()), link.mark)
         return self._code
 
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        work: Work[str | Estimate] = _inspected if costs.INSPECTS.match(sql) else _explained
-        explained = await self._checked(sql, limits, work)
-        if not isinstance(explained, str):
-            return explained
-        plan = await asyncio.to_thread(costs.plan_of, explained)
-        found = list[list[dict[str, Any]]]()
-        for text in (costs.facts_query(costs.tables_of(plan)), costs.OWN_CODE):
-            answer = await self.ask(text, replace(ENOUGH, seconds=limits.seconds))
-            if isinstance(answer, QueryError):
-                return answer
-            found.append(answer.table.to_pylist())
-        facts, own = found
-        return await asyncio.to_thread(costs.estimate_of, plan, costs.Facts.of(facts), own)
-
-    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        """Run a statement of our own, whose operators and functions are the server's whatever else it has."""
-        return await super().run(sql, limits)
-
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        return (await self.snapshot(samples=samples)).catalog
+        return await introspect(self, samples)
 
-    async def snapshot(self, before: Snapshot | None = None, *, samples: int = 3) -> Snapshot:
-        from quorum.tools.databases.postgres.catalog import introspect
-
-        return await introspect(self, before, samples)
+    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
+        return await introspect(self, samples, names)
 
     async def identity(self) -> tuple[str, ...]:
-        from quorum.tools.databases.postgres.account import identity_of
-
         return await identity_of(self)
 
     async def account(self) -> Account:
-        from quorum.tools.databases.postgres.account import account_of
-
         return await account_of(self)
 
-    async def connected(self) -> PostgresLink:
-        import psycopg
-
-        try:
-            return await PostgresLink.connect(self._target)
-        except (psycopg.Error, Refusal, Gone, OSError, UnicodeError) as error:
-            reason = self.scrubbed(_reason(error))
-            hint = next((hint for words, hint in HINTS if re.search(words, reason)), REACH)
-            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=hint) from None
-
-    def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql, "postgres", READS)
+    async def connect(self) -> PostgresLink:
+        return await PostgresLink.connect(self.target)
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:
         return query_error(refusal, sql)
 
-    def scrubbed(self, text: str) -> str:
-        return sentence(self._target.scrubbed(text))
-
-    def note_opened(self, link: Link) -> None:
-        assert isinstance(link, PostgresLink)
+    def note_opened(self, link: PostgresLink) -> None:
         self._name, self.version, self.server = link.database, link.version, link.server
-
-
-async def _inspected(_: Link, sql: str, __: Limits) -> Estimate:
-    """Of a text that shows a plan or a setting."""
-    return Estimate(unknown="EXPLAIN runs its query") if costs.RUNS.search(sql) else Estimate(bytes=0)
-
-
-async def _explained(link: Link, sql: str, limits: Limits) -> str:
-    """The plan of a query, which does not run."""
-    try:
-        fetched = await link.fetch(costs.EXPLAIN + sql, replace(ENOUGH, seconds=limits.seconds))
-    except Refusal as refusal:
-        if refusal.position is not None:
-            refusal.position = max(1, refusal.position - len(costs.EXPLAIN))
-        raise
-    return str(fetched.table.column(0)[0].as_py())
-
-
-def _reason(error: Exception) -> str:
-    """The driver's words without where it tried, which ``place`` tells."""
-    if isinstance(error, Refusal):
-        return error.message
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = next((line for line in reversed(lines) if "failed: " in line), lines[0] if lines else "")
-    return telling.rpartition("failed: ")[2].removeprefix("FATAL:").strip() or type(error).__name__

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quorum.tools.databases.base import GROUPING
-from quorum.tools.databases.server import Refusal
+from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
 CODES = {
@@ -49,8 +49,6 @@ CLASSES = {
     "58": ErrorKind.UNAVAILABLE,
 }
 """By the first two characters, where the whole code says no more."""
-LONGEST = 1000
-"""Characters of a message: it may quote a value."""
 _PERHAPS = re.compile(r'Perhaps you meant to reference the (?:column|table alias) (?P<names>"[^?]*"\.?)')
 
 
@@ -74,13 +72,6 @@ def _kind(refusal: Refusal) -> ErrorKind:
     if refusal.message.startswith("cross-database references"):
         return ErrorKind.TABLE_NOT_FOUND
     return ErrorKind.SYNTAX if refusal.state.startswith("42") else ErrorKind.OTHER
-
-
-def sentence(message: str) -> str:
-    """One line that begins with a capital, ends with a full stop and is not endless."""
-    text = " ".join(message.split()).rstrip(".")
-    text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _place(position: int | None, sql: str) -> tuple[int, int] | tuple[None, None]:

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from quorum.tools.databases.postgres.code import MARK, Rows
 from quorum.tools.databases.server import (
@@ -35,9 +35,6 @@ if TYPE_CHECKING:
 
     from quorum.tools.databases.postgres.url import Target
 
-T = TypeVar("T")
-
-CONNECT_SECONDS = 10
 PATIENCE = {
     "keepalives": "1",
     "keepalives_idle": "10",
@@ -47,8 +44,6 @@ PATIENCE = {
 }
 """How a connection whose other end is gone without a word is noticed: 25 s after it fell silent, 20 s after
 bytes that nobody took (milliseconds)."""
-BEGIN_SECONDS = 5.0
-"""Time for a connection to answer before a query is sent on it."""
 LOCK_SECONDS = 5.0
 """Seconds to wait for a table that somebody alters."""
 IDLE_SECONDS = 60
@@ -99,7 +94,6 @@ class PostgresLink(Link):
         self._connection = connection
         self._schemas = schemas
         self._names: dict[tuple[int, int], str] = {}
-        self._cut = False
         self.mark: Rows = []
         """The answer to ``MARK`` at the transaction's begin."""
 
@@ -108,7 +102,7 @@ class PostgresLink(Link):
         """Connect, and prove that a transaction cannot write.
 
         Raises:
-            psycopg.Error, Gone, Refusal: The server cannot be reached or refuses.
+            Gone, Refusal, OSError: The server cannot be reached or refuses.
             PermissionError: A write did not fail.
         """
         import psycopg
@@ -117,24 +111,23 @@ class PostgresLink(Link):
 
         known: dict[str, Any] = PATIENCE | {
             "application_name": "quorum",
-            "connect_timeout": CONNECT_SECONDS,
+            "connect_timeout": round(cls.connect_seconds),
         }
         options = f"{os.environ.get('PGOPTIONS', '')} -c default_transaction_read_only=on".strip()
-        connection = await psycopg.AsyncConnection.connect(
-            autocommit=True,
-            prepare_threshold=None,
-            **(known | target.parameters | {"client_encoding": "utf8", "options": options}),
-        )
+        given = known | target.parameters | {"client_encoding": "utf8", "options": options}
+        try:
+            connection = await psycopg.AsyncConnection.connect(
+                autocommit=True, prepare_threshold=None, **given
+            )
+        except (psycopg.Error, UnicodeError) as error:
+            raise Gone(_reason(error)) from None
         for name, read in READERS.items():
             connection.adapters.register_loader(name, loader(read))
         link = cls(connection, target.schemas)
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         try:
-            await link.within(link._prove_read_only(), CONNECT_SECONDS)
-        except TimeoutError as error:
-            await link.close()
-            raise Gone("the server does not answer") from error
+            await link.proven(link._prove_read_only(), cls.connect_seconds)
         except BaseException:
             await link.close()
             raise
@@ -142,7 +135,7 @@ class PostgresLink(Link):
 
     @property
     def sound(self) -> bool:
-        """Whether another query can be sent."""
+        """True if another query can be sent."""
         from psycopg.pq import TransactionStatus
 
         return not self._cut and self._connection.pgconn.transaction_status == TransactionStatus.IDLE
@@ -161,17 +154,9 @@ class PostgresLink(Link):
         """The server's, as 150003 for 15.3."""
         return self._connection.info.server_version
 
-    async def begin(self, seconds: float) -> None:
-        """Begin a transaction whose statements are stopped after ``seconds``.
-
-        Raises:
-            Gone: The connection is lost.
-            Refusal: A named schema's name cannot be set.
-        """
-        try:
-            self.mark = await self.within(self.ask(self._beginning(seconds)), BEGIN_SECONDS)
-        except TimeoutError as error:
-            raise Gone("the server does not answer") from error
+    async def start(self, seconds: float) -> None:
+        """Begin a transaction whose statements are stopped after ``seconds``."""
+        self.mark = await self.ask(self._beginning(seconds))
 
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         """Run one statement inside the transaction; keep what ``limits`` allow.
@@ -179,6 +164,7 @@ class PostgresLink(Link):
         Raises:
             Gone, Refusal: The connection is lost; the server says that the query is wrong.
         """
+        from psycopg import capabilities
         from psycopg.adapt import Transformer
 
         from quorum.tools.databases.arrow import Collector
@@ -189,7 +175,13 @@ class PostgresLink(Link):
         largest = max(limits.bytes, ROW_BYTES)
         batch: list[tuple[Any, ...]] = []
         came = received(self._socket)
-        self._ask(sql)
+        line = self._connection.pgconn
+        with self._or_gone():
+            line.send_query_params(sql.encode(), None)
+            if capabilities.has_stream_chunked():
+                line.set_chunked_rows_mode(CHUNK_ROWS)
+            else:
+                line.set_single_row_mode()
         while (result := await self._next(largest)) is not None:
             if kept is None:
                 shape = _Shape.of(result)
@@ -222,14 +214,9 @@ class PostgresLink(Link):
         from psycopg.pq import TransactionStatus
 
         status = self._connection.pgconn.transaction_status
-        if self._cut or status == TransactionStatus.IDLE:
-            return
-        try:
-            if status == TransactionStatus.ACTIVE:
-                raise Gone("a query is still running")
-            await self.within(self.end(), BEGIN_SECONDS)
-        except (Gone, Refusal, TimeoutError):
-            self._cut = True
+        self._cut = self._cut or status == TransactionStatus.ACTIVE
+        if status != TransactionStatus.IDLE:
+            await super().settle()
 
     async def close(self) -> None:
         self._cut = True
@@ -248,8 +235,7 @@ class PostgresLink(Link):
             self._cut = True
 
     def sever(self) -> None:
-        """Have the driver see a lost connection: whoever waits for the server wakes up."""
-        self._cut = True
+        super().sever()
         with suppress(Gone, OSError, ValueError), socket.socket(fileno=os.dup(self._socket)) as line:
             line.shutdown(socket.SHUT_RDWR)
 
@@ -276,7 +262,7 @@ class PostgresLink(Link):
         return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
-        await self.begin(BEGIN_SECONDS)
+        await self.begin(self.begin_seconds)
         try:
             await self.ask("CREATE TEMP TABLE quorum_probe (x integer)")
         except Refusal as refusal:
@@ -292,25 +278,17 @@ class PostgresLink(Link):
         Raises:
             Gone, Refusal: The connection is lost; the server says no.
         """
-        self._send(lambda: self._connection.pgconn.send_query(statements.encode()))
+        with self._or_gone():
+            self._connection.pgconn.send_query(statements.encode())
         return await self._drain()
 
-    def _ask(self, sql: str) -> None:
-        """Send one statement, whose rows come some at a time."""
-        from psycopg import capabilities
-
-        line = self._connection.pgconn
-        self._send(lambda: line.send_query_params(sql.encode(), None))
-        if capabilities.has_stream_chunked():
-            line.set_chunked_rows_mode(CHUNK_ROWS)
-        else:
-            line.set_single_row_mode()
-
-    def _send(self, send: Callable[[], None]) -> None:
+    @contextmanager
+    def _or_gone(self) -> Iterator[None]:
+        """Raise ``Gone`` for the driver's errors: what the server says is no error to it."""
         import psycopg
 
         try:
-            send()
+            yield
         except psycopg.Error as error:
             self._cut = True
             raise Gone(str(error)) from error
@@ -324,10 +302,10 @@ class PostgresLink(Link):
         Raises:
             Gone, Refusal: The connection is lost; the result is an error, or larger than that.
         """
-        import psycopg
+        from psycopg.pq import ExecStatus
 
         line = self._connection.pgconn
-        try:
+        with self._or_gone():
             before = received(self._socket)
             while line.flush():
                 await _ready(self._socket, writing=True)
@@ -339,10 +317,7 @@ class PostgresLink(Link):
                     self.sever()
                     raise row_too_large(largest)
             result = line.get_result()
-        except psycopg.Error as error:
-            self._cut = True
-            raise Gone(str(error)) from error
-        if result is not None and result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
+        if result is not None and result.status == ExecStatus.FATAL_ERROR:
             refusal = _refusal(result)
             if not refusal.state:  # libpq's own words: the server is gone
                 self._cut = True
@@ -381,11 +356,8 @@ class PostgresLink(Link):
         wanted = list(zip(shape.types, shape.modifiers, strict=True))
         if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
             asked = ", ".join(f"pg_catalog.format_type({kind}, {modifier})" for kind, modifier in missing)
-            self._ask(f"SELECT {asked}")
-            while (result := await self._next()) is not None:
-                if result.ntuples:
-                    names = [(result.get_value(0, i) or b"").decode() for i in range(result.nfields)]
-                    self._names.update(zip(missing, names, strict=True))
+            (names,) = await self.ask(f"SELECT {asked}")
+            self._names.update(zip(missing, names, strict=True))
         return tuple(self._names[pair] for pair in wanted)
 
 
@@ -411,6 +383,13 @@ def _refusal(result: PGresult) -> Refusal:
         hint=part(Part.MESSAGE_HINT),
         position=int(position) if position.isdigit() else None,
     )
+
+
+def _reason(error: Exception) -> str:
+    """Return the driver's words without where it tried, which ``Target.place`` says."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = next((line for line in reversed(lines) if "failed: " in line), lines[0] if lines else "")
+    return telling.rpartition("failed: ")[2].removeprefix("FATAL:").strip() or type(error).__name__
 
 
 def _tell(ready: asyncio.Future[None]) -> None:

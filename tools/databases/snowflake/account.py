@@ -80,10 +80,9 @@ async def who_asks(connector: SnowflakeConnector) -> dict[str, Any]:
         DatabaseUnavailable: They cannot be read.
     """
     try:
-        (who,) = await connector.ask(WHO.strip(), LIMITS)
+        (who,) = await connector.rows(WHO.strip(), LIMITS)
     except (Gone, TimeoutError, Refusal) as error:
-        reason = error.message if isinstance(error, Refusal) else str(error)
-        raise DatabaseUnavailable(f"Who asks cannot be read: {connector.scrubbed(reason)}") from None
+        raise DatabaseUnavailable(f"Who asks cannot be read: {connector.scrubbed(str(error))}") from None
     return who
 
 
@@ -102,7 +101,7 @@ async def _roles(connector: SnowflakeConnector, first: list[str]) -> dict[str, l
         if role in found:
             continue
         try:
-            found[role] = await connector.ask(f"SHOW GRANTS TO ROLE {quoted(role)}", LIMITS)
+            found[role] = await connector.rows(f"SHOW GRANTS TO ROLE {quoted(role)}", LIMITS)
         except Refusal:  # it may act in the role, but not look at it
             found[role] = [{"privilege": "HIDDEN", "granted_on": "ROLE", "name": role}]
         todo += [grant["name"].strip('"') for grant in found[role] if _is_role(grant)]

@@ -8,20 +8,21 @@ does, so the first ones of each table are all that is read, and none of views.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from quorum.knowledge.catalog import Column, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.arrow import texts
-from quorum.tools.databases.base import Snapshot
 from quorum.tools.databases.introspection import (
     CATALOG_SECONDS,
     TEXT_CHARACTERS,
     Introspection,
+    Row,
+    grouped,
     listed,
     nothing_to_read,
 )
@@ -44,8 +45,7 @@ POLICIES = 50
 LARGE = 2**30
 """Bytes from which on a table's size is told."""
 TABLES = """
-    SELECT table_schema, table_name, table_type, comment, row_count, bytes, clustering_key,
-        last_altered
+    SELECT table_schema, table_name, table_type, comment, row_count, bytes, clustering_key
     FROM {database}.INFORMATION_SCHEMA.TABLES WHERE {where} ORDER BY table_schema, table_name
 """
 COLUMNS = """
@@ -69,39 +69,38 @@ UNREAD = ("BINARY", "GEOGRAPHY", "GEOMETRY", "VECTOR", "FILE")
 LONGEST_TEXT = 16_777_216
 """Characters of a VARCHAR without a length; longer ones are as good as that."""
 
-Row = dict[str, Any]
 Name = tuple[str, str]
 
 
-async def introspect(connector: SnowflakeConnector, before: Snapshot | None, samples: int) -> Snapshot:
-    """See ``Connector.snapshot``: rows, which are billed, are read of tables that were altered since then."""
-    look = Introspection(connector, before, quote=quoted)
+async def introspect(connector: SnowflakeConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+    """See ``Connector.catalog``.
+
+    Args:
+        only: Full names of the tables that are read; all if there are none.
+    """
+    look = Introspection(connector, connector.run, quote=quoted)
     places = connector.target.places
     try:
-        told = await asyncio.gather(*(_listed(connector, place) for place in places))
-        marks = {table.full_name: mark for found in told for table, mark in found}
-        known = [table for found in told for table, _ in found]
+        found = await asyncio.gather(*(_listed(connector, place) for place in places))
+        known = [table for tables in found for table in tables if not only or table.full_name in only]
         tables = await _readable(connector, look, known)
         if not tables and not look.left_out:
             counts = Counter((table.database, table.schema) for table in known)
             raise await missing_right(connector, connector.place, places, counts)
         policies = await asyncio.gather(*(_filtered(connector, place.database) for place in places))
     except (Gone, Refusal, TimeoutError) as error:
-        reason = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
+        reason = str(error) or "it takes too long"
         hint = "Name a warehouse: &warehouse=NAME." if "warehouse" in reason else ""
         message = f"The catalog cannot be read: {connector.scrubbed(reason)}"
         raise DatabaseUnavailable(message, hint=hint) from None
     if samples and any(table.kind != "table" for table in tables):
         look.notes.append(f"Reading is billed: of tables the first {ROWS} rows were read, of views none.")
-    policed = {name for found in policies for name in found}
-    marks |= dict.fromkeys(policed, "")
-    filled = await asyncio.gather(
-        *(_with_rows(look, table, marks[table.full_name], samples) for table in tables)
-    )
+    filled = await asyncio.gather(*(_with_rows(look, table, samples) for table in tables))
+    policed = {name for names in policies for name in names}
     filtered = tuple(table.full_name for table in filled if table.full_name in policed)
     if filtered:
         look.notes.append(f"Row access policies may hide rows of: {listed(filtered)}.")
-    return look.snapshot(filled, filtered)
+    return look.catalog(filled, filtered)
 
 
 async def missing_right(
@@ -120,7 +119,7 @@ async def missing_right(
     problems = []
     for database, names in ((each.database, each.schemas) for each in wanted):
         limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
-        rows = await connector.ask(f"SHOW SCHEMAS IN DATABASE {quoted(database)}", limits)
+        rows = await connector.rows(f"SHOW SCHEMAS IN DATABASE {quoted(database)}", limits)
         shown = [row["name"] for row in rows if row["name"] != "INFORMATION_SCHEMA"]
         schemas = {name: (True, tables.get((database, name), 0)) for name in shown}
         who = (await who_asks(connector))["ROLE"]
@@ -133,8 +132,8 @@ async def missing_right(
     return next(filter(None, problems))
 
 
-async def _listed(connector: SnowflakeConnector, place: Place) -> list[tuple[Table, str]]:
-    """All tables of a place that the role may know of, and what tells whether they were altered."""
+async def _listed(connector: SnowflakeConnector, place: Place) -> list[Table]:
+    """Return all tables of a place that the role may know of."""
     where = "table_schema <> 'INFORMATION_SCHEMA'"
     if place.schemas:
         where = f"table_schema IN ({', '.join(map(literal, place.schemas))})"
@@ -143,21 +142,21 @@ async def _listed(connector: SnowflakeConnector, place: Place) -> list[tuple[Tab
         f"DATABASE {database}"
     ]
     relations, columns, *keys = await asyncio.gather(
-        connector.ask(TABLES.format(database=database, where=where).strip(), limits),
-        connector.ask(COLUMNS.format(database=database, where=where).strip(), limits),
+        connector.rows(TABLES.format(database=database, where=where).strip(), limits),
+        connector.rows(COLUMNS.format(database=database, where=where).strip(), limits),
         *(
-            connector.ask(f"SHOW {kind} KEYS IN {scope}", limits)
+            connector.rows(f"SHOW {kind} KEYS IN {scope}", limits)
             for scope in scopes
             for kind in ("PRIMARY", "IMPORTED")
         ),
     )
     known = _Known(
         place.database,
-        _by(columns, "TABLE_SCHEMA", "TABLE_NAME"),
-        _by((row for rows in keys[::2] for row in rows), "schema_name", "table_name"),
-        _by((row for rows in keys[1::2] for row in rows), "fk_schema_name", "fk_table_name"),
+        grouped(columns, "TABLE_SCHEMA", "TABLE_NAME"),
+        grouped((row for rows in keys[::2] for row in rows), "schema_name", "table_name"),
+        grouped((row for rows in keys[1::2] for row in rows), "fk_schema_name", "fk_table_name"),
     )
-    return [(known.table(row), _mark(row)) for row in relations]
+    return [known.table(row) for row in relations]
 
 
 @dataclass(frozen=True)
@@ -185,11 +184,6 @@ class _Known:
         )
 
 
-def _mark(row: Row) -> str:
-    """Another text once rows or anything else of a table have changed."""
-    return f"{row['LAST_ALTERED']} {row['ROW_COUNT']} {row['BYTES']}" if row["LAST_ALTERED"] else ""
-
-
 def _storage(row: Row) -> Iterator[str]:
     """What a table's storage means to who pays for reading it."""
     if row["CLUSTERING_KEY"]:
@@ -211,14 +205,11 @@ def _column(row: Row) -> Column:
 
 
 def _foreign(keys: Iterable[Row]) -> Iterator[ForeignKey]:
-    by_name: dict[str, list[Row]] = defaultdict(list)
-    for key in sorted(keys, key=lambda key: int(key["key_sequence"])):
-        by_name[key["fk_name"]].append(key)
-    for parts in by_name.values():
-        first = parts[0]
+    ordered = sorted(keys, key=lambda key: int(key["key_sequence"]))
+    for parts in grouped(ordered, "fk_name").values():
         yield ForeignKey(
             tuple(part["fk_column_name"] for part in parts),
-            ".".join(first[f"pk_{part}_name"] for part in ("database", "schema", "table")),
+            ".".join(parts[0][f"pk_{part}_name"] for part in ("database", "schema", "table")),
             tuple(part["pk_column_name"] for part in parts),
         )
 
@@ -262,14 +253,14 @@ async def _filtered(connector: SnowflakeConnector, database: str) -> set[str]:
     """Full names of tables with a row access policy, as far as the role may know of any."""
     limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
     try:
-        policies = await connector.ask(f"SHOW ROW ACCESS POLICIES IN DATABASE {quoted(database)}", limits)
+        policies = await connector.rows(f"SHOW ROW ACCESS POLICIES IN DATABASE {quoted(database)}", limits)
         asked = [
             REFERENCES.format(
                 database=quoted(database), policy=literal(quoted(database, row["schema_name"], row["name"]))
             )
             for row in policies[:POLICIES]
         ]
-        found = await asyncio.gather(*(connector.ask(sql.strip(), limits) for sql in asked))
+        found = await asyncio.gather(*(connector.rows(sql.strip(), limits) for sql in asked))
     except Refusal:  # the edition has none, or the role may not look
         return set()
     return {
@@ -282,17 +273,14 @@ async def _filtered(connector: SnowflakeConnector, database: str) -> set[str]:
 # Rows
 
 
-async def _with_rows(look: Introspection, table: Table, mark: str, samples: int) -> Table:
-    """The table with what its first rows tell, or told before."""
-    if known := look.unchanged(table, mark):
-        return known
+async def _with_rows(look: Introspection, table: Table, samples: int) -> Table:
+    """Return the table with what its first rows tell."""
     if table.kind != "table" or not samples or not table.row_count:
         return table
     sql = f"SELECT {', '.join(map(_sampled, table.columns))} FROM {_path(table)} LIMIT {ROWS + 1}"
     answer = await look.try_to(sql, ROWS + 1, READ_SECONDS)
     if isinstance(answer, QueryError):
         look.unsampled.add(table.full_name)
-        look.late.add(table.full_name)  # a warehouse that was waking up may be quick the next time
         return table
     values = [
         [None if value is None else True for value in column.to_pylist()]
@@ -301,10 +289,7 @@ async def _with_rows(look: Introspection, table: Table, mark: str, samples: int)
         for known, column in zip(table.columns, answer.table.columns, strict=True)
     ]
     whole = answer.row_count == table.row_count and not answer.truncated
-    table = look.filled(table, values, samples, whole=whole)
-    if whole:
-        return table
-    return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+    return look.filled_once(table, values, samples, whole=whole)
 
 
 def _sampled(column: Column) -> str:
@@ -328,10 +313,3 @@ def _path(table: Table) -> str:
 def literal(text: str) -> str:
     """A text in single quotes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
-
-
-def _by(rows: Iterable[Row], *names: str) -> dict[Name, list[Row]]:
-    found: dict[Name, list[Row]] = defaultdict(list)
-    for row in rows:
-        found[row[names[0]], row[names[1]]].append(row)
-    return found

@@ -14,21 +14,21 @@ import itertools
 import json
 import math
 import re
+import select
 import sys
 import threading
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases.server import CANCEL_SECONDS, GRACE_SECONDS, Gone, Refusal, ThreadLink
-from quorum.tools.databases.snowflake.browser import tame
 from quorum.tools.databases.snowflake.errors import COSTLY, REFUSED, driver_errors, failure, reason
-from quorum.tools.databases.snowflake.grammar import check
+from quorum.tools.databases.snowflake.scope import check
 from quorum.tools.databases.snowflake.url import quoted
 from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Estimate, Limits
@@ -44,11 +44,11 @@ LOGIN_SECONDS = 25
 """Time for one request of a login; the driver asks twice at most."""
 SILENCE_SECONDS = 50.0
 """Longest silence of the server in a request; it says every 45 s that a query goes on."""
+BROWSER_SECONDS = 120.0
+"""Time for a person to log in."""
 LOGOUT_SECONDS = 3.0
 IDLE_SECONDS = 5.0
 """A session that has rested longer is asked whether it is still there, before a query is sent."""
-BEGIN_SECONDS = 5.0
-"""Time for the answer to that."""
 SESSION: Final = {
     "QUERY_TAG": APPLICATION,
     "MULTI_STATEMENT_COUNT": 1,
@@ -151,7 +151,7 @@ class Session:
 
     def answers(self, connection: SnowflakeConnection | None) -> bool:
         """Whether a session is still there; the driver renews one whose token has expired."""
-        with bounded(BEGIN_SECONDS):
+        with bounded(SnowflakeLink.begin_seconds):
             alive = connection is not None and connection.is_valid()
         if alive:
             self.touch()
@@ -205,7 +205,7 @@ def connected(target: Target) -> tuple[Target, SnowflakeConnection]:
         def socket_timeout(self) -> Any:
             return _THREAD.seconds
 
-    tame()
+    _replace_console()
     with bounded(LOGIN_SECONDS):
         connection = Connection(
             **parameters
@@ -230,6 +230,40 @@ def connected(target: Target) -> tuple[Target, SnowflakeConnection]:
     return target, connection
 
 
+def _replace_console() -> None:
+    """Have the driver's login in a browser fit a program.
+
+    By itself it prints to standard output, which a program may read, asks at a terminal that may not be
+    there, and waits for the browser without end.
+    """
+    from snowflake.connector.auth import oauth_code, webbrowser
+
+    vars(webbrowser).update(print=_say, input=_ask, select=_Select)
+    vars(oauth_code).update(print=_say, input=_ask)  # it waits with an end of its own
+
+
+def _say(*words: Any) -> None:
+    print(*words, file=sys.stderr)
+
+
+def _ask(question: str) -> str:
+    if not sys.stdin.isatty():
+        raise Gone("no browser could be opened to log in, and there is no terminal to ask at")
+    _say(question)
+    return sys.stdin.readline().strip()
+
+
+class _Select:
+    """The module ``select`` with an end."""
+
+    @staticmethod
+    def select(reading: Sequence[Any], writing: Sequence[Any], failing: Sequence[Any]) -> Any:
+        found = select.select(reading, writing, failing, BROWSER_SECONDS)
+        if not any(found):
+            raise Gone(f"nobody has logged in with the browser within {BROWSER_SECONDS:g} s")
+        return found
+
+
 def search_path(target: Target) -> str:
     """Where unqualified names are looked up: in schemas that were named; by default PUBLIC would be one."""
     others = (name for name in target.current.schemas[1:] if re.fullmatch("[A-Z_][A-Z0-9_]*", name))
@@ -245,11 +279,6 @@ class SnowflakeLink(ThreadLink):
         self._running: tuple[str, str] | None = None  # text and request id
         self._still = threading.Event()
         self._still.set()
-        self._cut = False
-
-    @property
-    def sound(self) -> bool:
-        return not self._cut
 
     async def begin(self, seconds: float) -> None:  # noqa: ARG002
         """See whether a session that has rested is still there."""
@@ -258,7 +287,7 @@ class SnowflakeLink(ThreadLink):
             return
         tried = session.current
         try:
-            alive = await self.within(self.in_thread(session.answers, tried), BEGIN_SECONDS)
+            alive = await self.within(self.in_thread(session.answers, tried), self.begin_seconds)
         except TimeoutError:
             alive = False
         if not alive:
@@ -281,9 +310,6 @@ class SnowflakeLink(ThreadLink):
         """
         return await self.in_thread(self._estimate, sql, limits)
 
-    async def settle(self) -> None:
-        """Nothing is left open."""
-
     async def close(self) -> None:
         self._cut = True
         self.let_go()
@@ -292,9 +318,6 @@ class SnowflakeLink(ThreadLink):
         self._cut = True
         if self._running is not None:
             await asyncio.to_thread(self._abort)
-
-    def sever(self) -> None:
-        self._cut = True
 
     # In threads
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
@@ -21,7 +21,7 @@ from quorum.tools.databases.introspection import (
     is_unread,
     nothing_to_read,
 )
-from quorum.tools.databases.postgres.errors import sentence
+from quorum.tools.databases.server import sentence
 from quorum.tools.databases.sqlalchemy.errors import refusal_of
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -64,7 +64,7 @@ async def introspect(connector: SqlalchemyConnector, samples: int) -> Catalog:
         problem := nothing_to_read(connector.place, "the account", connector.schemas, known, {}, str)
     ):
         raise problem
-    look = Introspection(connector)
+    look = Introspection(connector, connector.run)
     look.left_out += found.left_out
     tables = []
     for table in found.tables:
@@ -279,10 +279,7 @@ async def _with_values(
         column.to_pylist() if name in unread else list(map(_text, column.to_pylist()))
         for name, column in zip(source.c.keys(), answer.table.columns, strict=True)
     ]
-    table = look.filled(table, values, samples, whole=whole)
-    if whole:
-        return table
-    return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+    return look.filled_once(table, values, samples, whole=whole)
 
 
 def _text(value: Any) -> Any:

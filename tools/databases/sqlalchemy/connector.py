@@ -13,13 +13,13 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.mysql.code import OwnCode
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Gone, Link, Refusal, ServerConnector
+from quorum.tools.databases.server import Gone, Refusal, ServerConnector
+from quorum.tools.databases.sqlalchemy.catalog import introspect
 from quorum.tools.databases.sqlalchemy.engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy.errors import query_error
 from quorum.tools.databases.sqlalchemy.session import AlchemyLink, engine_of, missing
 from quorum.tools.databases.sqlalchemy.url import Target
-from quorum.tools.databases.texts import uncallable, unsendable
+from quorum.tools.databases.texts import uncallable
 from quorum.tools.guard import Refused, check
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REACH = "Is the server running, and are host, port, user and password right?"
+TOO_LONG = "it takes too long"
 
 
-class SqlalchemyConnector(ServerConnector):
+class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
     """``dialect+driver://user:password@host:port/database?quorum_schema=a,b``: the last resort.
 
     Where the engine has a session that forbids to write (``Engine.proof``), ``open`` proves it. Where it has
@@ -41,15 +41,15 @@ class SqlalchemyConnector(ServerConnector):
 
     dialect = ""
     scheme = "sqlalchemy"
+    reach = "Is the server running, and are host, port, user and password right?"
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
-        self._target = target
+        super().__init__(target)
         self._engine: sqlalchemy.Engine | None = None
         self.dialect, self.bills = target.engine.dialect, target.engine.bills
         self._code = OwnCode()
         self.stops = False
-        """Whether what takes too long is stopped for sure; known once it is open."""
+        """True if what takes too long is stopped for sure; known once it is open."""
 
     @classmethod
     def from_url(cls, url: str) -> Self:
@@ -62,26 +62,22 @@ class SqlalchemyConnector(ServerConnector):
 
     @property
     def name(self) -> str:
-        return self._target.database
-
-    @property
-    def place(self) -> str:
-        return self._target.place
+        return self.target.database
 
     @property
     def schemas(self) -> tuple[str, ...]:
         """The schemas that the URL names; none for the account's default."""
-        return self._target.schemas
+        return self.target.schemas
 
     @property
     def sealed(self) -> bool:
         """Whether a session forbids to write."""
-        return bool(self._target.engine.proof)
+        return bool(self.target.engine.proof)
 
     async def account(self) -> Account:
         """Who asks, as the URL says; and which promises do not hold."""
         self._check_open()
-        return Account(self._target.user, sealed=self.sealed, gaps=tuple(self._gaps()))
+        return Account(self.target.user, sealed=self.sealed, gaps=tuple(self._gaps()))
 
     def _gaps(self) -> Iterator[str]:
         if not self.sealed:
@@ -99,7 +95,7 @@ class SqlalchemyConnector(ServerConnector):
         await super().open()
         if self.sealed and self.dialect == "mysql":
             try:
-                self._code = await OwnCode.of(super().run)
+                self._code = await OwnCode.of(self.ask)
             except BaseException:
                 await self.close()
                 raise
@@ -113,7 +109,7 @@ class SqlalchemyConnector(ServerConnector):
             sql = found.sql
         elif problem := self._refusal(sql):
             return problem
-        outcome = await super().run(sql, limits)
+        outcome = await self.ask(sql, limits)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
             return timed_out(limits, stopped=False)
         return outcome
@@ -130,23 +126,15 @@ class SqlalchemyConnector(ServerConnector):
             DatabaseUnavailable: The connection is gone, or does not answer in time.
         """
         self._check_open()
-        async with self._slots:
-            try:
-                link = await self._begun(seconds)
-                assert isinstance(link, AlchemyLink)
-                try:
-                    return await link.within(link.read(function), seconds)
-                finally:
-                    await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
-            except (Gone, Refusal, TimeoutError) as error:
-                why = error.message if isinstance(error, Refusal) else str(error) or "it takes too long"
-                message = f"The catalog of {self.place} cannot be read: {self.scrubbed(why)}"
-                hint = "Name fewer schemas with ?quorum_schema=." if isinstance(error, TimeoutError) else ""
-                raise DatabaseUnavailable(message, hint=hint) from None
+        try:
+            async with self._slots:
+                return await self.on_link(seconds, lambda link: link.read(function))
+        except (Gone, Refusal, TimeoutError) as error:
+            message = f"The catalog of {self.place} cannot be read: {self.scrubbed(str(error) or TOO_LONG)}"
+            hint = "Name fewer schemas with ?quorum_schema=." if isinstance(error, TimeoutError) else ""
+            raise DatabaseUnavailable(message, hint=hint) from None
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
-        from quorum.tools.databases.sqlalchemy.catalog import introspect
-
         return await introspect(self, samples)
 
     def written(self, statement: Any) -> str:
@@ -155,27 +143,16 @@ class SqlalchemyConnector(ServerConnector):
         compiled = statement.compile(dialect=self._engine.dialect, compile_kwargs={"literal_binds": True})
         return str(compiled)
 
-    async def connected(self) -> AlchemyLink:
+    async def connect(self) -> AlchemyLink:
         if self._engine is None:
-            self._engine = await asyncio.to_thread(engine_of, self._target)
-        try:
-            return await AlchemyLink.connect(self._engine, self._target.engine)
-        except (Gone, Refusal, PermissionError) as error:
-            reason = self.scrubbed(error.message if isinstance(error, Refusal) else str(error))
-            raise DatabaseUnavailable(f"{self.place} cannot be opened: {reason}", hint=REACH) from None
-
-    def unsendable(self, sql: str) -> QueryError | None:
-        return unsendable(sql, self.dialect)
+            self._engine = await asyncio.to_thread(engine_of, self.target)
+        return await AlchemyLink(self._engine, self.target.engine).opened()
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:
         found = query_error(refusal, sql, self.dialect)
-        return replace(found, message=self._target.scrubbed(found.message))
+        return replace(found, message=self.target.scrubbed(found.message))
 
-    def scrubbed(self, text: str) -> str:
-        return sentence(self._target.scrubbed(text))
-
-    def note_opened(self, link: Link) -> None:
-        assert isinstance(link, AlchemyLink)
+    def note_opened(self, link: AlchemyLink) -> None:
         self.stops = link.stops
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from quorum.tools.databases.base import GROUPING
 from quorum.tools.databases.mysql import errors as mysql_errors
 from quorum.tools.databases.postgres import errors as postgres_errors
-from quorum.tools.databases.postgres.errors import sentence
-from quorum.tools.databases.server import Refusal
+from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
 _ABSENT = r".{0,120}\b(not found|not exist|cannot be resolved)"

@@ -21,7 +21,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, install_command
-from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, ThreadLink, aside
+from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, SessionLink, aside
 from quorum.tools.databases.sqlalchemy.engines import DRIVERS, ENGINES, Engine
 from quorum.tools.databases.sqlalchemy.errors import refusal_of
 from quorum.tools.databases.worker import Fetched
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-CONNECT_SECONDS = 30.0
-BEGIN_SECONDS = 10.0
-"""Time for a connection to answer before a query is sent on it."""
 CHUNK_ROWS = 500
 """Rows that come at a time, so that few of them are in memory as objects."""
 LOGGER = "quorum"
@@ -91,8 +88,11 @@ def missing(packages: str, name: str) -> ConfigurationError:
     return ConfigurationError(f"Asking {name} needs {packages}.", hint=hint)
 
 
-class AlchemyLink(ThreadLink):
+class AlchemyLink(SessionLink):
     """A connection that runs one query at a time."""
+
+    connect_seconds = 30.0
+    begin_seconds = 10.0
 
     def __init__(self, engine: sqlalchemy.Engine, known: Engine) -> None:
         super().__init__()
@@ -100,32 +100,9 @@ class AlchemyLink(ThreadLink):
         self._connection: sqlalchemy.Connection | None = None
         self._driver: Any = None
         self._cursor: Any = None
-        self._cut = False
         self._waiting: set[asyncio.Future[None]] = set()
         self.limited = False
         """Whether the server took a limit of time."""
-
-    @classmethod
-    async def connect(cls, engine: sqlalchemy.Engine, known: Engine) -> AlchemyLink:
-        """Connect, and prove that a transaction cannot write where the engine has such a session.
-
-        Raises:
-            Gone, Refusal: The server cannot be reached; it refuses.
-            PermissionError: A write did not fail.
-        """
-        link = cls(engine, known)
-        try:
-            await link.within(link.in_thread(link._connect), CONNECT_SECONDS)
-            await link.begin(BEGIN_SECONDS)
-            await link.within(link.in_thread(link._prove_read_only), BEGIN_SECONDS)
-            await link.within(link.in_thread(link._end), BEGIN_SECONDS)
-        except TimeoutError as error:
-            await link.close()
-            raise Gone("the server does not answer") from error
-        except BaseException:
-            await link.close()
-            raise
-        return link
 
     @property
     def sound(self) -> bool:
@@ -158,15 +135,6 @@ class AlchemyLink(ThreadLink):
             self._waiting.discard(severed)
             future.cancel()
 
-    async def begin(self, seconds: float) -> None:
-        try:
-            await self.within(self.in_thread(self._begin, seconds), BEGIN_SECONDS)
-        except TimeoutError as error:
-            raise Gone("the server does not answer") from error
-
-    async def fetch(self, sql: str, limits: Limits) -> Fetched:
-        return await self.in_thread(self._fetch, sql, limits)
-
     async def read(self, function: Callable[[sqlalchemy.Connection], T]) -> T:
         """What a function reads of the connection, in its thread.
 
@@ -174,14 +142,6 @@ class AlchemyLink(ThreadLink):
             Gone, Refusal: The connection is lost; the server says no.
         """
         return await self.in_thread(self._read, function)
-
-    async def settle(self) -> None:
-        if self._cut:
-            return
-        try:
-            await self.within(self.in_thread(self._end), BEGIN_SECONDS)
-        except (Gone, Refusal, TimeoutError):
-            self._cut = True
 
     async def close(self) -> None:
         self.sever()
@@ -200,7 +160,6 @@ class AlchemyLink(ThreadLink):
                     await aside(way)
 
     def sever(self) -> None:
-        self._cut = True
         self._cut_line()
         for waiting in self._waiting:
             if not waiting.done():

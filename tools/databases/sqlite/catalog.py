@@ -64,7 +64,7 @@ Row = dict[str, Any]
 
 async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``."""
-    look = Introspection(connector)
+    look = Introspection(connector, connector.run)
     objects = _without_shadows(await look.ask(OBJECTS))
     columns = await _columns(look, objects)
     tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]

@@ -17,8 +17,7 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases import connect
-from quorum.tools.databases.base import Snapshot
-from quorum.tools.databases.kept import FORGOTTEN_SECONDS, WHOLE_SECONDS, Keeping
+from quorum.tools.databases.catalog_cache import FORGOTTEN_SECONDS, CatalogCache
 from quorum.tools.databases.postgres.connector import PostgresConnector
 from tests.servers.postgres_server import PASSWORD, PostgresServer
 
@@ -57,21 +56,21 @@ def shop(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture
-def keeping(tmp_path: Path) -> Keeping:
-    return Keeping(tmp_path / "catalogs", HOUR)
+def cache(tmp_path: Path) -> CatalogCache:
+    return CatalogCache(tmp_path / "catalogs", HOUR)
 
 
-async def read(url: str, keeping: Keeping) -> Catalog:
+async def read(url: str, cache: CatalogCache) -> Catalog:
     async with connect(url) as connector:
-        return await keeping.catalog(connector)
+        return await cache.catalog(connector)
 
 
-async def names(url: str, keeping: Keeping) -> set[str]:
-    return {table.full_name for table in (await read(url, keeping)).tables}
+async def names(url: str, cache: CatalogCache) -> set[str]:
+    return {table.full_name for table in (await read(url, cache)).tables}
 
 
-def kept_files(keeping: Keeping) -> list[Path]:
-    return sorted(keeping.folder.glob("*.json.gz"))
+def cached_files(cache: CatalogCache) -> list[Path]:
+    return sorted(cache.folder.glob("*.json.gz"))
 
 
 def reader_url(postgres: PostgresServer, database: str) -> str:
@@ -84,33 +83,33 @@ def admin_url(postgres: PostgresServer, database: str) -> str:
 
 
 async def test_a_catalog_is_read_once_in_its_age(
-    postgres: PostgresServer, shop: str, keeping: Keeping
+    postgres: PostgresServer, shop: str, cache: CatalogCache
 ) -> None:
     url = admin_url(postgres, shop)
-    first = await read(url, keeping)
+    first = await read(url, cache)
     postgres.execute("CREATE TABLE late (x int)", shop)
-    assert await read(url, keeping) == first
-    assert await names(url, Keeping(keeping.folder, 0)) == {"other.plans", "public.late", "public.orders"}
-    assert "public.late" in await names(url, keeping), "what was read anew is kept"
+    assert await read(url, cache) == first
+    assert await names(url, CatalogCache(cache.folder, 0)) == {"other.plans", "public.late", "public.orders"}
+    assert "public.late" in await names(url, cache), "what was read anew is kept"
 
 
-async def test_files_and_databases_of_one_process_are_not_kept(tmp_path: Path, keeping: Keeping) -> None:
+async def test_files_and_databases_of_one_process_are_not_kept(tmp_path: Path, cache: CatalogCache) -> None:
     (tmp_path / "people.csv").write_text("name\nAnn\n")
-    assert (await read(str(tmp_path / "people.csv"), keeping)).tables
-    assert not keeping.folder.exists()
+    assert (await read(str(tmp_path / "people.csv"), cache)).tables
+    assert not cache.folder.exists()
 
 
 async def test_nobody_else_is_shown_what_was_kept(
-    postgres: PostgresServer, shop: str, keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, shop: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     admin, reader = admin_url(postgres, shop), reader_url(postgres, shop)
-    assert await names(admin, keeping) == {"other.plans", "public.orders"}
-    assert await names(reader, keeping) == {"public.orders"}
-    assert await names(f"{admin}?schema=other", keeping) == {"other.plans"}
-    assert len(kept_files(keeping)) == 3
+    assert await names(admin, cache) == {"other.plans", "public.orders"}
+    assert await names(reader, cache) == {"public.orders"}
+    assert await names(f"{admin}?schema=other", cache) == {"other.plans"}
+    assert len(cached_files(cache)) == 3
     view = "CREATE VIEW mine AS SELECT * FROM orders WHERE city = current_setting('app.tenant', true)"
     postgres.execute(f"{view}; GRANT SELECT ON mine TO {shop}_reader", shop)
-    now = Keeping(keeping.folder, 10 * HOUR)
+    now = CatalogCache(cache.folder, 10 * HOUR)
 
     def cities(catalog: Catalog) -> tuple[str, ...]:
         return next(t.columns[1].samples for t in catalog.tables if t.name == "mine")
@@ -127,7 +126,7 @@ async def test_nobody_else_is_shown_what_was_kept(
 
 
 async def test_who_has_lost_a_membership_is_somebody_else(
-    postgres: PostgresServer, shop: str, keeping: Keeping
+    postgres: PostgresServer, shop: str, cache: CatalogCache
 ) -> None:
     group = f"{shop}_planners"
     postgres.execute(
@@ -136,24 +135,24 @@ async def test_who_has_lost_a_membership_is_somebody_else(
         shop,
     )
     reader = reader_url(postgres, shop)
-    assert await names(reader, keeping) == {"other.plans", "public.orders"}
+    assert await names(reader, cache) == {"other.plans", "public.orders"}
     postgres.execute(f"REVOKE {group} FROM {shop}_reader", shop)
-    assert await names(reader, keeping) == {"public.orders"}
+    assert await names(reader, cache) == {"public.orders"}
 
 
 async def test_a_database_made_anew_under_its_name_is_another_one(
-    postgres: PostgresServer, shop: str, keeping: Keeping
+    postgres: PostgresServer, shop: str, cache: CatalogCache
 ) -> None:
     url = admin_url(postgres, shop)
-    await read(url, keeping)
+    await read(url, cache)
     postgres.execute(f"DROP DATABASE {shop}")
     postgres.execute(f"CREATE DATABASE {shop}")
     postgres.execute("CREATE TABLE fresh (x int)", shop)
-    assert await names(url, keeping) == {"public.fresh"}
+    assert await names(url, cache) == {"public.fresh"}
 
 
 async def test_where_row_policies_hide_rows_they_are_asked_each_time(
-    postgres: PostgresServer, shop: str, keeping: Keeping
+    postgres: PostgresServer, shop: str, cache: CatalogCache
 ) -> None:
     reader = reader_url(postgres, shop)
     postgres.execute(
@@ -161,21 +160,21 @@ async def test_where_row_policies_hide_rows_they_are_asked_each_time(
         "CREATE POLICY one ON orders FOR SELECT USING (city = 'Oslo')",
         shop,
     )
-    (orders,) = (await read(reader, keeping)).tables
+    (orders,) = (await read(reader, cache)).tables
     assert orders.columns[1].samples == ("Oslo",)
     postgres.execute("DROP POLICY one ON orders", shop)
-    (orders,) = (await read(reader, keeping)).tables
+    (orders,) = (await read(reader, cache)).tables
     assert orders.columns[1].samples == ()
-    for path in kept_files(keeping):
+    for path in cached_files(cache):
         assert b"Oslo" not in gzip.decompress(path.read_bytes())
 
 
 async def test_files_are_their_owners_and_hold_no_secret(
-    postgres: PostgresServer, quiet: str, keeping: Keeping
+    postgres: PostgresServer, quiet: str, cache: CatalogCache
 ) -> None:
-    await read(reader_url(postgres, quiet), keeping)
-    (file,) = kept_files(keeping)
-    assert (file.stat().st_mode & 0o777, keeping.folder.stat().st_mode & 0o777) == (0o600, 0o700)
+    await read(reader_url(postgres, quiet), cache)
+    (file,) = cached_files(cache)
+    assert (file.stat().st_mode & 0o777, cache.folder.stat().st_mode & 0o777) == (0o600, 0o700)
     content = gzip.decompress(file.read_bytes()).decode()
     assert "Oslo" in content
     assert not any(text in content + file.name for text in (PASSWORD, "reader", "127.0.0.1"))
@@ -212,29 +211,33 @@ def without_tables(content: bytes) -> bytes:
     ids=["cut", "flipped", "other_format", "without_tables", "empty", "text", "deep"],
 )
 async def test_a_damaged_file_is_said_and_read_anew(
-    damage: object, postgres: PostgresServer, quiet: str, keeping: Keeping, caplog: pytest.LogCaptureFixture
+    damage: object,
+    postgres: PostgresServer,
+    quiet: str,
+    cache: CatalogCache,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     url = admin_url(postgres, quiet)
-    first = await read(url, keeping)
-    (file,) = kept_files(keeping)
+    first = await read(url, cache)
+    (file,) = cached_files(cache)
     file.write_bytes(damage(file.read_bytes()))  # type: ignore[operator]
-    assert await read(url, keeping) == first
+    assert await read(url, cache) == first
     assert "cannot be used" in caplog.text
     assert "Traceback" not in caplog.text
     caplog.clear()
-    assert await read(url, keeping) == first
+    assert await read(url, cache) == first
     assert not caplog.text
 
 
 async def test_a_file_under_anothers_name_is_not_used(
-    postgres: PostgresServer, quiet: str, keeping: Keeping, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, quiet: str, cache: CatalogCache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await read(admin_url(postgres, quiet), keeping)
-    (admins,) = kept_files(keeping)
-    await read(reader_url(postgres, quiet), keeping)
-    (readers,) = {*kept_files(keeping)} - {admins}
+    await read(admin_url(postgres, quiet), cache)
+    (admins,) = cached_files(cache)
+    await read(reader_url(postgres, quiet), cache)
+    (readers,) = {*cached_files(cache)} - {admins}
     readers.write_bytes(admins.read_bytes())
-    assert await names(reader_url(postgres, quiet), keeping) == {"public.orders"}
+    assert await names(reader_url(postgres, quiet), cache) == {"public.orders"}
     assert "another catalog" in caplog.text
 
 
@@ -242,69 +245,67 @@ async def test_a_folder_that_cannot_be_written_is_said(
     postgres: PostgresServer, quiet: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "home").write_text("a file")
-    found = await names(admin_url(postgres, quiet), Keeping(tmp_path / "home" / "catalogs", HOUR))
+    found = await names(admin_url(postgres, quiet), CatalogCache(tmp_path / "home" / "catalogs", HOUR))
     assert found == {"other.plans", "public.orders"}
-    assert "cannot be kept" in caplog.text
+    assert "cannot be cached" in caplog.text
 
 
 async def test_a_full_disk_is_said_and_leaves_what_was_there(
-    postgres: PostgresServer, shop: str, keeping: Keeping, caplog: pytest.LogCaptureFixture
+    postgres: PostgresServer, shop: str, cache: CatalogCache, caplog: pytest.LogCaptureFixture
 ) -> None:
     url = admin_url(postgres, shop)
-    first = await read(url, keeping)
+    first = await read(url, cache)
     postgres.execute("CREATE TABLE late (x int)", shop)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
-        assert "public.late" in await names(url, Keeping(keeping.folder, 0))
+        assert "public.late" in await names(url, CatalogCache(cache.folder, 0))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "cannot be kept" in caplog.text
-    assert not list(keeping.folder.glob("*.part"))
-    assert await read(url, keeping) == first
+    assert "cannot be cached" in caplog.text
+    assert not list(cache.folder.glob("*.part"))
+    assert await read(url, cache) == first
 
 
 async def test_a_clock_that_was_set_back_makes_no_catalog_eternal(
-    postgres: PostgresServer, shop: str, keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, shop: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = admin_url(postgres, shop)
-    await read(url, keeping)
+    await read(url, cache)
     postgres.execute("CREATE TABLE late (x int)", shop)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now - 10 * HOUR)
-    assert "public.late" in await names(url, keeping)
+    assert "public.late" in await names(url, cache)
 
 
 async def test_files_that_nobody_renews_are_deleted(
-    postgres: PostgresServer, quiet: str, keeping: Keeping
+    postgres: PostgresServer, quiet: str, cache: CatalogCache
 ) -> None:
-    await read(reader_url(postgres, quiet), keeping)
-    (old,) = kept_files(keeping)
-    (keeping.folder / "mine.txt").write_text("not ours")
+    await read(reader_url(postgres, quiet), cache)
+    (old,) = cached_files(cache)
+    (cache.folder / "mine.txt").write_text("not ours")
     past = time.time() - FORGOTTEN_SECONDS - 1
-    for path in keeping.folder.iterdir():
+    for path in cache.folder.iterdir():
         os.utime(path, (past, past))
-    await read(admin_url(postgres, quiet), keeping)
-    assert old not in kept_files(keeping)
-    assert len(kept_files(keeping)) == 1
-    assert (keeping.folder / "mine.txt").exists()
+    await read(admin_url(postgres, quiet), cache)
+    assert old not in cached_files(cache)
+    assert len(cached_files(cache)) == 1
+    assert (cache.folder / "mine.txt").exists()
 
 
 async def test_who_comes_second_waits_and_takes_what_the_first_one_read(
-    postgres: PostgresServer, quiet: str, keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+    postgres: PostgresServer, quiet: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     readings = []
-    real = PostgresConnector.snapshot
+    real = PostgresConnector.catalog
 
-    async def counted(
-        self: PostgresConnector, before: Snapshot | None = None, *, samples: int = 3
-    ) -> Snapshot:
-        readings.append(before)
-        return await real(self, before, samples=samples)
+    async def counted(self: PostgresConnector, *, samples: int = 3) -> Catalog:
+        readings.append(samples)
+        return await real(self, samples=samples)
 
-    monkeypatch.setattr(PostgresConnector, "snapshot", counted)
+    monkeypatch.setattr(PostgresConnector, "catalog", counted)
     url = admin_url(postgres, quiet)
-    one, *others = await asyncio.gather(*(read(url, keeping) for _ in range(4)))
+    one, *others = await asyncio.gather(*(read(url, cache) for _ in range(4)))
     assert all(other == one for other in others)
     assert len(readings) == 1
 
@@ -314,47 +315,25 @@ import asyncio, sys
 from pathlib import Path
 from urllib.parse import quote
 from quorum.tools.databases import connect
-from quorum.tools.databases.kept import Keeping
+from quorum.tools.databases.catalog_cache import CatalogCache
 
 async def main():
     for _ in range(5):
         async with connect(sys.argv[1]) as connector:
-            catalog = await Keeping(Path(sys.argv[2]), float(sys.argv[3])).catalog(connector)
+            catalog = await CatalogCache(Path(sys.argv[2]), float(sys.argv[3])).catalog(connector)
             assert len(catalog.tables) == 2, catalog
 asyncio.run(main())
 """
 
 
 def test_two_processes_at_once_never_see_half_a_file(
-    postgres: PostgresServer, quiet: str, keeping: Keeping
+    postgres: PostgresServer, quiet: str, cache: CatalogCache
 ) -> None:
     url = admin_url(postgres, quiet)
-    commands = [[sys.executable, "-c", READ, url, str(keeping.folder), age] for age in ("0", "3600")]
+    commands = [[sys.executable, "-c", READ, url, str(cache.folder), age] for age in ("0", "3600")]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     running = [subprocess.Popen(command, **pipes) for command in commands]  # type: ignore[call-overload]
     for process in running:
         said, _ = process.communicate(timeout=60)
         assert (process.returncode, said) == (0, "")
-    assert len(kept_files(keeping)) == 1
-
-
-async def test_after_a_week_everything_is_read_anew(
-    postgres: PostgresServer, quiet: str, keeping: Keeping, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = admin_url(postgres, quiet)
-    await read(url, keeping)
-    given: list[Snapshot | None] = []
-    real = PostgresConnector.snapshot
-
-    async def watched(
-        self: PostgresConnector, before: Snapshot | None = None, *, samples: int = 3
-    ) -> Snapshot:
-        given.append(before)
-        return await real(self, before, samples=samples)
-
-    monkeypatch.setattr(PostgresConnector, "snapshot", watched)
-    now = time.time()
-    for later in (2 * HOUR, WHOLE_SECONDS + 2 * HOUR, WHOLE_SECONDS + 4 * HOUR):
-        monkeypatch.setattr(time, "time", lambda later=later: now + later)
-        await read(url, keeping)
-    assert [before is None for before in given] == [False, True, False]
+    assert len(cached_files(cache)) == 1

@@ -1,10 +1,12 @@
-"""Catalogs of databases on servers, kept on disk: no question waits until thousands of tables are read.
+"""Catalogs of databases on servers, cached on disk: no question waits until thousands of tables are read.
 
-One compressed file for each ``Connector.identity``: what another role, session or list of schemas sees has a
-file of its own. It holds no secret, only its owner may read it, it appears whole or not at all, and one that
-cannot be used is done without: a log line says so. Tables under row policies are not kept.
+One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
+its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
+be used is ignored with a line in the log. Tables under row policies are cached without their columns and read
+again each time.
 
-Beside them stands, for each database, which warnings an answer has given already (``Keeping.unsaid``).
+The same folder keeps, for each database, which warnings an answer has given already
+(``CatalogCache.new_warnings``).
 """
 
 from __future__ import annotations
@@ -21,19 +23,19 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import quorum
 from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
-from quorum.tools.databases.base import Connector, Snapshot
+from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
 
-FORMAT = 1
-WHOLE_SECONDS = 7 * 86_400.0
-"""A catalog is renewed by what changed for so long; then everything is read anew."""
+FORMAT = 2
 FORGOTTEN_SECONDS = 30 * 86_400.0
-"""Files that nobody has renewed for so long are deleted."""
+"""Files that have not been written for so long are deleted."""
 WAIT_SECONDS = 120.0
 """For another process that is reading the same catalog."""
 SUFFIXES = (".gz", ".lock", ".part", ".said")
@@ -45,18 +47,18 @@ DAMAGE = (OSError, EOFError, zlib.error, ValueError, LookupError, TypeError, Att
 
 
 @dataclass(frozen=True)
-class Keeping:
-    """Where catalogs are kept, and how long one is used before it is renewed.
+class CatalogCache:
+    """A folder of catalogs.
 
     Attributes:
-        age: Seconds; with 0 everything is read anew each time.
+        age: Seconds for which a catalog is used before it is read again; with 0 it is read each time.
     """
 
     folder: Path
     age: float
 
     async def catalog(self, connector: Connector, *, samples: int = 3) -> Catalog:
-        """The kept catalog of an open connector where it is young enough; else a new one, which is kept.
+        """Return the cached catalog of an open connector if it is young enough, else read it and cache it.
 
         Raises:
             DatabaseUnavailable: As ``Connector.catalog``.
@@ -68,19 +70,36 @@ class Keeping:
         if not identity:
             return await connector.catalog(samples=samples)
         file = CatalogFile.of(self.folder, connector, identity, samples)
-        if (kept := await asyncio.to_thread(file.load)) and kept.is_young(self.age):
-            return kept.snapshot.catalog
+        if found := await self._cached(file, connector, samples):
+            return found
         async with file.locked():
-            if (kept := await asyncio.to_thread(file.load)) and kept.is_young(self.age):
-                return kept.snapshot.catalog  # another process has read it meanwhile
-            before = kept if kept and kept.is_renewable(self.age) else None
-            read = time.time()
-            snapshot = await connector.snapshot(before.snapshot if before else None, samples=samples)
-            await asyncio.to_thread(file.save, Kept(snapshot, read, before.whole if before else read))
-            return snapshot.catalog
+            if found := await self._cached(file, connector, samples):  # another process has read it meanwhile
+                return found
+            begun = time.time()
+            catalog = await connector.catalog(samples=samples)
+            await asyncio.to_thread(file.save, catalog, begun)
+            return catalog
 
-    def unsaid(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
-        """The sentences that this function has not returned for the same database before.
+    async def _cached(self, file: CatalogFile, connector: Connector, samples: int) -> Catalog | None:
+        """Return what the file holds, with tables under row policies read now; None if all must be read."""
+        found = await asyncio.to_thread(file.load, self.age)
+        if found is None or not found.filtered:
+            return found
+        try:
+            again = await connector.reread(found.filtered, samples=samples)
+        except DatabaseUnavailable:  # none of them is there any more
+            return None
+        tables = {table.full_name: table for table in again.tables}
+        if not tables.keys() >= {*found.filtered}:
+            return None
+        return replace(
+            found,
+            tables=tuple(tables.get(table.full_name, table) for table in found.tables),
+            notes=tuple(dict.fromkeys((*found.notes, *again.notes))),
+        )
+
+    def new_warnings(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
+        """Return the sentences that were not returned for the same database before.
 
         One whose file has changed, or that did not hold for a while, is returned again.
 
@@ -101,27 +120,6 @@ class Keeping:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a file holds.
-
-    Attributes:
-        read, whole: When it was read, and when all of it was, in seconds since 1970.
-    """
-
-    snapshot: Snapshot
-    read: float
-    whole: float
-
-    def is_young(self, age: float) -> bool:
-        """Whether it can be used as it is; not where it depends on who asks which rows there are."""
-        return 0 <= time.time() - self.read < age and not self.snapshot.catalog.filtered
-
-    def is_renewable(self, age: float) -> bool:
-        """Whether what has not changed may be taken from it."""
-        return age > 0 and 0 <= time.time() - self.whole < WHOLE_SECONDS
-
-
-@dataclass(frozen=True)
 class CatalogFile:
     """The file of one identity."""
 
@@ -130,49 +128,35 @@ class CatalogFile:
 
     @classmethod
     def of(cls, folder: Path, connector: Connector, identity: tuple[str, ...], samples: int) -> CatalogFile:
-        """That of a connector's identity."""
+        """Return the file of a connector's identity."""
         known = (FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
         key = _digest(*known)
         return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key)
 
-    def load(self) -> Kept | None:
-        """What the file holds; None where it cannot be used."""
+    def load(self, age: float) -> Catalog | None:
+        """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
         try:
             with own_garbage():  # there is none in it, and looking for some would take as long again
-                return self._loaded()
+                found = json.loads(gzip.decompress(self.path.read_bytes()))
+                if found["format"] != FORMAT or found["key"] != self.key:
+                    raise ValueError("it is another catalog's")
+                catalog = from_json(found["catalog"])
+            return catalog if 0 <= time.time() - float(found["read"]) < age else None
         except FileNotFoundError:
             return None
         except DAMAGE as error:
-            _say(f"The kept catalog {self.path} cannot be used ({error}); the database is read anew.")
+            _warn(f"The cached catalog {self.path} cannot be used ({error}); the database is read anew.")
             return None
 
-    def _loaded(self) -> Kept:
-        found = json.loads(gzip.decompress(self.path.read_bytes()))
-        if found["format"] != FORMAT or found["key"] != self.key:
-            raise ValueError("it is another catalog's")
-        lacks = {name: tuple(tables) for name, tables in found["lacks"].items()}
-        snapshot = Snapshot(from_json(found["catalog"]), dict(found["marks"]), lacks)
-        return Kept(snapshot, float(found["read"]), float(found["whole"]))
-
-    def save(self, kept: Kept) -> None:
-        """Write the file, for its owner alone; where that fails, say so and go on."""
-        snapshot = kept.snapshot
-        found = {
-            "format": FORMAT,
-            "key": self.key,
-            "read": kept.read,
-            "whole": kept.whole,
-            "marks": dict(snapshot.marks),
-            "lacks": dict(snapshot.lacks),
-            "catalog": to_json(_storable(snapshot.catalog)),
-        }
+    def save(self, catalog: Catalog, read: float) -> None:
+        """Write a catalog that was read then, for its owner alone; where that fails, log it and go on."""
+        found = {"format": FORMAT, "key": self.key, "read": read, "catalog": to_json(_storable(catalog))}
         try:
-            _write(
-                self.path, gzip.compress(json.dumps(found, separators=(",", ":")).encode(), LEVEL, mtime=0)
-            )
+            content = json.dumps(found, separators=(",", ":")).encode()
+            _write(self.path, gzip.compress(content, LEVEL, mtime=0))
             self._forget_others()
         except OSError as error:
-            _say(f"The catalog cannot be kept in {self.path.parent}: {error.strerror}.")
+            _warn(f"The catalog cannot be cached in {self.path.parent}: {error.strerror}.")
 
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
@@ -191,7 +175,7 @@ class CatalogFile:
             os.close(lock)
 
     def _forget_others(self) -> None:
-        """Delete what nobody has used for long, and what killed processes have left."""
+        """Delete files of long ago, and what killed processes have left."""
         for path in self.path.parent.iterdir():
             with suppress(OSError):
                 if path.suffix in SUFFIXES and path.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
@@ -216,10 +200,11 @@ async def _lock(file: int) -> None:
 
 
 def _storable(catalog: Catalog) -> Catalog:
-    """The catalog without tables of which the role may see some rows only: they are read anew each time."""
-    kept = tuple(table for table in catalog.tables if table.full_name not in catalog.filtered)
-    return replace(catalog, tables=kept) if catalog.filtered else catalog
+    """Leave out what is known of tables of which the role may see some rows only."""
+    bare: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
+    tables = (replace(t, **bare) if t.full_name in catalog.filtered else t for t in catalog.tables)
+    return replace(catalog, tables=tuple(tables)) if catalog.filtered else catalog
 
 
-def _say(text: str) -> None:
+def _warn(text: str) -> None:
     logging.getLogger(__name__).warning(text)

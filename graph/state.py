@@ -363,6 +363,9 @@ class RunState(Known):
 
     Attributes:
         assumptions: Of a plan that all candidates follow.
+        alone: One writer begins: one model votes, and nobody asked for a number of votes.
+        asks: The user may be asked which answer is meant.
+        long: Schema and documents take more tokens than ``link_above``.
         plans: Times a plan was asked for.
         critique: Of the plan; empty if it stands.
         batch: Candidate inputs to be sent now; ``dispatched`` counts all so far.
@@ -382,6 +385,9 @@ class RunState(Known):
         sources: Files of the documents that the prompts show, with line and headings of a passage.
     """
 
+    alone: bool = False
+    asks: bool = False
+    long: bool = False
     assumptions: list[str] = field(default_factory=list)
     plans: int = 0
     critique: str = ""
@@ -473,7 +479,6 @@ class CandidateState(Known):
     rewrites: int = 0
     stopped_by: str = ""
     warnings: Annotated[list[str], gather] = field(default_factory=list)
-    candidates: list[Candidate] = field(default_factory=list)
 
     @property
     def shown_ref(self) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
 
 from quorum.graph.context import Context
+from quorum.graph.nodes.readings import needs_readings
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Doubted, RunState
 from quorum.tools.execute import QueryCache
@@ -42,6 +44,16 @@ async def check_winner(state: RunState, context: Context) -> Update:
     return {"doubted": doubted, "objection": "\n".join(each.says for each in doubted)}
 
 
-def after_check(state: RunState) -> Literal["revise", "go_on"]:
-    """The writer's model weighs what was found, unless a limit was reached."""
-    return "revise" if state.objection and state.doubted and not state.limited else "go_on"
+def after_check(most_readings: int) -> Callable[[RunState], Literal["revise", "read", "answer"]]:
+    """Return the router after the checks.
+
+    The writer's model weighs what was found, unless a limit was reached. Where there is nothing to weigh, no
+    other reading to write and nothing to ask, the answer follows at once.
+    """
+
+    def route(state: RunState) -> Literal["revise", "read", "answer"]:
+        if state.objection and state.doubted and not state.limited:
+            return "revise"
+        return "read" if state.asks or needs_readings(state, most_readings) else "answer"
+
+    return route

@@ -8,7 +8,6 @@ from typing import Literal, TypeAlias
 from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, Plan
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, lost, try_tell
-from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import CandidateState, RunState
 
 Planning: TypeAlias = Literal["auto", "always", "never"]
@@ -19,17 +18,23 @@ LONG_QUESTION = 25
 that ask for several steps 30 and more."""
 
 
+def needs_plan(state: RunState, when: Planning) -> bool:
+    """True if a plan is to be written: the question is long, or documents define its terms.
+
+    One writer alone gets none.
+    """
+    if state.plans or when == "never" or (not state.dispatched and state.alone):
+        return False
+    return when == "always" or len(state.question.split()) >= LONG_QUESTION or bool(state.documents_ref)
+
+
 async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:
-    """Write a plan, uncriticised, if the question needs one: it is long, or documents define its terms; never
-    for one writer alone.
+    """Write a plan, uncriticised, if the question needs one.
 
     It leads one candidate only (``quorum.graph.nodes.writing``), so what it assumes and the form of its
     result are steps of it: nobody else sees them.
     """
-    if state.plans or (not state.dispatched and begins_alone(context)):
-        return {}
-    long = len(state.question.split()) >= LONG_QUESTION
-    if not (when == "always" or (when == "auto" and (long or state.documents_ref))):
+    if not needs_plan(state, when):
         return {}
     made = await _plan(state, context)
     if made is None:
@@ -69,7 +74,7 @@ async def review_plan(state: RunState, context: Context) -> Update:
 
 
 def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"]]:
-    """The router after a plan: to its review, if it may be written again."""
+    """Route after a plan: to its review, if it may be written again."""
 
     def route(state: RunState) -> Literal["review", "go_on"]:
         reviewed = state.steps and state.plans < max_plans and not state.stopped_by
@@ -79,7 +84,7 @@ def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"
 
 
 def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
-    """Back to the Planner with a critique."""
+    """Go back to the Planner with a critique."""
     return "write_plan" if state.critique and not state.stopped_by else "go_on"
 
 

@@ -11,6 +11,7 @@ from quorum.agents.planners import SYNTAX_RETRIEVER
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN
 from quorum.graph.nodes.step import Update, lost, try_tell
+from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import RunState, fresh
 from quorum.knowledge import syntax
 
@@ -38,7 +39,9 @@ async def open_run(state: RunState, context: Context) -> Update:
         notes=list(context.resources.catalog.notes),
         ref=schema_ref,
     )
-    new, before = fresh(state.question, context.trace.run_id, schema_ref=schema_ref), vars(state)
+    alone, asks = begins_alone(context), context.options.clarify
+    new = fresh(state.question, context.trace.run_id, schema_ref=schema_ref, alone=alone, asks=asks)
+    before = vars(state)
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
 
 

@@ -8,7 +8,6 @@ beside the answer, unless the data decides for it.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,7 +19,7 @@ from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_tell
-from quorum.graph.nodes.voting import candidate_input, changed, same_results
+from quorum.graph.nodes.voting import candidate_input, changed, ending, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
 
@@ -34,17 +33,26 @@ SAMPLE_ROWS = 10
 Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
 
-async def write_readings(state: RunState, context: Context, *, most: int) -> Update:
-    """ReadingWriter: the queries of at most ``most`` other readings, where the answer's writers named any.
+def needs_readings(state: RunState, most: int) -> bool:
+    """True if the answer's writers named other readings, which at most ``most`` may be written.
 
-    None are asked for where the user or a verified query has settled what is meant, or a limit was reached.
+    False where the user or a verified query has settled what is meant, or a limit was reached.
     """
     winner, vote = state.winner, state.vote
     if winner is None or winner.result is None or vote is None or vote.decided in ("user", "verified"):
+        return False
+    return bool(most and _named(state, winner)) and not vote.cannot_answer and not state.limited
+
+
+async def write_readings(state: RunState, context: Context, *, most: int) -> Update:
+    """ReadingWriter: the queries of at most ``most`` other readings, where the answer's writers named any."""
+    winner, vote = state.winner, state.vote
+    if not needs_readings(state, most) or not context.live:
         return {"batch": []}
+    assert winner is not None  # as needs_readings says
+    assert winner.result is not None
+    assert vote is not None
     noted, result = _named(state, winner), winner.result
-    if not (most and noted) or vote.cannot_answer or state.limited or not context.live:
-        return {"batch": []}
     try:
         found = await try_tell(
             state,
@@ -74,20 +82,16 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
 
 
 def _named(state: RunState, winner: Candidate) -> list[str]:
-    """What those name who gave the answer, the winner's first. A loser's may be what was answered."""
+    """Return the readings named by those who gave the answer. A loser's may be the one that was answered."""
     agreeing = state.vote.winning.candidates if state.vote and state.vote.winning else ()
     writers = [each for each in state.candidates if each.id in agreeing and each is not winner]
     noted = (text for each in (winner, *writers) if each.remarks for text in each.remarks.readings or ())
     return list({text.casefold(): text for text in noted}.values())
 
 
-def fan_out_readings(without: str) -> Callable[[RunState], list[Send] | str]:
-    """The router that starts a branch for each reading that is to be written; on to ``without`` for none."""
-
-    def send(state: RunState) -> list[Send] | str:
-        return [Send("reading", branch_input(state, start)) for start in state.batch] or without
-
-    return send
+def fan_out_readings(state: RunState) -> list[Send] | str:
+    """Start a branch for each reading that is to be written; route to the end where there is none."""
+    return [Send("reading", branch_input(state, start)) for start in state.batch] or ending(state)
 
 
 async def weigh_readings(state: RunState, context: Context) -> Update:
@@ -120,7 +124,7 @@ async def weigh_readings(state: RunState, context: Context) -> Update:
 async def _outcomes(
     state: RunState, context: Context, winner: Candidate
 ) -> list[tuple[Reading, Candidate, Outcome]]:
-    """What became of each reading; ``same`` also where an earlier one shows the same."""
+    """Return each reading with its outcome; ``same`` also if an earlier one shows the same."""
     written = {candidate.id: candidate for candidate in state.read}
     pairs = [
         (reading, written[f"r{n}"]) for n, reading in enumerate(state.readings or (), 1) if f"r{n}" in written
@@ -139,7 +143,7 @@ async def _outcomes(
 
 
 def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
-    """Another reading as the answer; what was the answer is one of the others then."""
+    """Make another reading the answer; the former answer becomes one of the others."""
     winner, vote, result = state.winner, state.vote, other.answer.result
     assert winner is not None
     assert vote is not None

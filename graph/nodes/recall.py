@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Literal
 
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
@@ -67,8 +66,3 @@ async def recall(state: RunState, context: Context) -> Update:
         "vote": vote,
         "warnings": [FIXED.format(", ".join(dates))] if dates else [],
     }
-
-
-def after_recall(state: RunState) -> Literal["answer", "go_on"]:
-    """The router after it."""
-    return "answer" if state.winner else "go_on"

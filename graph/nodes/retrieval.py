@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
 from quorum.graph.context import Context
+from quorum.graph.nodes.recall import recall
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import RunState
 from quorum.knowledge.documents.search import Documents
@@ -34,7 +35,7 @@ WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 @dataclass(frozen=True)
 class Passages:
-    """What of documents a prompt shows.
+    """Passages of documents for a prompt.
 
     Attributes:
         text: Empty for nothing.
@@ -53,7 +54,7 @@ async def retrieve(
     top_k: int = TOP_K,
     embedder: Embedder | None = None,
 ) -> Passages:
-    """The chunks that bear on ``question``, each under a line that names its source.
+    """Return the chunks that bear on ``question``, each under a line that names its source.
 
     Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
     hybrid (lexical and dense), else lexical. No model is called.
@@ -68,7 +69,7 @@ async def retrieve(
 
 
 def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
-    """Values that the question may name, by column, as text for the prompt.
+    """Return values that the question may name, by column, as text for the prompt.
 
     Args:
         missing: Columns of which not all values are known; the first few are named.
@@ -82,14 +83,27 @@ def _literal(text: str) -> str:
 
 
 def show_triplets(triplets: Sequence[Triplet]) -> str:
-    """Explored queries with the questions that they answer, as text for the prompt."""
+    """Return explored queries with the questions that they answer, as text for the prompt."""
     return prompts().render("explored", {"triplets": list(triplets)})
 
 
-def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:
-    """Verified questions with their queries, as text for the prompt; without notes that ``told`` has."""
-    fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+def show_pairs(pairs: Sequence[VerifiedPair], shown: str = "") -> str:
+    """Return verified questions with their queries, as text for the prompt; without notes that ``shown``
+    has."""
+    fresh = [replace(pair, note="") if pair.note and pair.note in shown else pair for pair in pairs]
     return prompts().render("verified", {"pairs": fresh})
+
+
+async def retrieve_knowledge(state: RunState, context: Context) -> Update:
+    """Answer a question that a person has verified; else retrieve what helps to answer it."""
+    verified = await recall(state, context)
+    if "vote" in verified:
+        return verified
+    found = await retrieve_documents(state, context)
+    documents = await context.text(found.get("documents_ref", ""))
+    long = context.resources.schema.whole + estimate_tokens(documents) > context.options.link_above
+    warnings = [*verified.get("warnings", ()), *found.get("warnings", ())]
+    return found | ({"long": long} if long else {}) | ({"warnings": warnings} if warnings else {})
 
 
 async def retrieve_documents(state: RunState, context: Context) -> Update:
@@ -138,12 +152,10 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 
 
 async def _values(state: RunState, context: Context) -> str:
-    if not context.matched_values or not context.reads_unasked:
+    if not context.shows_values:
         return ""
-    left = context.ledger.remaining_seconds()
-    bound = None if left is None else left / 4
-    most, scan = context.matched_values, context.options.max_bytes
-    found, missing = await context.resources.matches(state.question, most, bound, scan)
+    bound, scan = context.seconds_for_values, context.options.max_bytes
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
@@ -151,7 +163,8 @@ async def _values(state: RunState, context: Context) -> str:
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
-    """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    """Return the explored queries most like the question, in recipes that show any, shorter than a verified
+    one."""
     if not context.resources.explored.triplets:
         return []
     found = await asyncio.to_thread(
@@ -164,7 +177,7 @@ async def _triplets(state: RunState, context: Context) -> list[Triplet]:
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
-    """The verified questions most like this one whose queries the schema still allows."""
+    """Return the verified questions most like this one whose queries the schema still allows."""
     known, most = context.resources.knowledge, PAIRS
     embedder = context.resources.embedder
     found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)

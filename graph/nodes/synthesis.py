@@ -23,7 +23,7 @@ from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
 Knowledge: TypeAlias = Literal["triplets", "trajectories", "static", "none"]
-"""What the GenAgent is shown of the exploration (paper 001, Tables 3, 12 and 15)."""
+"""Examples that the GenAgent sees of the exploration (paper 001, Tables 3, 12 and 15)."""
 
 RoundOutcome: TypeAlias = Literal["success", "execution_failed", "semantic_mismatch"]
 """Algorithm 3's three outcomes of a round."""
@@ -47,7 +47,7 @@ EXPANDER_TOKENS = 3_000
 
 
 def round_outcome(state: CandidateState) -> RoundOutcome:
-    """What became of the last round; before the fidelity check, of its execution."""
+    """Return the outcome of the last round; before the fidelity check, of its execution."""
     if state.error is not None or state.result is None:
         return "execution_failed"
     return "semantic_mismatch" if state.approved is False else "success"
@@ -107,7 +107,7 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
 
 
 def _hybrid(context: Context) -> bool:
-    """Whether columns are found by words as well where there are embeddings (the paper: by embeddings)."""
+    """True if columns are found by words and by embeddings (the paper: by embeddings)."""
     return context.resources.embedder is not None and context.options.retrieval == "hybrid"
 
 

@@ -69,7 +69,7 @@ class Search:
 
     @property
     def ended(self) -> str:
-        """Why there is nothing more to try; empty while there is."""
+        """The reason why nothing more is tried; empty before the end."""
         if self.tree.coverage >= self.coverage:
             return "coverage"
         return "attempts" if self.tried >= self.attempts else ""
@@ -77,7 +77,7 @@ class Search:
 
 @dataclass(frozen=True)
 class Tried:
-    """What came of an action in its branch.
+    """The outcome of an action in its branch.
 
     Attributes:
         tables, columns: Of the schema fragment that the query uses.
@@ -99,7 +99,7 @@ def _either(before: str, after: str) -> str:
 
 @dataclass
 class SearchState(Known):
-    """Of the search itself.
+    """The state of the search itself.
 
     Attributes:
         batch: Actions to be tried now.
@@ -118,7 +118,7 @@ class SearchState(Known):
 
 @dataclass
 class SimulationState(Known):
-    """Of one branch."""
+    """The state of one branch."""
 
     checked: Checked = field(default_factory=lambda: Checked(0, "", (), "", ""))
     sql: str = ""
@@ -211,7 +211,7 @@ def run_query(search: Search) -> Step:
 
 
 def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
-    """Why a query shows nothing of the database; empty if it does.
+    """Return why a query shows nothing of the database; empty if it does.
 
     Trivial is a query that reads no column, or not every column of the action it is to try.
     """
@@ -222,7 +222,7 @@ def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
 
 
 async def _outcome(search: Search, context: Context, sql: str) -> QueryResult | QueryError | None:
-    """The result, or why there is none; None where nothing is to be run and nothing is wrong."""
+    """Return the result, or why there is none; None if nothing is to run and nothing is wrong."""
     if search.execution:
         return await execute(context.bounded, sql, agent=SIMULATOR.name)
     judged = await context.database.judge(sql)

@@ -42,7 +42,7 @@ async def validate_winner(state: RunState, context: Context) -> Update:
 
 
 def _winner(state: RunState) -> tuple[Candidate, Result, Vote]:
-    """The winner with its result and its vote; the routers ensure that there is one."""
+    """Return the winner with its result and its vote; the routers ensure that there is one."""
     winner, vote = state.winner, state.vote
     assert winner is not None
     assert winner.result is not None
@@ -116,17 +116,17 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
 
 
 async def _better(state: RunState, context: Context, old: Cluster, new: Cluster) -> bool:
-    """Whether the revision is better: after a check it is, for the data bore the objection out."""
+    """True if the revision is better; after a check of the data it always is."""
     if state.doubted:
         return True
     return await ModelJudge(state, context, early=True).choose([old, new], ()) == new.key
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:
-    """A rejected winner is revised, unless a limit was reached."""
+    """Revise a rejected winner, unless a limit was reached."""
     return "revise" if state.objection and not state.limited else "go_on"
 
 
 def after_revision(state: RunState) -> Literal["send", "go_on"]:
-    """A revised query becomes a candidate, unless a limit was reached."""
+    """Send a revised query as a candidate, unless a limit was reached."""
     return "send" if state.revision and not state.limited else "go_on"

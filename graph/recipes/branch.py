@@ -1,6 +1,6 @@
 """What recipes share: graphs whose nodes are steps, a candidate's branch as one node, and the plain branch.
 
-write → run → finish
+write → run → end
         run → refine → run ...     on an error, and on a first empty result
 """
 
@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from quorum.graph.live import streaming
-from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, recall, retrieval, voting
+from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, retrieval, voting
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
@@ -35,6 +35,9 @@ from quorum.graph.state import (
 Paths = dict[Hashable, str]
 
 
+ENDS: Paths = {"clarify": "clarify", "answer": "answer"}
+"""Where ``voting.ending`` leads."""
+
 LINKERS = {"drafts": "DraftLinker", "tables": "TableLinker"}
 """The agent that links a schema, by ``quorum.graph.nodes.schema_linking.Linking``."""
 
@@ -43,6 +46,7 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
     """A graph of one recipe: its nodes are steps, and its routers run where they are called.
 
     LangGraph runs each router that is not a coroutine in a thread, which takes a hundred times as long.
+    A recipe names nodes in edges before it adds them: it is written in the order in which a question travels.
     """
 
     def __init__(self, recipe: Recipe, *args: Any, **kwargs: Any) -> None:
@@ -50,96 +54,106 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         self.recipe = recipe
 
     def add_step(self, name: str, step: Step, *, first: bool = False) -> Self:
-        """A node that runs ``step``; ``first`` begins a run.
+        """Add a node that runs ``step``; ``first`` begins a run.
 
         A node that asks an agent bears its name; other nodes have a verb.
         """
         node: Any = make_node(name, step, self.recipe, first=first)
         return self.add_node(name, node)
 
-    def add_branch(self, name: str, branch: RecipeGraph, *, into: str = "candidates") -> Self:
-        """A candidate's branch as a node, of whose channels the run gets ``candidates`` alone, as ``into``.
+    def add_branch(
+        self, name: str, branch: RecipeGraph, *, into: str = "candidates", end: Step = candidate.finish
+    ) -> Self:
+        """Add a candidate's branch as a node; ``end`` makes its last state a ``Candidate``, kept as ``into``.
 
         As a node itself it would write all its channels, and parallel branches would clash. All branches of a
         batch end in one step of the run, so what follows them need not be deferred (of several deferred nodes
         LangGraph draws edges that do not exist).
         """
-        compiled = branch.compile()
+        compiled, finished = branch.compile(), make_node(name, end, self.recipe)
 
         # of no declared state: LangGraph would give the run a channel for each of the branch's fields
         async def candidate(state: Any, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
             with streaming(runtime.stream_writer):
                 output = await compiled.ainvoke(set_fields(state))
-            return {into: output["candidates"]}
+            return {into: (await finished(CandidateState(**output), runtime))["candidates"]}
 
         return self.add_node(name, candidate)
 
     def add_conditional_edges(self, source: str, path: Any, path_map: Any = None) -> Self:
         return super().add_conditional_edges(source, _routed(path), path_map)
 
-    def add_chain(self, *names: str) -> None:
-        """Edges from the KnowledgeRetriever on, from each node to the next."""
-        for before, after in pairwise(("KnowledgeRetriever", *names)):
+    def add_beginning(self, *names: str, skips: Callable[[RunState], bool] | None = None) -> None:
+        """Add the edges from the KnowledgeRetriever over ``names``, each to the next.
+
+        Where a person has verified the question it leads to the answer.
+
+        Args:
+            skips: True if all but the last of them have nothing to do: it leads straight there.
+        """
+
+        def after_retrieval(state: RunState) -> str:
+            if state.winner:
+                return "answer"
+            return names[-1] if skips and skips(state) else names[0]
+
+        ways = dict.fromkeys(("answer", names[0], names[-1] if skips else names[0]))
+        self.add_conditional_edges("KnowledgeRetriever", after_retrieval, list(ways))
+        for before, after in pairwise(names):
             self.add_edge(before, after)
 
-    def add_batch(self, dispatch: Step, branch: RecipeGraph, *, vote: bool = True) -> None:
-        """The nodes ``send_candidates`` and ``candidate``, and ``Consensus`` once all of a batch are in."""
+    def add_batch(self, dispatch: Step, branch: RecipeGraph, *, end: Step = candidate.finish) -> None:
+        """Add ``send_candidates`` and the ``candidate`` branches that it starts (``add_branch``)."""
         self.add_step("send_candidates", dispatch)
-        self.add_branch("candidate", branch)
         self.add_conditional_edges("send_candidates", fan_out("candidate"), ["candidate"])
-        self.add_step("Consensus", voting.consensus)
-        if vote:
-            self.add_edge("candidate", "Consensus")
+        self.add_branch("candidate", branch, end=end)
 
-    def add_answer(self, *, again: str = "send_candidates") -> str:
+    def add_vote(self, route: Callable[[RunState], str], ways: Paths) -> None:
+        """Add ``Consensus``, and the router that says what follows it."""
+        self.add_step("Consensus", voting.consensus)
+        self.add_conditional_edges("Consensus", route, ways)
+
+    def add_answer(self, *, again: str = "send_candidates") -> None:
         """Add the end of every recipe: perhaps ask the user which answer is meant, then make the answer.
 
         Args:
             again: The node to which the user's own words lead: candidates are asked again.
-
-        Returns:
-            The name of the first node, which follows a decided vote.
         """
         self.add_step("clarify", clarifying.clarify)
-        self.add_step("answer", finish.answer)
         ways: Paths = {"dispatch": again, "answer": "answer"}
         self.add_conditional_edges("clarify", clarifying.after_clarification, ways)
+        self.add_step("answer", finish.answer)
         self.add_edge("answer", END)
-        return "clarify"
 
-    def add_exploration(self, *, max_queries: int, max_corrections: int) -> tuple[str, str]:
-        """The loop that runs queries one by one and corrects each as often as it may be.
+    def add_exploration(self, *, max_queries: int, max_corrections: int) -> None:
+        """Add the loop from ``ColumnExplorer`` to ``keep_findings``.
 
-        Returns:
-            The names of the first node and of the last, after which the findings are kept.
+        It runs queries one by one and corrects each as often as it may be.
         """
+        route = exploration.after_query(max_corrections)
+        loop: Paths = {"run": "explore", "done": "keep_findings"}
+        failed: Paths = {"correct": "ExplorationCorrector", "drop": "give_up_query"}
         self.add_step("ColumnExplorer", partial(exploration.begin, max_queries=max_queries))
         self.add_step("explore", exploration.run_query)
         self.add_step("ExplorationCorrector", exploration.correct_query)
         self.add_step("give_up_query", exploration.give_up_query)
-        self.add_step("keep_findings", exploration.keep_findings)
-        loop: Paths = {"run": "explore", "done": "keep_findings"}
-        failed: Paths = {"correct": "ExplorationCorrector", "drop": "give_up_query"}
-        route = exploration.after_query(max_corrections)
         self.add_conditional_edges("explore", route, loop | failed)
         for name in ("ColumnExplorer", "ExplorationCorrector", "give_up_query"):
             self.add_conditional_edges(name, route, loop)
-        return "ColumnExplorer", "keep_findings"
+        self.add_step("keep_findings", exploration.keep_findings)
 
     def add_writer(self, writer: str, write: Step, explored: Mapping[str, int] | None = None) -> None:
-        """How a candidate begins: it writes its first query, on to ``run_sql``.
+        """Add how a candidate begins: it writes its first query, on to ``run_sql``.
 
         Args:
             explored: The limits of an exploration of its own before (``add_exploration``); None for none.
         """
+        self.add_edge(START, "ColumnExplorer" if explored else writer)
+        if explored:
+            self.add_exploration(**explored)
+            self.add_conditional_edges("keep_findings", after_model, {"go_on": writer, "finish": END})
         self.add_step(writer, write)
-        self.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": "finish"})
-        if explored is None:
-            self.add_edge(START, writer)
-            return
-        first, last = self.add_exploration(**explored)
-        self.add_edge(START, first)
-        self.add_conditional_edges(last, after_model, {"go_on": writer, "finish": "finish"})
+        self.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": END})
 
 
 def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -150,27 +164,29 @@ def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
-    """The graph of a run, with the nodes with which every recipe begins."""
+    """Return the graph of a run with the nodes with which every recipe begins."""
     graph = RecipeGraph(
         recipe, RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
     )
-    graph.add_step("open_run", prepare.open_run, first=True)
-    graph.add_step("recall", recall.recall)
-    graph.add_step("KnowledgeRetriever", retrieval.retrieve_documents)
     graph.add_edge(START, "open_run")
-    graph.add_edge("open_run", "recall")
-    ways: Paths = {"go_on": "KnowledgeRetriever", "answer": "answer"}
-    graph.add_conditional_edges("recall", recall.after_recall, ways)
+    graph.add_step("open_run", prepare.open_run, first=True)
+    graph.add_edge("open_run", "KnowledgeRetriever")
+    graph.add_step("KnowledgeRetriever", retrieval.retrieve_knowledge)
     return graph
 
 
 def branch_graph(recipe: Recipe) -> RecipeGraph:
-    """The empty graph of a candidate's branch."""
+    """Return the empty graph of a candidate's branch."""
     return RecipeGraph(recipe, CandidateState, context_schema=RunOptions)
 
 
+def is_short(state: RunState) -> bool:
+    """True if the schema needs no linking."""
+    return not state.long
+
+
 def fan_out(node: str) -> Callable[[RunState], list[Send]]:
-    """The router that starts one branch for each candidate of the batch."""
+    """Return the router that starts one branch for each candidate of the batch."""
 
     def send(state: RunState) -> list[Send]:
         return [Send(node, branch_input(state, start)) for start in state.batch]
@@ -187,7 +203,7 @@ def wire_branch(
     writer: str = "SqlWriter",
     explored: Mapping[str, int] | None = None,
 ) -> RecipeGraph:
-    """The plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
+    """Return the plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
     Args:
         max_refinements: 0 for a single try.
@@ -198,18 +214,12 @@ def wire_branch(
     graph = branch_graph(recipe)
     graph.add_writer(writer, write, explored)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
-    graph.add_step("finish", candidate.finish)
-    graph.add_edge("finish", END)
     if not max_refinements:
-        graph.add_edge("run_sql", "finish")
+        graph.add_edge("run_sql", END)
         return graph
+    route = Routes(max_refinements, max_empty=max_empty).after_run
+    ran: Paths = {"validate": END, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": END}
+    graph.add_conditional_edges("run_sql", route, ran)
     graph.add_step("SelfRefiner", candidate.refine)
-    after_run: Paths = {
-        "validate": "finish",
-        "link": "SelfRefiner",
-        "refine": "SelfRefiner",
-        "finish": "finish",
-    }
-    graph.add_conditional_edges("run_sql", Routes(max_refinements, max_empty=max_empty).after_run, after_run)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
     return graph

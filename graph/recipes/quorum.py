@@ -31,7 +31,7 @@ from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.branch import ENDS, LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Recipe, switch
 from quorum.graph.state import RunState
 from quorum.knowledge.search.values import SHOWN
@@ -45,7 +45,7 @@ UNSTYLED: tuple[Style, ...] = ("", "", "plan-led")
 Validation = Literal["doubt", "always", "never"]
 """When the winner is validated: where not all candidates agree, in any case, or not at all."""
 
-Way = Literal["dispatch", "explore", "judge", "validate", "answer"]
+Way = Literal["dispatch", "plan", "explore", "judge", "validate", "answer"]
 
 
 @dataclass(frozen=True)
@@ -96,83 +96,89 @@ class Quorum(Recipe):
 
 
 def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
-    graph = run_graph(recipe, options)
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    graph, plans, links = run_graph(recipe, options), recipe.plan != "never", recipe.linking != "none"
+    before = ([LINKERS[recipe.linking]] if links else []) + (["Planner"] if plans else [])
+    graph.add_beginning(*before, "send_candidates", skips=begins_at_once(recipe) if before else None)
+    if links:
+        graph.add_step(before[0], partial(schema_linking.link_schema, linking=recipe.linking))
+    if plans:
+        graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
     write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
-    before = []
-    if recipe.linking != "none":
-        before.append(LINKERS[recipe.linking])
-        graph.add_step(before[-1], partial(schema_linking.link_schema, linking=recipe.linking))
-    again = "send_candidates"
-    if recipe.plan != "never":
-        graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
-        graph.add_edge("Planner", again)
-        again = "Planner"
-    graph.add_chain(*before, again)
-    decided = _add_readings(graph, recipe, graph.add_answer(again=again))
-    revised = _add_revision(graph, recipe, decided) if recipe.revises else decided
-    if recipe.checks:
-        graph.add_step("check_winner", checking.check_winner)
-        objected: Paths = {"revise": revised, "go_on": decided}
-        graph.add_conditional_edges("check_winner", checking.after_check, objected)
-        decided = "check_winner"
-    checked = decided
-    if recipe.validation != "never":
-        graph.add_step("Validator", winner.validate_winner)
-        rejected: Paths = {"revise": revised, "go_on": decided}
-        graph.add_conditional_edges("Validator", winner.after_validation, rejected)
-        checked = "Validator"
-    ways: Paths = {"dispatch": again, "validate": checked, "answer": decided}
+    graph.add_edge("candidate", "Consensus")
+    checked = "check_winner" if recipe.checks else "ReadingWriter"
+    validated = "Validator" if recipe.validation != "never" else checked
+    ways: Paths = {"dispatch": "send_candidates", "validate": validated, "answer": checked}
+    ways |= {"plan": "Planner"} if plans else {}
+    ways |= {"explore": "ColumnExplorer"} if recipe.explores else {}
+    ways |= {"judge": "Judge"} if recipe.judge else {}
+    graph.add_vote(after_quorum_vote(recipe), ways)
+    if recipe.explores:
+        graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
+        graph.add_edge("keep_findings", "send_candidates")
     if recipe.judge:
         graph.add_step("Judge", tie_breaking.ask_judge)
-        graph.add_edge("Judge", checked)
-        ways["judge"] = "Judge"
-    if recipe.explores:
-        ways["explore"], found = graph.add_exploration(
-            max_queries=recipe.max_queries, max_corrections=recipe.max_corrections
-        )
-        graph.add_edge(found, "send_candidates")
-    graph.add_conditional_edges("Consensus", after_quorum_vote(recipe), ways)
+        graph.add_edge("Judge", validated)
+    if recipe.validation != "never":
+        graph.add_step("Validator", winner.validate_winner)
+        judged: Paths = {"revise": "Reviser", "go_on": checked}
+        graph.add_conditional_edges("Validator", winner.after_validation, judged)
+    if recipe.checks:
+        graph.add_step("check_winner", checking.check_winner)
+        found: Paths = {"revise": "Reviser", "read": "ReadingWriter", "answer": "answer"}
+        graph.add_conditional_edges("check_winner", checking.after_check(recipe.readings), found)
+    if recipe.revises:
+        _add_revision(graph, recipe)
+    _add_readings(graph, recipe)
+    graph.add_answer(again="Planner" if plans else "send_candidates")
     return graph
 
 
-def _add_revision(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
-    """What is objected to may be revised; the revision is run and weighed against it."""
+def begins_at_once(recipe: Quorum) -> Callable[[RunState], bool]:
+    """Return the rule by which the first writers need neither linking nor a plan."""
+
+    def rule(state: RunState) -> bool:
+        return not state.long and not planning.needs_plan(state, recipe.plan)
+
+    return rule
+
+
+def _add_revision(graph: RecipeGraph, recipe: Quorum) -> None:
+    """Add the revision of a winner that is objected to; it is run and weighed against it."""
     branch = wire_branch(recipe, take_query, max_refinements=recipe.max_refinements, writer="take_query")
     graph.add_step("Reviser", winner.revise_winner)
-    graph.add_step("send_revision", winner.send_revision)
-    graph.add_branch("revision", branch)
-    graph.add_step("weigh_revision", winner.weigh_revision)
-    ways: Paths = {"send": "send_revision", "go_on": decided}
+    ways: Paths = {"send": "send_revision", "go_on": "ReadingWriter"}
     graph.add_conditional_edges("Reviser", winner.after_revision, ways)
+    graph.add_step("send_revision", winner.send_revision)
     graph.add_conditional_edges("send_revision", fan_out("revision"), ["revision"])
+    graph.add_branch("revision", branch)
     graph.add_edge("revision", "weigh_revision")
-    graph.add_edge("weigh_revision", decided)
-    return "Reviser"
+    graph.add_step("weigh_revision", winner.weigh_revision)
+    graph.add_edge("weigh_revision", "ReadingWriter")
 
 
-def _add_readings(graph: RecipeGraph, recipe: Quorum, decided: str) -> str:
-    """What else the question could mean is written, run and held against the answer."""
+def _add_readings(graph: RecipeGraph, recipe: Quorum) -> None:
+    """Add what else the question could mean; it is written, run and compared with the answer."""
     repairs = min(1, recipe.max_refinements)
     branch = wire_branch(recipe, take_query, max_refinements=repairs, max_empty=0, writer="take_query")
     graph.add_step("ReadingWriter", partial(readings.write_readings, most=recipe.readings))
+    graph.add_conditional_edges("ReadingWriter", readings.fan_out_readings, ["reading", *ENDS])
     graph.add_branch("reading", branch, into="read")
-    graph.add_step("weigh_readings", readings.weigh_readings)
-    graph.add_conditional_edges("ReadingWriter", readings.fan_out_readings(decided), ["reading", decided])
     graph.add_edge("reading", "weigh_readings")
-    graph.add_edge("weigh_readings", decided)
-    return "ReadingWriter"
+    graph.add_step("weigh_readings", readings.weigh_readings)
+    graph.add_edge("weigh_readings", "clarify")
 
 
 def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
-    """The router after a vote."""
+    """Return the router after a vote."""
 
     def route(state: RunState) -> Way:
         vote = state.vote
         if voting.route_vote(state) == "dispatch":
-            explore = recipe.explores and not state.explored and close_rivals(vote)
-            return "explore" if explore else "dispatch"
+            if recipe.explores and not state.explored and close_rivals(vote):
+                return "explore"
+            return "plan" if planning.needs_plan(state, recipe.plan) else "dispatch"
         if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
             return "answer"
         if recipe.judge and vote.tie:

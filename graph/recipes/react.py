@@ -18,7 +18,7 @@ from langgraph.graph import END, START
 from quorum.agents import linkers, writers
 from quorum.graph.nodes import schema_linking, tool_loop, voting
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, is_short, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
 
 SAME = "Only the way of working is to differ from the other recipes."
@@ -56,32 +56,30 @@ class React(Recipe):
 
 
 def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
-    graph = run_graph(recipe, options)
-    graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    before = []
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    graph, most = run_graph(recipe, options), recipe.max_steps
     if recipe.max_link_steps:
+        graph.add_beginning("SchemaLinker", "send_candidates", skips=is_short)
         link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
-        before.append("SchemaLinker")
-    graph.add_chain(*before, "send_candidates")
-    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("Consensus", voting.route_vote, again)
+    else:
+        graph.add_beginning("send_candidates")
+    graph.add_batch(voting.dispatch, wire_candidate(recipe), end=partial(tool_loop.finish, max_steps=most))
+    graph.add_edge("candidate", "Consensus")
+    graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
+    graph.add_answer()
     return graph
 
 
 def wire_candidate(recipe: React) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch."""
-    most = recipe.max_steps
-    graph = branch_graph(recipe)
-    graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most, seen=recipe.seen))
-    graph.add_step("run_sql", tool_loop.run_query)
-    graph.add_step("finish", partial(tool_loop.finish, max_steps=most))
+    """Return the uncompiled graph of one candidate's branch."""
+    graph, most = branch_graph(recipe), recipe.max_steps
+    again: Paths = {"take_step": "ToolUser", "finish": END}
     graph.add_edge(START, "ToolUser")
-    again: Paths = {"take_step": "ToolUser", "finish": "finish"}
+    graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most, seen=recipe.seen))
     graph.add_conditional_edges("ToolUser", tool_loop.after_step(most), {"run_query": "run_sql", **again})
+    graph.add_step("run_sql", tool_loop.run_query)
     graph.add_conditional_edges("run_sql", tool_loop.after_query(most), again)
-    graph.add_edge("finish", END)
     return graph
 
 

@@ -32,7 +32,7 @@ from quorum.graph.nodes.routes import (
     after_sql_review,
 )
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, fan_out, run_graph
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
 from quorum.graph.state import RunState
 
@@ -145,108 +145,106 @@ class Recap(Recipe):
 
 
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
-    before = []
+    at_once = recipe.explores and recipe.exploration == "always"
+    planned = "SyntaxRetriever" if recipe.syntax else "ColumnExplorer" if at_once else "send_candidates"
     if recipe.max_link_steps:
+        graph.add_beginning("SchemaLinker", "Planner", skips=is_short)
         link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
-        before.append("SchemaLinker")
+    else:
+        graph.add_beginning("Planner")
     graph.add_step("Planner", planning.write_plan)
-    graph.add_batch(voting.dispatch, wire_candidate(recipe))
-    graph.add_chain(*before, "Planner")
-    ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again="Planner")}
-    following = _add_exploration(graph, recipe, ways) if recipe.explores else "send_candidates"
-    if recipe.syntax:
-        graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
-        graph.add_edge("SyntaxRetriever", following)
-        following = "SyntaxRetriever"
     if recipe.reviews_plans:
+        written: Paths = {"review": "Critique", "go_on": planned}
+        graph.add_conditional_edges("Planner", planning.after_plan(recipe.max_plans), written)
         graph.add_step("Critique", planning.review_plan)
-        planned: Paths = {"review": "Critique", "go_on": following}
-        graph.add_conditional_edges("Planner", planning.after_plan(recipe.max_plans), planned)
-        reviewed: Paths = {"write_plan": "Planner", "go_on": following}
+        reviewed: Paths = {"write_plan": "Planner", "go_on": planned}
         graph.add_conditional_edges("Critique", planning.after_review, reviewed)
     else:
-        graph.add_edge("Planner", following)
-    graph.add_conditional_edges("Consensus", after_vote(recipe), ways)
+        graph.add_edge("Planner", planned)
+    if recipe.syntax:
+        graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
+        graph.add_edge("SyntaxRetriever", "ColumnExplorer" if at_once else "send_candidates")
+    if recipe.explores:
+        graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
+    if at_once:
+        graph.add_edge("keep_findings", "send_candidates")
+    graph.add_batch(voting.dispatch, wire_candidate(recipe))
+    graph.add_edge("candidate", "Consensus")
+    disputed: Paths = {"explore": "ColumnExplorer"} if recipe.explores and not at_once else {}
+    graph.add_vote(after_vote(recipe), {"dispatch": "send_candidates", **disputed, **ENDS})
+    if disputed:
+        more: Paths = {"dispatch": "send_more", "answer": "clarify"}
+        graph.add_conditional_edges("keep_findings", after_findings, more)
+        graph.add_step("send_more", partial(tie_breaking.dispatch_again, merge_rounds=True))
+        graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
+    graph.add_answer(again="Planner")
     return graph
 
 
-def _add_exploration(graph: RecipeGraph, recipe: Recap, ways: Paths) -> str:
-    """Column exploration (ReFoRCE's), and the candidates that see its findings; the node after the plan."""
-    begin, end = graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
-    if recipe.exploration == "always":
-        graph.add_edge(end, "send_candidates")
-        return begin
-    graph.add_step("send_more", partial(tie_breaking.dispatch_again, merge_rounds=True))
-    graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
-    more: Paths = {"dispatch": "send_more", "answer": ways["answer"]}
-    graph.add_conditional_edges(end, after_findings, more)
-    ways["explore"] = begin
-    return "send_candidates"
+def after_vote(
+    recipe: Recap,
+) -> Callable[[RunState], Literal["dispatch", "explore", "clarify", "answer"]]:
+    """Return the router after a vote: more candidates, exploration once where it is disputed, or the end."""
 
-
-def after_vote(recipe: Recap) -> Callable[[RunState], Literal["dispatch", "explore", "answer"]]:
-    """The router after a vote: more candidates, exploration once where it is disputed, or the answer."""
-
-    def route(state: RunState) -> Literal["dispatch", "explore", "answer"]:
+    def route(state: RunState) -> Literal["dispatch", "explore", "clarify", "answer"]:
         if voting.route_vote(state) == "dispatch":
             return "dispatch"
         disputed = tie_breaking.unresolved(state) or close_rivals(state.vote)
         more = recipe.exploration == "disputes" and not state.explored and not state.limited
-        return "explore" if recipe.explores and more and disputed else "answer"
+        return "explore" if recipe.explores and more and disputed else voting.ending(state)
 
     return route
 
 
 def after_findings(state: RunState) -> Literal["dispatch", "answer"]:
-    """The router after exploration: candidates again if it found anything, else the vote as it is."""
+    """Route to candidates again if exploration found anything, else leave the vote as it is."""
     return "dispatch" if state.extras.findings and not state.limited else "answer"
 
 
 def wire_candidate(recipe: Recap) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch."""
-    graph = branch_graph(recipe)
-    routes = Routes(recipe.max_refinements, recipe.max_validations)
+    """Return the uncompiled graph of one candidate's branch."""
+    graph, routes = branch_graph(recipe), Routes(recipe.max_refinements, recipe.max_validations)
     to_run = "Critique" if recipe.sql_critique else "run_sql"
-    to_validate = "Validator" if recipe.validates else "finish"
-    graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
-    graph.add_step("run_sql", candidate.run_sql)
-    graph.add_step("finish", candidate.finish)
+    to_validate = "Validator" if recipe.validates else END
     graph.add_edge(START, "Action")
-    graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": "finish"})
+    graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
+    graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": END})
     if recipe.sql_critique:
         graph.add_step("Critique", candidate.review_sql)
-        reviewed: Paths = {"run": "run_sql", "validate": to_validate, "finish": "finish"}
+        reviewed: Paths = {"run": "run_sql", "validate": to_validate, "finish": END}
         graph.add_conditional_edges("Critique", after_sql_review, reviewed)
-    after_run: Paths = {"validate": to_validate, "finish": "finish"}
+    graph.add_step("run_sql", candidate.run_sql)
+    ran: Paths = {"validate": to_validate, "finish": END}
     if recipe.max_refinements:
-        after_run |= _add_refinement(graph, recipe)
-        after_run["review"] = "Critique" if recipe.sql_critique else to_validate
-    graph.add_conditional_edges("run_sql", routes.after_run_in_recap, after_run)
+        ran |= {"link": "SchemaLinker" if recipe.links_on_error else "SelfRefiner", "refine": "SelfRefiner"}
+        ran["review"] = "Critique" if recipe.sql_critique else to_validate
+    graph.add_conditional_edges("run_sql", routes.after_run_in_recap, ran)
+    if recipe.max_refinements:
+        _add_refinement(graph, recipe)
     if recipe.validates:
-        again: Paths = {"act": "Action", "finish": "finish"}
         graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_validations))
-        graph.add_conditional_edges("Validator", routes.after_validation, again)
-    graph.add_edge("finish", END)
+        judged: Paths = {"act": "Action", "finish": END}
+        graph.add_conditional_edges("Validator", routes.after_validation, judged)
     return graph
 
 
-def _add_refinement(graph: RecipeGraph, recipe: Recap) -> Paths:
-    """The nodes that repair a failed query; the ways to them."""
+def _add_refinement(graph: RecipeGraph, recipe: Recap) -> None:
+    """Add the nodes that repair a failed query."""
+    if recipe.links_on_error:
+        graph.add_step(
+            "SchemaLinker", partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps)
+        )
+        plan = "Planner" if recipe.replan else "SelfRefiner"
+        linked: Paths = {"plan": plan, "refine": "SelfRefiner", "finish": END}
+        graph.add_conditional_edges("SchemaLinker", after_linking, linked)
+        if recipe.replan:
+            graph.add_step("Planner", planning.plan_again)
+            graph.add_conditional_edges("Planner", after_model, {"go_on": "SelfRefiner", "finish": END})
     graph.add_step("SelfRefiner", candidate.refine)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "finish"})
-    if not recipe.links_on_error:
-        return {"link": "SelfRefiner", "refine": "SelfRefiner"}
-    graph.add_step("SchemaLinker", partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps))
-    linked: Paths = {"plan": "SelfRefiner", "refine": "SelfRefiner", "finish": "finish"}
-    if recipe.replan:
-        graph.add_step("Planner", planning.plan_again)
-        graph.add_conditional_edges("Planner", after_model, {"go_on": "SelfRefiner", "finish": "finish"})
-        linked["plan"] = "Planner"
-    graph.add_conditional_edges("SchemaLinker", after_linking, linked)
-    return {"link": "SchemaLinker", "refine": "SelfRefiner"}
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
 
 
 RECIPE = Recap(

@@ -26,13 +26,14 @@ from quorum.graph.nodes import planning, prepare, schema_linking, tie_breaking, 
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import LINKERS, Paths, RecipeGraph, fan_out, run_graph
+from quorum.graph.recipes.branch import ENDS, LINKERS, Paths, RecipeGraph, fan_out, run_graph
 from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
 from quorum.graph.recipes.reforce_branch import wire_candidate
 from quorum.graph.state import RunState
 
 Tokens = Annotated[int, Field(ge=0)]
-Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", "answer"]
+Last = Literal["draw_any", "draw", "leave_open"]
+Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", "clarify", "answer"]
 
 
 @dataclass(frozen=True)
@@ -93,30 +94,31 @@ class Reforce(Recipe):
 
 
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
-    twice = recipe.explores and recipe.exploration == "ties"
-    branch = wire_candidate(recipe, explores=at_once)
-    graph.add_batch(partial(voting.dispatch, greedy=False), branch, vote=not twice)
-    chain, again = [], "send_candidates"
-    for name, step in ({"show_guidance": prepare.show_guidance} | _schema(recipe)).items():
-        graph.add_step(name, step)
-        chain.append(name)
+    first = recipe.explores and recipe.exploration == "always" and not at_once
+    before: dict[str, Step] = {"show_guidance": prepare.show_guidance} | _schema(recipe)
     if recipe.expected_format:
-        graph.add_step("FormatWriter", planning.write_format)
-        chain.append("FormatWriter")
-        again = "FormatWriter"
-    ways: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer(again=again)}
-    ways |= _add_tie_breaking(graph, recipe, ways["answer"])
-    first = "send_candidates"
+        before["FormatWriter"] = planning.write_format
+    graph.add_beginning(*before, "ColumnExplorer" if first else "send_candidates")
+    for name, step in before.items():
+        graph.add_step(name, step)
+    if first:
+        graph.add_exploration(**recipe.limits)
+        graph.add_edge("keep_findings", "send_candidates")
+    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe, explores=at_once))
+    twice = recipe.explores and recipe.exploration == "ties"
+    voting_node = "recall_first_round" if twice and not recipe.merge_rounds else "Consensus"
+    graph.add_edge("candidate", voting_node)
+    last = _last(recipe)
+    ways: Paths = {last: last} | ({"judge": "Judge"} if recipe.model_vote else {}) | ENDS
+    more: Paths = {"explore": "send_more" if recipe.explores_alone else "ColumnExplorer"} if twice else {}
+    graph.add_vote(after_reforce_vote(recipe), {"dispatch": "send_candidates", **more, **ways})
     if twice:
-        ways["explore"] = _add_second_round(graph, recipe, ways)
-    elif recipe.explores and not at_once:
-        first, end = graph.add_exploration(**recipe.limits)
-        graph.add_edge(end, "send_candidates")
-    graph.add_chain(*chain, first)
-    graph.add_conditional_edges("Consensus", after_reforce_vote(recipe), ways)
+        _add_second_round(graph, recipe, ways, voting_node)
+    _add_tie_breaking(graph, recipe, last)
+    graph.add_answer(again="FormatWriter" if recipe.expected_format else "send_candidates")
     return graph
 
 
@@ -130,29 +132,26 @@ def _schema(recipe: Reforce) -> dict[str, Step]:
     return {LINKERS[recipe.linking]: link}
 
 
-def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths) -> str:
-    """Exploration, by each candidate of a second round or before it, and that round; its first node."""
+def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_node: str) -> None:
+    """Add an exploration, by each candidate of a second round or before it, and that round."""
     alone, merge = recipe.explores_alone, recipe.merge_rounds
+    if not alone:
+        graph.add_exploration(**recipe.limits)
+        graph.add_conditional_edges(
+            "keep_findings", after_exploration(recipe), {"dispatch": "send_more", **ways}
+        )
     again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone)
     graph.add_step("send_more", again)
-    voters = ["candidate"]
     if alone:
-        begin, node = "send_more", "exploring_candidate"
+        node = "exploring_candidate"
+        graph.add_conditional_edges("send_more", after_sending(node), {node: node, "answer": "clarify"})
         graph.add_branch(node, wire_candidate(recipe, explores=True))
-        graph.add_conditional_edges("send_more", after_sending(node), {node: node, "answer": ways["answer"]})
-        voters.append(node)
+        graph.add_edge(node, voting_node)
     else:
-        begin, end = graph.add_exploration(**recipe.limits)
-        graph.add_conditional_edges(end, after_exploration(recipe), {**ways, "dispatch": "send_more"})
         graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
-    vote = "Consensus"
     if not merge:
-        vote = "recall_first_round"
-        graph.add_step(vote, tie_breaking.recall_first_round)
-        graph.add_edge(vote, "Consensus")
-    for node in voters:
-        graph.add_edge(node, vote)
-    return begin
+        graph.add_step("recall_first_round", tie_breaking.recall_first_round)
+        graph.add_edge("recall_first_round", "Consensus")
 
 
 def after_sending(node: str) -> Callable[[RunState], list[Send] | Literal["answer"]]:
@@ -165,28 +164,25 @@ def after_sending(node: str) -> Callable[[RunState], list[Send] | Literal["answe
     return route
 
 
-def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, answer: str) -> Paths:
-    """How a vote that stays open ends."""
-    last = _last(recipe)
-    ends: dict[str, Step] = {
+def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, last: Last) -> None:
+    """Add how a vote that stays open ends."""
+    if recipe.model_vote:
+
+        def after_judge(state: RunState) -> Way:
+            return last if state.vote and state.vote.tie else "answer"
+
+        graph.add_step("Judge", tie_breaking.ask_judge)
+        graph.add_conditional_edges("Judge", after_judge, {last: last, "answer": "clarify"})
+    ends: dict[Last, Step] = {
         "draw_any": partial(tie_breaking.draw, among="all"),
         "draw": tie_breaking.draw,
         "leave_open": tie_breaking.leave_open,
     }
     graph.add_step(last, ends[last])
-    graph.add_edge(last, answer)
-    if not recipe.model_vote:
-        return {last: last}
-
-    def after_judge(state: RunState) -> Way:
-        return last if state.vote and state.vote.tie else "answer"
-
-    graph.add_step("Judge", tie_breaking.ask_judge)
-    graph.add_conditional_edges("Judge", after_judge, {last: last, "answer": answer})
-    return {last: last, "judge": "Judge"}
+    graph.add_edge(last, "clarify")
 
 
-def _last(recipe: Reforce) -> Literal["draw_any", "draw", "leave_open"]:
+def _last(recipe: Reforce) -> Last:
     if not recipe.majority_vote:
         return "draw_any"
     return "draw" if recipe.random_selection else "leave_open"
@@ -219,7 +215,7 @@ def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
 def _end(recipe: Reforce, state: RunState) -> Way:
     vote = state.vote
     if vote is None or not vote.clusters or vote.cannot_answer or (recipe.majority_vote and not vote.tie):
-        return "answer"
+        return voting.ending(state)
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
 
 

@@ -38,30 +38,24 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         return wire_branch(recipe, write, max_refinements=repairs, max_empty=empty, explored=explored)
     graph = branch_graph(recipe)
     graph.add_writer("SqlWriter", writing.write_sql, explored)
-    graph.add_step("SelfRefiner", candidate.refine)
-    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
-    graph.add_step("finish", candidate.finish)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     if recipe.self_consistency:
         graph.add_step("run_sql", partial(consistency.run_and_compare, agent=WRITER))
-        graph.add_step("SelfChecker", consistency.answer_again)
         again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
         graph.add_conditional_edges("run_sql", consistency.after_run(repairs, empty), again)
-        graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": "finish"})
+        graph.add_step("SelfChecker", consistency.answer_again)
+        graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
     else:
         graph.add_step("run_sql", partial(candidate.run_sql, agent=WRITER))
-        routes: Paths = {
-            "validate": "conclude",
-            "link": "SelfRefiner",
-            "refine": "SelfRefiner",
-            "finish": "conclude",
-        }
-        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, routes)
+        ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
+        ran |= dict.fromkeys(("validate", "finish"), "conclude")
+        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
+    graph.add_step("SelfRefiner", candidate.refine)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
+    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:
-        graph.add_edge("conclude", "finish")
-    graph.add_edge("finish", END)
+        graph.add_edge("conclude", END)
     return graph
 
 
@@ -71,18 +65,18 @@ async def accept(_: CandidateState, __: Context) -> Update:
 
 
 def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
-    """From ``conclude`` on: a candidate without an answer builds one stage by stage."""
+    """Add what follows ``conclude``: a candidate without an answer builds one stage by stage."""
 
     def route(state: CandidateState) -> Literal["decompose", "finish"]:
         return "decompose" if stages.fruitless(state) else "finish"
 
+    graph.add_conditional_edges("conclude", route, {"decompose": "decompose", "finish": END})
     graph.add_step("decompose", stages.decompose)
+    graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": END})
     graph.add_step("run_stage", stages.run_stage)
+    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": END})
     graph.add_step("CteRefiner", stages.review_stage)
-    graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
-    graph.add_conditional_edges("conclude", route, ["decompose", "finish"])
-    graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": "finish"})
-    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": "finish"})
-    ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": "finish"}
+    ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": END}
     graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
-    graph.add_edge("run_whole", "finish")
+    graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
+    graph.add_edge("run_whole", END)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from quorum.graph.nodes import voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, run_graph, wire_branch
+from quorum.graph.recipes.branch import ENDS, RecipeGraph, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Recipe
 
 
@@ -24,12 +24,13 @@ class Single(Recipe):
 
 
 def wire(recipe: Single, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
+    graph.add_beginning("send_candidates")
     graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
-    graph.add_chain("send_candidates")
-    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("Consensus", voting.route_vote, again)
+    graph.add_edge("candidate", "Consensus")
+    graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
+    graph.add_answer()
     return graph
 
 

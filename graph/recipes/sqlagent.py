@@ -21,7 +21,7 @@ from quorum.graph.nodes import candidate, synthesis, voting
 from quorum.graph.nodes.routes import MAX_EMPTY, after_model
 from quorum.graph.nodes.synthesis import Knowledge, Rounds
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, branch_graph, run_graph
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, run_graph
 from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
 
 DEVIATIONS = (
@@ -104,45 +104,43 @@ class SqlAgent(Recipe):
 
 
 def wire(recipe: SqlAgent, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
+    graph.add_beginning("send_candidates")
     graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe))
-    graph.add_chain("send_candidates")
-    again: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    graph.add_conditional_edges("Consensus", voting.route_vote, again)
+    graph.add_edge("candidate", "Consensus")
+    graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
+    graph.add_answer()
     return graph
 
 
 def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch."""
+    """Return the uncompiled graph of one candidate's branch (Algorithm 3)."""
     graph, rounds = branch_graph(recipe), Rounds(recipe.max_rounds, max_empty=MAX_EMPTY)
+    again: Paths = {"ground": "InfoAgent", "finish": END}
+    graph.add_edge(START, "InfoAgent")
     graph.add_step(
         "InfoAgent",
         synthesis.ground(agent=recipe.info == "agent", tables=recipe.max_tables, pruning=recipe.pruning),
     )
+    grounded: Paths = {"go_on": "ContextExpander" if recipe.expansion else "GenAgent", "finish": END}
+    graph.add_conditional_edges("InfoAgent", after_model, grounded)
+    if recipe.expansion:
+        graph.add_step("ContextExpander", synthesis.expand)
+        graph.add_conditional_edges("ContextExpander", after_model, {"go_on": "GenAgent", "finish": END})
     graph.add_step(
         "GenAgent",
         synthesis.write(
             knowledge=recipe.knowledge, joint=recipe.retrieval == "joint", shots=recipe.max_triplets
         ),
     )
+    graph.add_conditional_edges("GenAgent", after_model, {"go_on": "run_sql", "finish": END})
     graph.add_step("run_sql", partial(candidate.run_sql, agent="gen_agent"))
-    graph.add_step("finish", candidate.finish)
-    graph.add_edge(START, "InfoAgent")
-    following = "GenAgent"
-    if recipe.expansion:
-        graph.add_step("ContextExpander", synthesis.expand)
-        graph.add_conditional_edges("ContextExpander", after_model, {"go_on": "GenAgent", "finish": "finish"})
-        following = "ContextExpander"
-    graph.add_conditional_edges("InfoAgent", after_model, {"go_on": following, "finish": "finish"})
-    graph.add_conditional_edges("GenAgent", after_model, {"go_on": "run_sql", "finish": "finish"})
-    ways: Paths = {"ground": "InfoAgent", "finish": "finish"}
-    after_run: Paths = {"validate": "Validator" if recipe.fidelity else "finish"}
-    graph.add_conditional_edges("run_sql", rounds.after_run, ways | after_run)
+    ran: Paths = {"validate": "Validator" if recipe.fidelity else END, **again}
+    graph.add_conditional_edges("run_sql", rounds.after_run, ran)
     if recipe.fidelity:
         graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_rounds))
-        graph.add_conditional_edges("Validator", rounds.after_check, ways)
-    graph.add_edge("finish", END)
+        graph.add_conditional_edges("Validator", rounds.after_check, again)
     return graph
 
 

@@ -30,7 +30,7 @@ from quorum.agents import refiners
 from quorum.graph.nodes import presql, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import Paths, RecipeGraph, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
@@ -118,46 +118,45 @@ class Ssev(Recipe):
 
 
 def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """The uncompiled graph of a run; ``options`` is its context schema."""
-    graph = run_graph(recipe, options)
+    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    graph, twice = run_graph(recipe, options), recipe.writes_twice
+    graph.add_beginning("show_rows", "show_demonstrations", "send_presql" if twice else "send_candidates")
     rows = partial(presql.show_rows, max_rows=recipe.max_rows, max_tables=recipe.max_tables)
     graph.add_step("show_rows", rows)
     graph.add_step("show_demonstrations", partial(presql.show_demonstrations, max_shots=recipe.max_shots))
-    last = wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs)
-    graph.add_batch(voting.dispatch, last, vote=not recipe.writes_twice)
-    first = "send_presql" if recipe.writes_twice else "send_candidates"
-    graph.add_chain("show_rows", "show_demonstrations", first)
-    if recipe.writes_twice:
+    if twice:
         _add_presql(graph, recipe)
-    voted: Paths = {"dispatch": "send_candidates", "answer": graph.add_answer()}
-    if recipe.stage == "sr_vote":
+    graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs))
+    if twice:
+        graph.add_edge("candidate", "recall_presql")
+        graph.add_step("recall_presql", presql.recall_presql)
+    graph.add_edge("recall_presql" if twice else "candidate", "Consensus")
+    links_last = recipe.stage == "sr_vote"
+    ends: Paths = dict.fromkeys(ENDS, "link_presql") if links_last else ENDS
+    graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ends})
+    if links_last:
         graph.add_step("link_presql", presql.link_presql)
-        graph.add_edge("link_presql", voted["answer"])
-        voted["answer"] = "link_presql"
-    graph.add_conditional_edges("Consensus", voting.route_vote, voted)
+        graph.add_edge("link_presql", "clarify")
+    graph.add_answer()
     return graph
 
 
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
-    """The first round, up to where the second one begins; with a vote of its own in stage 6."""
+    """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
     graph.add_step("send_presql", presql.dispatch_presql)
-    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
-    graph.add_step("begin_postsql", partial(presql.begin_postsql, presql_votes=recipe.presql_votes))
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_step("link_presql", presql.link_presql)
-    if recipe.stage == "full":
+    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
+    votes = recipe.stage == "full"
+    graph.add_edge("presql", "PreSQLConsensus" if votes else "link_presql")
+    if votes:
         graph.add_step("PreSQLConsensus", voting.consensus)
-        graph.add_edge("presql", "PreSQLConsensus")
         voted: Paths = {"dispatch": "send_presql", "link": "link_presql", "answer": "clarify"}
         graph.add_conditional_edges("PreSQLConsensus", presql.after_presql_vote, voted)
-    else:
-        graph.add_edge("presql", "link_presql")
+    graph.add_step("link_presql", presql.link_presql)
     linked: Paths = {"begin": "begin_postsql", "vote": "Consensus"}
     graph.add_conditional_edges("link_presql", presql.after_link, linked)
+    graph.add_step("begin_postsql", partial(presql.begin_postsql, presql_votes=recipe.presql_votes))
     graph.add_edge("begin_postsql", "send_candidates")
-    graph.add_step("recall_presql", presql.recall_presql)
-    graph.add_edge("candidate", "recall_presql")
-    graph.add_edge("recall_presql", "Consensus")
 
 
 RECIPE = Ssev(

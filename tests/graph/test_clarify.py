@@ -226,10 +226,20 @@ async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
     assert ask.questions == []
 
 
+ENDINGS = {
+    "clarify": "what the user says decides",
+    "KnowledgeRetriever": "a person verified the question",
+    "Consensus": "the run may not ask",
+    "check_winner": "the run may not ask, and nothing else is open",
+    "ReadingWriter": "the run may not ask",
+}
+"""Nodes before the answer, each with the reason."""
+
+
 def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
     for name in RECIPES:
         drawn = build_graph(name).get_graph()
-        assert {edge.source for edge in drawn.edges if edge.target == "answer"} == {"clarify", "recall"}, name
+        assert "clarify" in {edge.source for edge in drawn.edges if edge.target == "answer"} <= ENDINGS.keys()
 
 
 async def test_the_judge_decides_a_close_vote(run: Run) -> None:

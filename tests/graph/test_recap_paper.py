@@ -253,6 +253,7 @@ ARROWS = {
 
 OURS = {
     "": {
+        ("KnowledgeRetriever", "Planner"): "the schema is not large",
         ("Planner", "SyntaxRetriever"): "the last plan is not reviewed",
     },
     "candidate": {

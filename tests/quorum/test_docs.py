@@ -25,12 +25,10 @@ def test_the_table_of_options_is_as_declared() -> None:
 UNSEEN = {
     *(
         "open_run",
-        "recall",
         "KnowledgeRetriever",
         "SyntaxRetriever",
         "send_candidates",
         "send_more",
-        "finish",
         "clarify",
     ),
     *("explore", "ExplorationCorrector", "give_up_query", "keep_findings"),

@@ -117,7 +117,7 @@ def test_a_damaged_or_foreign_file_is_a_problem_and_no_traceback(tmp_path: Path,
     assert "cannot be read" in found.problems[0]
     with pytest.raises(ConfigurationError) as raised:
         TripletStore.open(tmp_path, CATALOG)
-    assert "exploring begins anew" in raised.value.hint
+    assert "exploring begins again" in raised.value.hint
     with pytest.raises(ConfigurationError, match="cannot be used"):
         TripletStore.open(tmp_path, CATALOG)  # the lock is free again
 

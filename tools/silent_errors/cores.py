@@ -55,7 +55,7 @@ class Core:
         self._catalog = catalog
         self._ctes, self._recursive = _visible(select)
         start = select.args.get("from_")
-        nodes = [(start.this, None)] if start else []
+        nodes: list[tuple[exp.Expr, exp.Join | None]] = [(start.this, None)] if start else []
         nodes += [(join.this, join) for join in self.joins]
         self.sources = tuple(self._source(*each) for each in nodes)
         self.correlated = any(self._is_foreign(column) for column in self.columns(select))
@@ -222,7 +222,7 @@ class Core:
         """Return a query over what this SELECT reads, before it groups.
 
         Args:
-            where: Conditions beside its own.
+            where: Conditions in addition to its own.
             without: One of its own conditions, or of a join's, that is left out.
         """
 

@@ -79,7 +79,7 @@ class Query:
     """A query that ran, read for its checks.
 
     Attributes:
-        question: What it answers, in words; empty where nobody says. It tells what a convention settles.
+        question: The question it answers, "" if unknown; its words decide which ties and rows are wanted.
 
     Raises:
         SyntaxProblem: It cannot be read.

@@ -1,7 +1,7 @@
 """Near misses of an empty result: how many rows each part of its query lets through.
 
-Counted are the rows of each CTE. In the first stage that is empty they are counted of its tables, after each
-join, with each condition alone, and with all others; of a condition on groups that compares with a number, the
+Counted are the rows of each CTE. In the first empty stage they are counted of its tables, after each join,
+with each condition alone, and with all others; of a condition on groups that compares with a number, the
 least and the greatest value are given. Where tables are listed and WHERE joins them, the joining conditions
 are part of all counts: without them every row would meet every other.
 """

@@ -20,8 +20,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.worker import Fetched
 from quorum.tools.databases.texts import QUERIES, unsendable
+from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
 T = TypeVar("T")

@@ -62,7 +62,7 @@ class Verdict(Form):
     @computed_field  # type: ignore[prop-decorator]
     @property
     def objection(self) -> str:
-        """Why the result is not accepted; empty where it is."""
+        """The reason why the result is not accepted; empty if it is."""
         needless = ", ".join(self.columns_not_needed)
         parts = [self.suggest_fix, f"Columns not needed: {needless}." if needless else ""]
         empty = "The result is empty." if self.result_empty else "The result cannot be the answer."

@@ -177,7 +177,7 @@ SIMULATOR = Role("simulator", "Simulator", "{sql}", Simulation, schema=False)
 
 
 class Description(Form):
-    """What a query answers."""
+    """The question that a query answers, and a judgement of it."""
 
     description: str = Field(
         min_length=1,

@@ -86,7 +86,7 @@ async def link_files(
 
 
 class TableVerdict(Form):
-    """Whether one table is needed, and which of its columns (ReFoRCE, Figure 3)."""
+    """The verdict on one table, with the columns that are needed (ReFoRCE, Figure 3)."""
 
     think: str = Field(
         default="",

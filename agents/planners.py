@@ -25,7 +25,7 @@ def _some_steps(steps: list[str]) -> list[str]:
 
 
 class Plan(Form):
-    """How to answer a question, before any SQL is written."""
+    """The steps to an answer, before any SQL is written."""
 
     steps: Annotated[list[str], AfterValidator(_some_steps)] = Field(
         description="As few as the question needs, at most eight, one sentence each. Name the tables, the "

@@ -27,7 +27,7 @@ R = TypeVar("R", bound=BaseModel)
 V = TypeVar("V")
 
 EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
-"""What events of a trace say beside a reply's fields."""
+"""Fields of every event of a trace; a reply cannot have one of the same name."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -77,7 +77,7 @@ def _listed(value: Any) -> Any:
 
 
 def usable(form: type[Form]) -> BeforeValidator:
-    """Of a list those that fit ``form``: an object that does not fit costs itself, not the reply."""
+    """Return a validator that drops the items of a list that do not fit ``form``."""
 
     def fits(item: Any) -> bool:
         try:

@@ -111,6 +111,17 @@ class Context:
         return self.recipe.matched_values if given is None else given
 
     @property
+    def shows_values(self) -> bool:
+        """True if prompts show values of the database that the question names."""
+        return bool(self.matched_values) and self.reads_unasked
+
+    @property
+    def seconds_for_values(self) -> float | None:
+        """A quarter of the time that is left to the run; None without a deadline."""
+        left = self.ledger.remaining_seconds()
+        return None if left is None else left / 4
+
+    @property
     def strategy(self) -> str:
         """The strategy of the vote; by default ``majority`` for one model and ``wma`` for several."""
         named = [name for name in (self.options.strategy, self.recipe.strategy) if name != "auto"]
@@ -213,7 +224,7 @@ async def open_context(
         weights = await asyncio.to_thread(_weights, options, list(resources.models)) if several else {}
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
         database = await asyncio.to_thread(_database, options, resources, ledger, trace)
-        return Context(
+        context = Context(
             options=options,
             recipe=recipe,
             resources=resources,
@@ -227,6 +238,9 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
+        if context.shows_values and resources.knowledge.exact(question) is None:
+            resources.read_values(context.seconds_for_values, options.max_bytes)
+        return context
 
 
 @asynccontextmanager

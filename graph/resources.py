@@ -33,6 +33,7 @@ from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.verified import KnowledgeBase
+from quorum.tools import guard
 from quorum.tools.database_facts import SECONDS, contradicted, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
@@ -108,7 +109,8 @@ class Resources:
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        index = await self._values.get(self, seconds, scan)
+        self.read_values(seconds, scan)
+        index = await self._values.index()
         dialect, spelt = self.catalog.dialect, dict[Place, str]()
         for table, column in self.catalog.columns():
             parts = [part for part in (table.database, table.schema, table.name) if part]
@@ -119,6 +121,11 @@ class Resources:
             by_column.setdefault(spelt[match.table, match.column], []).append(match.text)
         missing = sorted(spelt[place] for place in (index.unread | index.cut) if place in spelt)
         return by_column, missing
+
+    def read_values(self, seconds: float | None = None, scan: int | None = None) -> None:
+        """Begin to read the values that ``matches`` looks at, unless that was begun; arguments as there."""
+        bound = SECONDS if seconds is None else seconds
+        self._values.read(self.connector, self.linter.catalog, bound, scan)
 
     def showing(self, part: Catalog) -> Self:
         """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
@@ -135,16 +142,24 @@ class _Values:
     """The index of a database's values, made once for all runs that share it."""
 
     def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-        self._index: ValueIndex | None = None
+        self._reading: asyncio.Task[ValueIndex] | None = None
 
-    async def get(self, resources: Resources, seconds: float | None, scan: int | None) -> ValueIndex:
-        async with self._lock:
-            if self._index is None:
-                bound = SECONDS if seconds is None else seconds
-                catalog = resources.linter.catalog
-                self._index = await read_values(resources.connector, catalog, bound, scan=scan)
-        return self._index
+    def read(self, connector: Connector, catalog: Catalog, seconds: float, scan: int | None) -> None:
+        """Begin to read, once; again if it failed."""
+        before = self._reading
+        if before is None or (before.done() and (before.cancelled() or before.exception())):
+            reading = read_values(connector, catalog, seconds, scan=scan)
+            self._reading = asyncio.ensure_future(reading)
+
+    async def index(self) -> ValueIndex:
+        assert self._reading is not None
+        return await asyncio.shield(self._reading)
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.gather(self._reading, return_exceptions=True)
 
 
 @dataclass(frozen=True)
@@ -238,10 +253,14 @@ async def open_resources(
 
         # a provider's package takes as long to load as a database to open
         asked, (connector, catalog) = await _both(all_models(), database())
+        values, linter = _Values(), Linter(catalog)
+        stack.push_async_callback(values.aclose)
+        if connector.live:
+            guard.prepare(linter)
         return Resources(
             connector=connector,
             catalog=catalog,
-            linter=Linter(catalog),
+            linter=linter,
             schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
             schema_tokens=options.schema_tokens,
             files=SchemaFiles(catalog, documents.texts if documents else None),
@@ -255,6 +274,7 @@ async def open_resources(
             static=await asyncio.to_thread(_explored, options, catalog, static=True),
             home=options.home,
             secrets=(*asked.secrets, *secrets_of(options, api_key)),
+            _values=values,
             _closing=stack.pop_all(),
         )
 

@@ -2,57 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterable
 
 from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
-from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, union, used
 
 
-@dataclass
-class SchemaShown:
-    """What a run shows of its schema, by its events.
-
-    Attributes:
-        linked: It was linked, or linking was asked to.
-        names: Blob of the linked schema's columns by table, as JSON; empty for the whole schema.
-    """
-
-    linked: bool = False
-    names: str = ""
-
-    def learn(self, event: Mapping[str, Any]) -> None:
-        """Read an event; what a candidate has linked for itself does not count."""
-        match event["kind"]:
-            case "long_context":
-                self.linked = True
-            case "linking" if not event.get("candidate"):
-                self.linked, self.names = True, ""
-            case "schema_shown":
-                self.names = event.get("names", "")
-
-    def read(self, run: RunFolder) -> Linked | None:
-        """The linked part of the catalog; None for the whole.
-
-        Raises:
-            QuorumError: The run lacks its names.
-        """
-        if not (self.linked and self.names):
-            return None
-        names: dict[str, list[str]] = json.loads(run.get(self.names))
-        return Linked(
-            tuple(names), tuple((table, column) for table, each in names.items() for column in each)
-        )
-
-
 def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:
-    """Recall and precision of what ``sql`` uses; None without SQL or without gold SQL that can be read.
+    """Return recall and precision of what ``sql`` uses; None without SQL or gold SQL that can be read.
 
     Against several accepted gold queries, the nearest counts: the one with the best column recall, then
     table recall, then precision. SQL that cannot be read uses nothing.
@@ -64,7 +24,7 @@ def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | Non
 
 
 def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Catalog) -> Linking | None:
-    """Recall and precision of a linked schema (ReFoRCE, Table 5); None where the question has no gold.
+    """Return recall and precision of a linked schema (ReFoRCE, Table 5); None where the question has no gold.
 
     Against the gold SQL, the nearest of several as in ``linking_of``; without any, against the gold tables
     that the benchmark publishes.
@@ -83,7 +43,7 @@ def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Cat
 
 
 def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Catalog | None:
-    """The part of ``catalog`` that a question's gold needs; None where that is not known.
+    """Return the part of ``catalog`` that a question's gold needs; None where that is not known.
 
     With ``tables`` whole tables: those that the benchmark publishes and those that its gold SQL reads, for
     either may lack some (ReFoRCE, Table 3). With ``columns`` those that gold SQL uses, and keys (Table 4).
@@ -96,12 +56,12 @@ def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Cat
 
 
 def golds_of(gold: Iterable[str], catalog: Catalog) -> list[Linked]:
-    """What each gold query uses of a catalog; without those that cannot be read or use no table."""
+    """Return what each gold query uses of a catalog, without those that cannot be read or use no table."""
     return [found for text in gold if (found := _used(text, catalog)) is not None and found.tables]
 
 
 def _published(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
-    """The gold tables that a benchmark publishes, if the catalog has all of them."""
+    """Return the gold tables that a benchmark publishes, if the catalog has all of them."""
     names = question.gold_tables
     if not names or not all(map(catalog.find, names)):
         return []

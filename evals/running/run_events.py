@@ -1,50 +1,106 @@
-"""How a question's run went, by its events: who explored, how the first vote ended, what candidates took."""
+"""An evaluation's view of a run's events: schema shown, failed calls, choices, explorations, effort."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from quorum.evals.records import Course, Effort
+from quorum.graph.nodes import voting
 from quorum.graph.runs import Event, RunFolder
-
-EXPLORATION = "exploration"
-"""The event in which a ColumnExplorer writes its queries."""
+from quorum.tools.sql.linking import Linked
 
 
-def course_of(run: RunFolder) -> Course:
-    """Read a finished run's events.
+class RunEvents:
+    """Learns from a run's events, live (call it) and from the trace of earlier processes (``learn``).
 
-    Raises:
-        QuorumError: A line of them is no event.
+    Args:
+        replied: Called when a model has replied.
+
+    Attributes:
+        linked: The schema was linked, or linking was asked to.
+        choices: That a user was asked to choose from.
     """
-    used: dict[str, Counter[str]] = defaultdict(Counter)
-    explorers: set[str] = set()
-    ended: dict[str, Event] = {}
-    first_tie: bool | None = None
-    for event in run.events():
-        name, kind = str(event.get("candidate") or ""), event["kind"]
-        used[name] += _spent(event)
-        if kind == EXPLORATION:
-            explorers.add(name)
-        elif kind == "candidate":
-            ended[name] = event
-        elif kind == "vote" and first_tie is None:
-            first_tie = bool(event.get("tie"))
-    efforts = (
-        Effort(
-            repairs=int(event.get("refinements") or 0),
-            explored=name in explorers or bool(event.get("informed")),
-            calls=used[name]["calls"],
-            tokens=used[name]["tokens"],
-            queries=used[name]["queries"],
+
+    def __init__(self, replied: Callable[[], None] = lambda: None) -> None:
+        self.replied = replied
+        self.linked = False
+        self.choices: Sequence[Mapping[str, Any]] = ()
+        self._names = ""  # blob of the linked schema's columns by table, as JSON; empty for the whole schema
+        self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
+        self._used: dict[str, Counter[str]] = defaultdict(Counter)
+        self._explorers: set[str] = set()
+        self._ended: dict[str, Event] = {}
+        self._first_tie: bool | None = None
+
+    def __call__(self, event: Event) -> None:
+        if event["kind"] == "model_call":
+            self.replied()
+        self.learn(event)
+
+    def learn(self, event: Mapping[str, Any]) -> None:
+        """Read an event. A resumed run repeats what failed outside the candidates."""
+        name = str(event.get("candidate") or "")
+        self._used[name] += _spent(event)
+        match event["kind"]:
+            case "model_failed":
+                self._failures.setdefault(name, set()).add(str(event.get("failure", "")))
+            case "begun":
+                self._failures.pop("", None)
+            case voting.ASKED_ANEW:  # all candidates begin again
+                self._failures.clear()
+            case "clarification":
+                self.choices = event.get("choices") or ()
+            case "long_context":
+                self.linked = True
+            case "linking" if not name:  # what a candidate has linked for itself does not count
+                self.linked, self._names = True, ""
+            case "schema_shown":
+                self._names = event.get("names", "")
+            case "exploration":
+                self._explorers.add(name)
+            case "candidate":
+                self._ended[name] = dict(event)
+            case "vote" if self._first_tie is None:
+                self._first_tie = bool(event.get("tie"))
+
+    @property
+    def refusals(self) -> set[str]:
+        """Kinds of failed calls (``quorum.tools.models.failures.FailureKind``) that were not repeated."""
+        return set().union(*self._failures.values())
+
+    @property
+    def course(self) -> Course:
+        """How the run went: who explored, how the first vote ended, what candidates took."""
+        efforts = (
+            Effort(
+                repairs=int(event.get("refinements") or 0),
+                explored=name in self._explorers or bool(event.get("informed")),
+                calls=self._used[name]["calls"],
+                tokens=self._used[name]["tokens"],
+                queries=self._used[name]["queries"],
+            )
+            for name, event in self._ended.items()
         )
-        for name, event in ended.items()
-    )
-    return Course(explored=bool(explorers), first_tie=first_tie, efforts=tuple(efforts))
+        return Course(bool(self._explorers), self._first_tie, tuple(efforts))
+
+    def linked_part(self, run: RunFolder) -> Linked | None:
+        """Return the linked part of the catalog; None for the whole.
+
+        Raises:
+            QuorumError: The run lacks its names.
+        """
+        if not (self.linked and self._names):
+            return None
+        names: dict[str, list[str]] = json.loads(run.get(self._names))
+        columns = tuple((table, column) for table, each in names.items() for column in each)
+        return Linked(tuple(names), columns)
 
 
-def _spent(event: Event) -> Counter[str]:
-    """What an event's usage adds (``quorum.tools.ledger.Usage``)."""
+def _spent(event: Mapping[str, Any]) -> Counter[str]:
+    """Return what an event's usage adds (``quorum.tools.ledger.Usage``)."""
     usage = event.get("usage")
     if not isinstance(usage, dict):
         return Counter()

@@ -25,7 +25,7 @@ def read_list(path: Path, *, source: str) -> list[Item]:
         ConfigurationError: The file is missing, or is no list of objects.
     """
     try:
-        items = json.loads(_text(path, source))
+        items = json.loads(read_text(path, source))
     except ValueError as error:
         raise ConfigurationError(
             f"{path} is no JSON: {error}.", hint=f"Get it again from {source}."
@@ -42,7 +42,7 @@ def read_lines(path: Path, *, source: str) -> list[Item]:
         ConfigurationError: The file is missing, or a line is no object.
     """
     found = []
-    for number, line in enumerate(_text(path, source).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, source).split("\n"), start=1):
         if line.strip():
             try:
                 item = json.loads(line)
@@ -54,7 +54,12 @@ def read_lines(path: Path, *, source: str) -> list[Item]:
     return found
 
 
-def _text(path: Path, source: str) -> str:
+def read_text(path: Path, source: str) -> str:
+    """Read a file of a benchmark.
+
+    Raises:
+        ConfigurationError: It is missing, or no UTF-8 text.
+    """
     if not path.is_file():
         raise ConfigurationError(f"There is no {path}.", hint=f"It is part of what {source} offers.")
     try:

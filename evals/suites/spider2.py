@@ -18,17 +18,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from pathlib import Path
 from string import ascii_lowercase
-from typing import TypeAlias
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.spider2 import STANDARDS, Edition, Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import read_sql
-from quorum.evals.suites.files import read_lines, sqlite_url, text_of
+from quorum.evals.suites.files import read_lines, read_text, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders
 
@@ -71,7 +70,7 @@ ARCHIVE = (
 
 @dataclass(frozen=True)
 class _Asked:
-    """One line of the questions' file; ``engine`` is empty if the id tells none."""
+    """One line of the questions' file; ``engine`` is empty if the id names none."""
 
     id: str
     question: str
@@ -80,56 +79,36 @@ class _Asked:
     document: str
 
 
-Locate: TypeAlias = "Callable[[Places, _Asked], str]"
-"""The URL of a question's database; empty if that is not there."""
-
-
 def load_lite(folder: Path) -> Suite:
-    """Spider 2.0-Lite: SQLite questions on their files, all others over schemas.
+    """Read Spider 2.0-Lite: SQLite questions on their files, all others over schemas.
 
-    ``Suite.missing`` tells what is left out, what runs over schemas only, and what gold or external
-    knowledge lacks. How difficult a question is, ``spider2_folder.Gold.difficulty`` says.
+    ``Suite.missing`` says what is left out, what runs over schemas only, and what gold or external
+    knowledge the folder lacks.
 
     Raises:
-        ConfigurationError: No database is there, the questions' file is missing, or a file is damaged.
+        ConfigurationError: The questions or all their databases are missing, or a file is damaged.
     """
-    return _load("spider2-lite", folder, _read(folder / LITE, _engine_of_lite), _file_or_schema)
+    return _load("spider2-lite", folder, _read(folder / LITE, _engine_of_lite), files=True, schemas=True)
 
 
 def load_local(folder: Path) -> Suite:
-    """The questions of Spider 2.0-Lite that run on SQLite files; the rest as ``load_lite``.
-
-    Raises:
-        ConfigurationError: As ``load_lite``.
-    """
+    """Read the questions of Spider 2.0-Lite that run on SQLite files; else as ``load_lite``."""
     asked = [each for each in _read(folder / LITE, _engine_of_lite) if each.engine == "sqlite"]
-    return _load("spider2-local", folder, asked, lambda places, each: places.file_url(each.database))
+    return _load("spider2-local", folder, asked, files=True, schemas=False)
 
 
 def load_snow(folder: Path) -> Suite:
-    """Spider 2.0-Snow, over schemas; the rest as ``load_lite``.
-
-    Raises:
-        ConfigurationError: As ``load_lite``.
-    """
-    return _load("spider2-snow", folder, _read(folder / SNOW, lambda _: "snowflake"), _schema)
+    """Read Spider 2.0-Snow, over schemas; else as ``load_lite``."""
+    asked = _read(folder / SNOW, lambda _: "snowflake")
+    return _load("spider2-snow", folder, asked, files=False, schemas=True)
 
 
 def _engine_of_lite(id: str) -> str:
     return next((engine for prefix, engine in ENGINES.items() if id.startswith(prefix)), "")
 
 
-def _file_or_schema(places: Places, asked: _Asked) -> str:
-    file = places.file_url(asked.database) if asked.engine == "sqlite" else ""
-    return file or _schema(places, asked)
-
-
-def _schema(places: Places, asked: _Asked) -> str:
-    return places.schema_url(asked.engine, asked.database) if asked.engine else ""
-
-
 def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
-    """The questions in either form: Lite has ``db`` and ``question``, Snow ``db_id`` and ``instruction``.
+    """Read the questions: Lite has ``db`` and ``question``, Snow ``db_id`` and ``instruction``.
 
     Raises:
         ConfigurationError: The file is missing, a line lacks what a question must have, or an id recurs.
@@ -143,121 +122,28 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
             )
         question = text_of(item, "question" if "question" in item else "instruction", path, number)
         database = text_of(item, "db" if "db" in item else "db_id", path, number)
-        document = str(item.get("external_knowledge") or "")
+        document = Path(str(item.get("external_knowledge") or "")).name
         found[id] = _Asked(id, question, database, engine(id), document)
     return list(found.values())
 
 
-def _load(name: str, folder: Path, asked: Sequence[_Asked], locate: Locate) -> Suite:
-    places, knowledge = Places(folder), ExternalKnowledge(folder / DOCUMENTS)
-    gold = Gold(folder / GOLD, EDITIONS[name])
-    tables = gold_tables(folder, EDITIONS[name])
-    urls = {each.id: locate(places, each) for each in asked}
-    nowhere = [each for each in asked if not urls[each.id]]
-    left_out = _left_out(nowhere, files=name == "spider2-local")
-    if len(nowhere) == len(asked):
-        what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"
-        raise ConfigurationError(f"{folder} has {what}.", hint=" ".join(left_out))
-    questions = tuple(
-        replace(_question(each, urls[each.id], knowledge, gold), gold_tables=tables.get(each.id, ()))
-        for each in asked
-        if urls[each.id]
-    )
-    missing = (*left_out, *_lacking(questions, gold))
-    return Suite(name, folder, questions, Spider2Scorer(gold.results), missing)
+class _Places:
+    """Finds databases. A name's case, and what is between its letters, may differ on disk."""
 
+    def __init__(self, folder: Path, *, files: bool, schemas: bool) -> None:
+        self.folder, self.files, self.schemas = folder, files, schemas
+        self._of_engine = cache(self._described)
 
-def lacking(suite: Suite, questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
-    """What some questions of a suite of Spider 2.0 lack: databases, documents, gold.
-
-    Raises:
-        ConfigurationError: The gold is damaged.
-    """
-    return _lacking(questions, Gold(suite.folder / GOLD, EDITIONS[suite.name]))
-
-
-def _lacking(questions: Sequence[EvalQuestion], gold: Gold) -> tuple[str, ...]:
-    return (*_schema_only(questions), *absent_documents(questions), *gold.missing(questions))
-
-
-def _question(asked: _Asked, url: str, knowledge: ExternalKnowledge, gold: Gold) -> EvalQuestion:
-    gold_sql = gold.sql(asked.id)
-    return EvalQuestion(
-        id=asked.id,
-        question=asked.question,
-        database=asked.database,
-        url=url,
-        dialect=asked.engine,
-        gold_sql=gold_sql,
-        difficulty=gold.difficulty(asked.id, gold_sql),
-        knowledge=knowledge.of(asked.document),
-        extra={DOCUMENT: Path(asked.document).name} if asked.document else {},
-    )
-
-
-def _left_out(nowhere: Sequence[_Asked], *, files: bool) -> list[str]:
-    """The questions whose database is not there, and where to get it."""
-    sentences = []
-    for engine in dict.fromkeys(each.engine for each in nowhere):
-        those = [each for each in nowhere if each.engine == engine]
-        names = listed(sorted({each.database for each in those}))
-        if not engine:
-            ids = listed([each.id for each in those])
-            why = f"{amount(those)}, whose ids begin with none of {', '.join(ENGINES)}: {ids}."
-        elif files:
-            why = f"{amount(those)} on SQLite files that are not there: {names}. {ARCHIVE}"
-        else:
-            why = f"{amount(those)}, for {DATABASES} has no {engine} schema of {names}. {SOURCE} has them."
-        sentences.append(f"Left out: {why}")
-    return sentences
-
-
-def _schema_only(questions: Sequence[EvalQuestion]) -> list[str]:
-    """Which questions cannot execute, and what they would need."""
-    bare = [question for question in questions if not question.live]
-    local = [question for question in bare if question.dialect == "sqlite"]
-    remote = [question for question in bare if question.dialect != "sqlite"]
-    only = "nothing executes, so linking and lint validity are all that is scored"
-    sentences = []
-    if local:
-        names = listed(sorted({question.database for question in local}))
-        sentences.append(
-            f"Schemas only: {amount(local)} on SQLite files that are not there ({names}): {only}. {ARCHIVE}"
-        )
-    if remote:
-        counts = ", ".join(f"{n} on {engine}" for engine, n in Counter(q.dialect for q in remote).items())
-        sentences.append(
-            f"Schemas only: {amount(remote)} ({counts}): {only}. Accounts for the live databases are had by"
-            f" the guidelines in assets/ of {SOURCE}."
-        )
-    return sentences
-
-
-@dataclass
-class Places:
-    """Where databases lie. A name's case, and what stands between its letters, may differ on disk.
-
-    Attributes:
-        folder: Of the edition.
-    """
-
-    folder: Path
-    _schemas: dict[str, dict[str, Path]] = field(default_factory=dict)
-
-    def file_url(self, database: str) -> str:
-        """Of the database's SQLite file; empty if there is none."""
-        file = self._files.get(_key(database))
-        return sqlite_url(file) if file else ""
-
-    def schema_url(self, engine: str, database: str) -> str:
-        """Of the folder that describes the database; empty if there is none."""
-        if engine not in self._schemas:
-            self._schemas[engine] = self._described(engine)
-        schema = self._schemas[engine].get(_key(database))
+    def url(self, asked: _Asked) -> str:
+        """Return the URL of the question's database; "" if it is not there."""
+        key = _key(asked.database)
+        if self.files and asked.engine == "sqlite" and key in self._sqlite:
+            return sqlite_url(self._sqlite[key])
+        schema = self._of_engine(asked.engine).get(key) if self.schemas and asked.engine else None
         return f"schema://{quote(str(schema.absolute()))}" if schema else ""
 
     @cached_property
-    def _files(self) -> dict[str, Path]:
+    def _sqlite(self) -> dict[str, Path]:
         found = [path for pattern in FILES for path in sorted(self.folder.glob(pattern))]
         return {_key(path.stem): path for path in reversed(found)}
 
@@ -275,33 +161,70 @@ def _key(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.casefold())
 
 
-@dataclass
-class ExternalKnowledge:
-    """The documents that questions come with, each read once.
+def _load(name: str, folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> Suite:
+    places, gold = _Places(folder, files=files, schemas=schemas), _gold(folder, name)
+    tables, toks = _gold_tables(folder, EDITIONS[name]), _tokens(gold.folder)
+    urls = {each.id: places.url(each) for each in asked}
+    left_out = _left_out([each for each in asked if not urls[each.id]], schemas=schemas)
+    if not any(urls.values()):
+        what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"
+        raise ConfigurationError(f"{folder} has {what}.", hint=" ".join(left_out))
 
-    Attributes:
-        folder: Holds them.
+    @cache
+    def document(name: str) -> dict[str, str]:
+        path = folder / DOCUMENTS / name
+        return {name: read_text(path, SOURCE)} if name and path.is_file() else {}
+
+    def question(each: _Asked) -> EvalQuestion:
+        names = [f"{each.id}.sql", *(f"{each.id}_{letter}.sql" for letter in ascii_lowercase)]
+        paths = (gold.folder / "sql" / name for name in names)
+        sql = tuple(text for path in paths if path.is_file() and (text := read_sql(path)))
+        return EvalQuestion(
+            id=each.id,
+            question=each.question,
+            database=each.database,
+            url=urls[each.id],
+            dialect=each.engine,
+            gold_sql=sql,
+            difficulty=_difficulty(toks.get(each.id, len(sql[0].split()) if sql else 0)),
+            gold_tables=tables.get(each.id, ()),
+            knowledge=document(each.document),
+            extra={DOCUMENT: each.document} if each.document else {},
+        )
+
+    questions = tuple(question(each) for each in asked if urls[each.id])
+    suite = Suite(name, folder, questions, Spider2Scorer(gold))
+    return replace(suite, missing=(*left_out, *lacking(suite, questions)))
+
+
+def _difficulty(tokens: int) -> str:
+    """Return ``easy``, ``medium`` or ``hard`` by the gold SQL's number of tokens; "" if that is not known.
+
+    The benchmark states the number for Lite (``toks`` in ``spider2lite_eval.jsonl``), for questions too
+    whose gold SQL it keeps back, and counts what blanks separate. Where it states none it is counted so here.
     """
-
-    folder: Path
-    _texts: dict[str, str | None] = field(default_factory=dict)
-
-    def of(self, name: str) -> dict[str, str]:
-        """The document of that file name by it; none where there is no name or no such file.
-
-        Raises:
-            ConfigurationError: It cannot be read.
-        """
-        name = Path(name).name
-        if name and name not in self._texts:
-            path = self.folder / name
-            self._texts[name] = _text(path) if path.is_file() else None
-        text = self._texts.get(name)
-        return {} if text is None else {name: text}
+    return "" if not tokens else "easy" if tokens < MEDIUM else "medium" if tokens < HARD else "hard"
 
 
-def gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
-    """The tables that questions need, by id, as the benchmark publishes them; empty if they are not there.
+def _gold(folder: Path, name: str) -> Spider2Gold:
+    """Return the gold of a suite; none if the folder has none.
+
+    Raises:
+        ConfigurationError: It is there, and is damaged.
+    """
+    gold = folder / GOLD
+    return load_gold(gold) if gold.is_dir() else Spider2Gold(gold, EDITIONS[name], {}, {})
+
+
+def _tokens(gold: Path) -> dict[str, int]:
+    """Return the numbers of tokens that the benchmark states."""
+    lines = [line for path in gold.glob(STANDARDS) for line in read_lines(path, source=SOURCE)]
+    stated = {item["instance_id"]: str(item.get("toks", "")) for item in lines}
+    return {id: int(tokens) for id, tokens in stated.items() if tokens.isdecimal()}
+
+
+def _gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
+    """Return the tables that questions need, by id, as the benchmark publishes them; none if it does not.
 
     Args:
         folder: Of the edition, as it lies in the repository.
@@ -310,9 +233,8 @@ def gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
         ConfigurationError: The file is damaged.
     """
     path = folder.absolute().parent / GOLD_TABLES / f"spider2-{edition}-gold-tables.jsonl"
-    lines = read_lines(path, source=SOURCE) if path.is_file() else []
     found = {}
-    for number, item in enumerate(lines, start=1):
+    for number, item in enumerate(read_lines(path, source=SOURCE) if path.is_file() else [], start=1):
         names = item.get("gold_tables")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"Entry {number} of {path} names no tables.", hint="Get the file again.")
@@ -320,97 +242,67 @@ def gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def absent_documents(questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
-    """Of the documents that the questions come with, those that are not there."""
-    named = ((question.extra.get(DOCUMENT), question) for question in questions)
-    absent = list(dict.fromkeys(name for name, question in named if name and name not in question.knowledge))
-    where = f"{DOCUMENTS} of {SOURCE} has them."
-    return (f"No external knowledge, for want of {listed(absent)}: {where}",) if absent else ()
+def _left_out(nowhere: Sequence[_Asked], *, schemas: bool) -> list[str]:
+    """Return which questions have no database, and where to get it."""
+    sentences = []
+    for engine in dict.fromkeys(each.engine for each in nowhere):
+        those = [each for each in nowhere if each.engine == engine]
+        names = _listed(sorted({each.database for each in those}))
+        if not engine:
+            ids = _listed([each.id for each in those])
+            why = f"{_amount(those)}, whose ids begin with none of {', '.join(ENGINES)}: {ids}."
+        elif not schemas:
+            why = f"{_amount(those)} on SQLite files that are not there: {names}. {ARCHIVE}"
+        else:
+            why = f"{_amount(those)}, for {DATABASES} has no {engine} schema of {names}. {SOURCE} has them."
+        sentences.append(f"Left out: {why}")
+    return sentences
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.", hint=f"Get it from {SOURCE}.") from error
-
-
-class Gold:
-    """The gold of an edition; a folder that is not there has none.
-
-    Args:
-        folder: ``evaluation_suite/gold``.
-
-    Attributes:
-        results: The gold results.
+def lacking(suite: Suite, questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
+    """Return what some questions of a suite of Spider 2.0 lack: live databases, documents, gold.
 
     Raises:
-        ConfigurationError: The folder is there, and is damaged.
+        ConfigurationError: The gold is damaged.
     """
-
-    def __init__(self, folder: Path, edition: Edition) -> None:
-        self.folder = folder
-        self.there = folder.is_dir()
-        self.results = load_gold(folder) if self.there else Spider2Gold(folder, edition, {}, {})
-        self._tokens = _tokens(folder) if self.there else {}
-
-    def sql(self, id: str) -> tuple[str, ...]:
-        """``<id>.sql``, and ``<id>_a.sql``, … if there are such.
-
-        Raises:
-            ConfigurationError: One cannot be read.
-        """
-        names = [f"{id}.sql", *(f"{id}_{letter}.sql" for letter in ascii_lowercase)]
-        paths = (self.folder / "sql" / name for name in names)
-        return tuple(sql for path in paths if path.is_file() and (sql := read_sql(path)))
-
-    def difficulty(self, id: str, gold_sql: Sequence[str]) -> str:
-        """``easy``, ``medium`` or ``hard`` by the gold SQL's number of tokens; empty if that is not known.
-
-        The benchmark states the number for Lite (``toks`` in ``spider2lite_eval.jsonl``), for questions too
-        whose gold SQL it keeps back, and counts what blanks separate: so the number is counted here where
-        it states none.
-        """
-        counted = len(gold_sql[0].split()) if gold_sql else 0
-        tokens = self._tokens.get(id, counted)
-        if not tokens:
-            return ""
-        return "easy" if tokens < MEDIUM else "medium" if tokens < HARD else "hard"
-
-    def missing(self, questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
-        """What these questions lack."""
-        if not self.there:
-            return (f"Nothing can be scored: there is no {GOLD}. {SOURCE} has it.",)
-        unscored = [q.id for q in questions if not self.results.files.get(q.id)]
-        unlinked = [q.id for q in questions if not q.gold_sql]
-        sentences = []
-        if unscored:
-            sentences.append(
-                f"No gold result, so not scored: {amount(unscored)} ({listed(unscored)}). {SOURCE} may have"
-                f" it in {GOLD}/exec_result."
-            )
-        if unlinked:
-            sentences.append(
-                f"No gold SQL, so linking is not scored: {amount(unlinked)}. {SOURCE} has it for a part of"
-                f" the questions only, in {GOLD}/sql."
-            )
-        return tuple(sentences)
+    gold, found = _gold(suite.folder, suite.name), []
+    local = [each for each in questions if not each.live and each.dialect == "sqlite"]
+    remote = [each for each in questions if not each.live and each.dialect != "sqlite"]
+    only = "nothing executes, so linking and lint validity are all that is scored"
+    if local:
+        names = _listed(sorted({each.database for each in local}))
+        files = f"{_amount(local)} on SQLite files that are not there ({names})"
+        found.append(f"Schemas only: {files}: {only}. {ARCHIVE}")
+    if remote:
+        counts = ", ".join(f"{n} on {engine}" for engine, n in Counter(q.dialect for q in remote).items())
+        found.append(
+            f"Schemas only: {_amount(remote)} ({counts}): {only}. Accounts for the live databases are had by"
+            f" the guidelines in assets/ of {SOURCE}."
+        )
+    named = [(each.extra.get(DOCUMENT), each.knowledge) for each in questions]
+    if absent := list(dict.fromkeys(name for name, known in named if name and name not in known)):
+        where = f"{DOCUMENTS} of {SOURCE} has them."
+        found.append(f"No external knowledge, for want of {_listed(absent)}: {where}")
+    if not gold.folder.is_dir():
+        return (*found, f"Nothing can be scored: there is no {GOLD}. {SOURCE} has it.")
+    if unscored := [each.id for each in questions if not gold.files.get(each.id)]:
+        found.append(
+            f"No gold result, so not scored: {_amount(unscored)} ({_listed(unscored)}). {SOURCE} may have"
+            f" it in {GOLD}/exec_result."
+        )
+    if unlinked := [each.id for each in questions if not each.gold_sql]:
+        found.append(
+            f"No gold SQL, so linking is not scored: {_amount(unlinked)}. {SOURCE} has it for a part of"
+            f" the questions only, in {GOLD}/sql."
+        )
+    return tuple(found)
 
 
-def _tokens(folder: Path) -> dict[str, int]:
-    """The numbers of tokens that the benchmark states."""
-    lines = read_lines(next(folder.glob(STANDARDS)), source=SOURCE)
-    return {
-        item["instance_id"]: int(toks) for item in lines if (toks := str(item.get("toks", ""))).isdecimal()
-    }
-
-
-def amount(questions: Sequence[object]) -> str:
-    """How many questions, in words."""
+def _amount(questions: Sequence[object]) -> str:
     return "1 question" if len(questions) == 1 else f"{len(questions)} questions"
 
 
-def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names, and how many more there are."""
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

@@ -95,7 +95,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
 
 
 def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str) -> Update:
-    """The critique's query in the place of the current one; of one that was tried only the reason is kept."""
+    """Put the critique's query in the place of the current one; of one tried before keep only the reason."""
     critique = SQL_CRITIQUE.name
     if repeats("sql", sql, state.history):
         _not_again(state, context, critique, "sql", sql)
@@ -111,7 +111,7 @@ def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str)
 
 
 def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
-    """The history with a remark under what a query returned."""
+    """Return the history with a remark under the result of a query."""
     return [
         replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql and turn.done else turn
         for turn in history
@@ -127,7 +127,7 @@ def _not_again(state: CandidateState, context: Context, agent: str, kind: str, t
 
 
 def _colleague(state: CandidateState) -> str:
-    """Who wrote the current query, where it was not Action."""
+    """Return the role that wrote the current query; empty if it was Action."""
     return "" if state.writer == ACTION.name else state.writer
 
 

@@ -70,7 +70,7 @@ async def clarify(state: RunState, context: Context) -> Update:
 
 
 def _asked_anew(state: RunState, words: str) -> Update:
-    """The question with the user's addition; earlier findings, plans and judgements are dropped."""
+    """Return the question with the user's addition; earlier findings, plans and judgements are dropped."""
     extras = replace(state.extras, findings="", differences="", given="")
     kept = ("schema_ref", "documents_ref", "syntax_ref", "verified", "sources", "alone", "asks", "long")
     known = {name: getattr(state, name) for name in kept}
@@ -80,12 +80,12 @@ def _asked_anew(state: RunState, words: str) -> Update:
 
 
 def after_clarification(state: RunState) -> Literal["dispatch", "answer"]:
-    """Without a vote the candidates are asked again."""
+    """Ask the candidates again where there is no vote."""
     return "answer" if state.vote else "dispatch"
 
 
 async def dispute(state: RunState, context: Context) -> list[str]:
-    """How the strong answers of a close vote disagree, in words; empty if it is clear or the user chose."""
+    """Say how the strong answers of a close vote disagree; empty if the vote is clear or the user chose."""
     clusters = close_rivals(state.vote)
     if not clusters or (state.vote and state.vote.decided == "user"):
         return []
@@ -95,7 +95,7 @@ async def dispute(state: RunState, context: Context) -> list[str]:
 
 
 def _who(clusters: list[Cluster]) -> str:
-    """Which label stands for which candidates."""
+    """Say which label is which candidates' answer."""
     first, *others = (", ".join(cluster.candidates) for cluster in clusters)
     rest = "; ".join(
         f"answer {label} that of {names}" for label, names in zip(LABELS[1:], others, strict=False)
@@ -106,7 +106,7 @@ def _who(clusters: list[Cluster]) -> str:
 def _clarification(
     state: RunState, vote: Vote, context: Context
 ) -> tuple[Clarification, dict[str, Cluster | OtherReading]] | None:
-    """What to ask, and what is behind each label; None where there is nothing to choose from."""
+    """Return the question to the user and each label's answer; None if there is nothing to choose from."""
     shown, meant = list[tuple[Side, Candidate]](), list[Cluster | OtherReading]()
     clusters = close_rivals(vote) or ([vote.winning] if vote.winning and state.others else [])
     for (side, candidate), cluster in zip(
@@ -158,7 +158,7 @@ def _reply(payload: Clarification) -> Reply:
 
 
 def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
-    """The vote after the user's choice."""
+    """Return the vote after the user's choice."""
     upheld = vote.winner in cluster.candidates
     return replace(
         vote,

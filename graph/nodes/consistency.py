@@ -46,7 +46,7 @@ async def run_and_compare(state: CandidateState, context: Context, *, agent: str
 
 
 def _came(result: Result, state: CandidateState, folder: Path) -> bool:
-    """Whether the result was returned before, by the vote's tolerance; reads the results' files."""
+    """True if the result was returned before, by the vote's tolerance; reads the results' files."""
     if result.file in state.seen:
         return True
     now = canonical(read_result(folder / result.file))
@@ -75,7 +75,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
 
 
 def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str, str]:
-    """A result's excerpt for now, and a shorter one to show beside later results; reads its file."""
+    """Return a result's excerpt, and a shorter one for later prompts; reads its file."""
     whole = QueryResult(read_result(folder / result.file), 0.0, result.truncated)
     limit = row_limit(sql, dialect)
     now, later = (excerpt(whole, rows=rows, limit=limit) for rows in (PREVIEW_ROWS, EARLIER_ROWS))
@@ -83,7 +83,7 @@ def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str
 
 
 async def conclude(state: CandidateState, context: Context) -> Update:
-    """A result that was never confirmed is treated as an empty one."""
+    """Treat a result that was never confirmed as an empty one."""
     if state.result is None or state.confirmed:
         return {}
     record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
@@ -93,7 +93,7 @@ async def conclude(state: CandidateState, context: Context) -> Update:
 def after_run(
     max_refinements: int, max_empty: int = MAX_EMPTY
 ) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
-    """The router after a query: confirmed or out of rounds to the end, an error to its repair, else again.
+    """Route after a query: confirmed or out of rounds to the end, an error to its repair, else again.
 
     Rounds are repairs and further answers together.
     """

@@ -37,7 +37,7 @@ from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.results.excerpt import excerpt, row_limit
 
 Exploring: TypeAlias = RunState | CandidateState
-"""Who explores."""
+"""The state of a run or of a candidate that explores."""
 
 EXPLORER = COLUMN_EXPLORER.name
 EMPTY = "The query ran and returned no row."
@@ -46,8 +46,10 @@ NO_ROW = "(0 rows)"
 
 
 async def aimed(state: RunState, context: Context) -> PromptExtras:
-    """The run's extras with what strong answers disagree on: explorations are aimed at it, and candidates
-    dispatched later see it."""
+    """Return the run's extras with the differences between strong answers.
+
+    Explorations are aimed at them, and candidates dispatched later see them.
+    """
     found = await asyncio.to_thread(_rivals, state, context)
     differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
     rivals = [side.sql for side in found]
@@ -182,7 +184,7 @@ async def keep_findings(state: Exploring, context: Context) -> Update:
 def after_query(
     max_tries: int = MAX_TRIES,
 ) -> Callable[[Exploring], Literal["run", "correct", "drop", "done"]]:
-    """The router of the loop: the next query, a correction, giving up, or the end."""
+    """Route in the loop: the next query, a correction, giving up, or the end."""
 
     def route(state: Exploring) -> Literal["run", "correct", "drop", "done"]:
         now = state.exploration
@@ -196,7 +198,7 @@ def after_query(
 
 
 def _found(state: Exploring, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
-    """The current query has a finding; ``waiting`` are the remaining queries."""
+    """Keep the current query's finding; ``waiting`` are the remaining queries."""
     now = state.exploration
     query, corrected = now.waiting[0], bool(now.tried)
     record(context, state, "finding", EXPLORER, **query.model_dump(), text=text, corrected=corrected)
@@ -220,12 +222,12 @@ def _ended(state: Exploring, context: Context, message: str) -> Update:
 
 
 def _put(context: Context, found: Sequence[object]) -> str:
-    """The reference to a list; empty for an empty one."""
+    """Return the reference to a list; empty for an empty one."""
     return context.put(json.dumps(found, ensure_ascii=False)) if found else ""
 
 
 def _rivals(state: RunState, context: Context) -> list[Side]:
-    """The strong answers of a close vote, else the heaviest; the order says nothing about them."""
+    """Return the strong answers of a close vote, else the heaviest, in a neutral order."""
     heaviest = state.vote.clusters[:RIVALS] if state.vote else ()
     clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
     return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]

@@ -48,13 +48,8 @@ async def answer(state: RunState, context: Context) -> Update:
     await context.trace.aflush()
     if context.trace.failure:
         warnings.append(INCOMPLETE.format(context.trace.failure))
-    unsaid = await asyncio.to_thread(_unsaid, context)
     made = _answer(state, context, warnings, disagreement)
-    made.warnings = [*unsaid, *made.warnings]
-    if made.columns:
-        if context.database.connector.several:
-            made.parts = await asyncio.to_thread(_parts, made.sql, context)
-        made.tables = await asyncio.to_thread(table_marks, made.sql, context.resources.linter.catalog)
+    await asyncio.to_thread(_complete, made, context)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
     context.trace.finish(values)
@@ -62,14 +57,18 @@ async def answer(state: RunState, context: Context) -> Update:
     return {"answer": values}
 
 
-def _unsaid(context: Context) -> list[str]:
-    """Return the warnings about left-out tables that no earlier answer gave."""
+def _complete(made: Answer, context: Context) -> None:
+    """Add to an answer what is read from files or from its SQL."""
     where, resources = locations(context.options.database), context.resources
-    return catalog_cache(context.options).new_warnings(where, resources.connector, resources.catalog.left_out)
+    cache, left_out = catalog_cache(context.options), resources.catalog.left_out
+    made.warnings = [*cache.new_warnings(where, resources.connector, left_out), *made.warnings]
+    if made.columns:
+        made.parts = _parts(made.sql, context) if resources.connector.several else []
+        made.tables = table_marks(made.sql, resources.linter.catalog)
 
 
 def _parts(sql: str, context: Context) -> list[str]:
-    """What was read in each of several databases when the query ran, as the trace has it."""
+    """Return the parts that were read in each of several databases, from the trace."""
     for event in context.trace.events():
         if event["kind"] == "query" and event.get("sql") == sql and event.get("parts"):
             return list(event["parts"])
@@ -90,7 +89,7 @@ def _learn(state: RunState, context: Context) -> list[str]:
 
 
 def executed(candidates: Iterable[Candidate]) -> dict[str, bool]:
-    """Per expert whether any of its SQL ran; without the experts whose candidates all have ``NO_VERDICT``."""
+    """Return by expert if any of its SQL ran; experts with nothing but ``NO_VERDICT`` are left out."""
     outcomes: dict[str, bool] = {}
     for each in candidates:
         no_verdict = each.stopped_by or (each.error and each.error.kind in NO_VERDICT)
@@ -174,21 +173,22 @@ def _status(stopped_by: str, *, unanswerable: bool, answered: bool) -> Status:
 
 
 def _missing(candidates: Sequence[Candidate]) -> str:
-    """What the data lacks, as the first candidate says that found it lacking."""
+    """Return what the data lacks, in the words of the first candidate that found it lacking."""
     errors = (candidate.error for candidate in candidates)
     return next((error.message for error in errors if error and error.kind == UNANSWERABLE), "")
 
 
 def _best_effort(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The first candidate with SQL; those that only lacked a database come before those whose SQL failed."""
+    """Return the first candidate with SQL; those that only lacked a database come before those whose SQL
+    failed."""
     written = [candidate for candidate in candidates if candidate.sql]
     sound = (c for c in written if c.error is None or c.error.kind in NOT_RUN)
     return next(sound, written[0] if written else None)
 
 
 def _readings(state: RunState, context: Context) -> list[AnswerReading]:
-    """Other readings of the question: where they were written those that show something else, or whose query
-    failed; else what the winner's cluster named, without a winner all candidates.
+    """Return other readings of the question: where they were written those that show something else, or whose
+    query failed; else what the winner's cluster named, without a winner all candidates.
 
     The losers' other reading may be the one that was answered, so it is left out. Empty after the user has
     chosen.
@@ -225,7 +225,7 @@ def _shown(says: str, candidate: Candidate, context: Context) -> AnswerReading:
 
 
 def _distinct(texts: Iterable[str], most: int) -> list[str]:
-    """The first sentences, each once."""
+    """Return the first sentences, each once."""
     distinct: dict[str, str] = {}
     for text in filter(None, map(sentence, texts)):
         distinct.setdefault(text.casefold().rstrip("."), text)
@@ -275,7 +275,7 @@ def _candidate(candidate: Candidate, state: RunState, context: Context) -> Answe
 
 
 def _hidden(state: RunState, catalog: Catalog) -> Iterator[str]:
-    """That an answer is blank where row policies may hide what was asked for."""
+    """Warn of an answer that is blank where row policies may hide the rows asked for."""
     winner = state.winner
     if winner is None or winner.result is None or not winner.result.blank or not catalog.filtered:
         return
@@ -291,7 +291,7 @@ def _hidden(state: RunState, catalog: Catalog) -> Iterator[str]:
 
 
 def _warnings(state: RunState, shown: Candidate | None) -> Iterator[str]:
-    """Warnings of the answer, beside the vote's and the nodes' own."""
+    """Yield the answer's own warnings; the vote and the nodes have theirs."""
     winner, lacking = state.winner, state.vote.unanswerable if state.vote else ()
     told = [(text, candidate.id) for candidate in state.candidates for text in candidate.warnings]
     for text in dict.fromkeys(text for text, _ in told):

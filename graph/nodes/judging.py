@@ -28,7 +28,7 @@ class ModelJudge:
         self._state, self._context, self._early = state, context, early
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
-        """The key of the better cluster; None where the model cannot tell. Every verdict is recorded."""
+        """Return the key of the better cluster; None if the model cannot tell. Every verdict is recorded."""
         state, context = self._state, self._context
         if state.dispatched < context.votes and not self._early:
             return None
@@ -60,10 +60,10 @@ class NoJudge:
     """A ``quorum.graph.ballots.Judge`` that never chooses: a verdict was given before, or none is wanted."""
 
     async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
-        """None."""
+        """Return None."""
         return None
 
 
 def neutral_order(question: str, cluster: Cluster) -> str:
-    """A sort key that says nothing about the clusters and is the same in every repetition of the run."""
+    """Return a sort key that says nothing about the cluster and is the same whenever the run repeats."""
     return hashlib.sha256(f"{question}\n{cluster.key}".encode()).hexdigest()

@@ -82,7 +82,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
 
 
 def _named(state: RunState, winner: Candidate) -> list[str]:
-    """What those name who gave the answer, the winner's first. A loser's may be what was answered."""
+    """Return the readings named by those who gave the answer. A loser's may be the one that was answered."""
     agreeing = state.vote.winning.candidates if state.vote and state.vote.winning else ()
     writers = [each for each in state.candidates if each.id in agreeing and each is not winner]
     noted = (text for each in (winner, *writers) if each.remarks for text in each.remarks.readings or ())
@@ -124,7 +124,7 @@ async def weigh_readings(state: RunState, context: Context) -> Update:
 async def _outcomes(
     state: RunState, context: Context, winner: Candidate
 ) -> list[tuple[Reading, Candidate, Outcome]]:
-    """What became of each reading; ``same`` also where an earlier one shows the same."""
+    """Return each reading with its outcome; ``same`` also if an earlier one shows the same."""
     written = {candidate.id: candidate for candidate in state.read}
     pairs = [
         (reading, written[f"r{n}"]) for n, reading in enumerate(state.readings or (), 1) if f"r{n}" in written
@@ -143,7 +143,7 @@ async def _outcomes(
 
 
 def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
-    """Another reading as the answer; what was the answer is one of the others then."""
+    """Make another reading the answer; the former answer becomes one of the others."""
     winner, vote, result = state.winner, state.vote, other.answer.result
     assert winner is not None
     assert vote is not None

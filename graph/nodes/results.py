@@ -113,7 +113,7 @@ def _distinct(column: pa.ChunkedArray) -> int | None:
 
 
 def _preview(rows: list[list[Any]]) -> list[list[Any]]:
-    """As many rows as fit into ``MAX_PREVIEW``, at least one."""
+    """Return the rows that fit into ``MAX_PREVIEW``, at least one."""
     kept, size = list[list[Any]](), 0
     for row in rows:
         short = [_short(value) for value in row]
@@ -125,7 +125,7 @@ def _preview(rows: list[list[Any]]) -> list[list[Any]]:
 
 
 def _short(value: Any) -> Any:
-    """The value, or its text where it is long or beyond what a checkpoint can hold."""
+    """Return the value, or its text if it is long or a checkpoint cannot hold it."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int):

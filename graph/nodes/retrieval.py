@@ -1,7 +1,8 @@
 """External Knowledge Retriever: passages of the user's documents (ReCAPAgent-SQL, section 3.3.2).
 
 Ours: the team's notes, verified questions with their queries, explored queries, and values of the database
-that the question may name. No model is asked.
+that the question may name. A question that a person has verified is answered by its query, which runs again.
+No model is asked.
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
+from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
-from quorum.graph.nodes.recall import recall
+from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
-from quorum.graph.state import RunState
+from quorum.graph.state import Candidate, RunState
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair
+from quorum.tools.execute import execute
+from quorum.tools.query import QueryError
+from quorum.tools.sql import fixed_dates
+from quorum.tools.sql.linking import changed_tables
 
 TOP_K = 5
 PAIRS = 3
@@ -35,7 +41,7 @@ WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
 
 @dataclass(frozen=True)
 class Passages:
-    """What of documents a prompt shows.
+    """Passages of documents for a prompt.
 
     Attributes:
         text: Empty for nothing.
@@ -54,7 +60,7 @@ async def retrieve(
     top_k: int = TOP_K,
     embedder: Embedder | None = None,
 ) -> Passages:
-    """The chunks that bear on ``question``, each under a line that names its source.
+    """Return the chunks that bear on ``question``, each under a line that names its source.
 
     Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
     hybrid (lexical and dense), else lexical. No model is called.
@@ -69,7 +75,7 @@ async def retrieve(
 
 
 def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
-    """Values that the question may name, by column, as text for the prompt.
+    """Return values that the question may name, by column, as text for the prompt.
 
     Args:
         missing: Columns of which not all values are known; the first few are named.
@@ -83,13 +89,14 @@ def _literal(text: str) -> str:
 
 
 def show_triplets(triplets: Sequence[Triplet]) -> str:
-    """Explored queries with the questions that they answer, as text for the prompt."""
+    """Return explored queries with the questions that they answer, as text for the prompt."""
     return prompts().render("explored", {"triplets": list(triplets)})
 
 
-def show_pairs(pairs: Sequence[VerifiedPair], told: str = "") -> str:
-    """Verified questions with their queries, as text for the prompt; without notes that ``told`` has."""
-    fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+def show_pairs(pairs: Sequence[VerifiedPair], shown: str = "") -> str:
+    """Return verified questions with their queries, as text for the prompt; without notes that ``shown``
+    has."""
+    fresh = [replace(pair, note="") if pair.note and pair.note in shown else pair for pair in pairs]
     return prompts().render("verified", {"pairs": fresh})
 
 
@@ -151,12 +158,10 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 
 
 async def _values(state: RunState, context: Context) -> str:
-    if not context.matched_values or not context.reads_unasked:
+    if not context.shows_values:
         return ""
-    left = context.ledger.remaining_seconds()
-    bound = None if left is None else left / 4
-    most, scan = context.matched_values, context.options.max_bytes
-    found, missing = await context.resources.matches(state.question, most, bound, scan)
+    bound, scan = context.seconds_for_values, context.options.max_bytes
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
@@ -164,7 +169,8 @@ async def _values(state: RunState, context: Context) -> str:
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
-    """The explored queries most like the question, in recipes that show any, shorter than a verified one."""
+    """Return the explored queries most like the question, in recipes that show any, shorter than a verified
+    one."""
     if not context.resources.explored.triplets:
         return []
     found = await asyncio.to_thread(
@@ -177,10 +183,63 @@ async def _triplets(state: RunState, context: Context) -> list[Triplet]:
 
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
-    """The verified questions most like this one whose queries the schema still allows."""
+    """Return the verified questions most like this one whose queries the schema still allows."""
     known, most = context.resources.knowledge, PAIRS
     embedder = context.resources.embedder
     found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
     short = [pair for pair in found if estimate_tokens(pair.as_text()) <= PAIR_TOKENS]
     fits = [pair for pair in short if isinstance(await context.database.judge(pair.sql), str)]
     return fits[:most]
+
+
+VERIFIED_CONFIDENCE = 0.98
+"""Of an answer that a person has verified: by rule, for no recorded vote shows it."""
+
+VERIFIED = "verified"
+CHANGED = "The query {} ({}) was not run: the columns of {} have changed since. Keep it again, or correct it."
+FIXED = "The verified query holds fixed dates ({}): it answers for them, whenever it is asked."
+
+
+async def recall(state: RunState, context: Context) -> Update:
+    """Run the query of a verified question of the same words; where it fails now, that is said."""
+    pair = context.resources.knowledge.exact(state.question) if context.live else None
+    if pair is None:
+        return {}
+    if changed := await asyncio.to_thread(changed_tables, pair, context.resources.linter.catalog):
+        return {"warnings": [CHANGED.format(pair.credit, pair.file, ", ".join(changed))]}
+    left = context.ledger.remaining_seconds()
+    limits = context.database.limits.within(None if left is None else left / 2)
+    database = replace(context.database, limits=limits)
+    outcome = await execute(database, pair.sql, agent="recall", candidate=VERIFIED)
+    if isinstance(outcome, QueryError):
+        return {"warnings": [f"The query {pair.credit} fails now ({pair.file}): {outcome.message}"]}
+    context.trace.record("recall", agent="recall", file=pair.file, credit=pair.credit)
+    result = await keep_result(outcome, context.trace.folder)
+    candidate = Candidate(
+        id=VERIFIED,
+        model=VERIFIED,
+        temperature=0.0,
+        seed=context.options.seed,
+        sql=pair.sql,
+        result=result,
+        error=None,
+    )
+    cluster = Cluster(result.fingerprint, result.fingerprint, (VERIFIED,), (VERIFIED,), 1.0, 1.0)
+    vote = Vote(
+        winner=VERIFIED,
+        clusters=(cluster,),
+        share=1.0,
+        tie=False,
+        strategy="",
+        cast=1,
+        experts=1,
+        decided="verified",
+        decision=f"This very question was {pair.credit}; its query was run anew ({pair.file}).",
+        confidence=VERIFIED_CONFIDENCE,
+    )
+    dates = await asyncio.to_thread(fixed_dates, pair.sql, context.dialect)
+    return {
+        "candidates": [candidate],
+        "vote": vote,
+        "warnings": [FIXED.format(", ".join(dates))] if dates else [],
+    }

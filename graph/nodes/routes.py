@@ -11,48 +11,48 @@ from quorum.tools.query import ErrorKind
 
 
 def halted(state: CandidateState) -> bool:
-    """A limit was reached, the model failed, or it says that the data cannot answer: the branch must end."""
+    """True if a limit was reached, the model failed, or it says that the data cannot answer."""
     return bool(state.stopped_by) or (state.error is not None and state.error.kind in FINAL)
 
 
 def unavailable(state: CandidateState) -> bool:
-    """The database could not be asked: no other SQL would help."""
+    """True if the database could not be asked: no other SQL would help."""
     return state.error is not None and state.error.kind == ErrorKind.UNAVAILABLE
 
 
 def unrepairable(state: CandidateState) -> bool:
-    """No other SQL would help, or the user said no: nobody repairs that."""
+    """True if no other SQL would help, or the user said no."""
     return unavailable(state) or (state.error is not None and state.error.kind == ErrorKind.NOT_APPROVED)
 
 
 def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
-    """On to the query, to another action, or to the end."""
+    """Run the query, act again, or end."""
     if halted(state) or state.next == "terminate":
         return "finish"
     return "sql" if state.next == "sql" else "act"
 
 
 def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
-    """After a node that only a limit or a failing model can stop."""
+    """Go on, unless a limit or a failing model stopped the node."""
     return "finish" if halted(state) else "go_on"
 
 
 def after_sql_review(state: CandidateState) -> Literal["run", "validate", "finish"]:
-    """A query that has not run is run; one that stands after its result was seen is validated."""
+    """Run a query that has not run; validate one that was reviewed with its result."""
     if halted(state):
         return "finish"
     return "validate" if state.ran else "run"
 
 
 def after_linking(state: CandidateState) -> Literal["plan", "refine", "finish"]:
-    """Planned anew from what was linked; without it only the query is repaired."""
+    """Plan again from what was linked; only repair the query if nothing was."""
     if halted(state):
         return "finish"
     return "plan" if state.linked_ref else "refine"
 
 
 def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
-    """A repaired query runs; without one (the error still stands) the branch ends."""
+    """Run a repaired query; end the branch if there is none (the error is still there)."""
     return "finish" if halted(state) or state.error else "go_on"
 
 
@@ -90,7 +90,7 @@ class Routes:
     def after_run_in_recap(
         self, state: CandidateState
     ) -> Literal["review", "validate", "link", "refine", "finish"]:
-        """As ``after_run``; the Critique sees the result of a refined query (ReCAPAgent-SQL, 3.3.6)."""
+        """Route like ``after_run``, but review a refined query with its result (ReCAPAgent-SQL, 3.3.6)."""
         way = self.after_run(state)
         return "review" if way == "validate" and state.writer == SELF_REFINER.name else way
 

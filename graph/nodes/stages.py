@@ -80,14 +80,14 @@ async def review_stage(state: CandidateState, context: Context) -> Update:
 
 
 def after_stage(state: CandidateState) -> Literal["go_on", "finish"]:
-    """A stage that ran, or failed, is judged; one that the user did not approve ends the branch."""
+    """Review a stage that ran or failed; end the branch if the user did not approve it."""
     return "finish" if halted(state) or unrepairable(state) else "go_on"
 
 
 def after_review(
     max_rewrites: int = MAX_REWRITES,
 ) -> Callable[[CandidateState], Literal["stage", "whole", "finish"]]:
-    """The router after a review: the next stage, or the whole query once all are judged."""
+    """Route after a review: the next stage, or the whole query once all are judged."""
 
     def route(state: CandidateState) -> Literal["stage", "whole", "finish"]:
         if halted(state):
@@ -98,9 +98,9 @@ def after_review(
 
 
 def fruitless(state: CandidateState) -> bool:
-    """Whether a candidate ended without a result that has values.
+    """True if a candidate ended without a result that has values.
 
-    False where it was stopped or the database was unavailable: stages would not help.
+    False if it was stopped or the database was unavailable: stages would not help.
     """
     nothing = state.result is None or state.result.blank
     return nothing and not (halted(state) or unrepairable(state))

@@ -12,7 +12,7 @@ from quorum.agents.writers import GEN_AGENT
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.routes import halted, unrepairable
-from quorum.graph.nodes.step import Step, Update, record, tell, try_tell
+from quorum.graph.nodes.step import Update, record, tell, try_tell
 from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.schema.render import render
@@ -23,7 +23,7 @@ from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
 Knowledge: TypeAlias = Literal["triplets", "trajectories", "static", "none"]
-"""What the GenAgent is shown of the exploration (paper 001, Tables 3, 12 and 15)."""
+"""Examples that the GenAgent sees of the exploration (paper 001, Tables 3, 12 and 15)."""
 
 RoundOutcome: TypeAlias = Literal["success", "execution_failed", "semantic_mismatch"]
 """Algorithm 3's three outcomes of a round."""
@@ -47,13 +47,15 @@ EXPANDER_TOKENS = 3_000
 
 
 def round_outcome(state: CandidateState) -> RoundOutcome:
-    """What became of the last round; before the fidelity check, of its execution."""
+    """Return the outcome of the last round; before the fidelity check, of its execution."""
     if state.error is not None or state.result is None:
         return "execution_failed"
     return "semantic_mismatch" if state.approved is False else "success"
 
 
-def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
+async def ground(
+    state: CandidateState, context: Context, *, agent: bool, tables: int, pruning: bool
+) -> Update:
     """InfoAgent: find the columns that the question names, after a failed round those it overlooked.
 
     Args:
@@ -61,53 +63,47 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
         tables: That one search brings in (paper 001, appendix A: three).
         pruning: Of an earlier round's context only what its query used stays (Table 12).
     """
-
-    async def step(state: CandidateState, context: Context) -> Update:
-        before = state.grounding
-        earlier, catalog = _earlier(state), context.resources.catalog
-        keywords = await _keywords(state, context, earlier) if agent else []
-        index, embedder = context.resources.columns, context.resources.embedder
-        queries = [*keywords] or [state.question]
-        text = " ".join([state.question, *keywords])
-        way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
-        found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
-        fresh = [name for name in found if name not in before.tables][:tables]
-        hits = [
-            hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)
-        ]
-        kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
-        names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
-        columns = [*kept, *((hit.table, hit.column) for hit in hits if hit.table in names)]
-        columns += [place for name in fresh for place in _small(catalog, name)]
-        grounding = Grounding(
-            rounds=before.rounds + 1,
-            keywords=[*before.keywords, *keywords],
-            tables=names,
-            columns=list(dict.fromkeys(columns)),
-        )
-        record(
-            context,
-            state,
-            "grounding",
-            INFO_AGENT.name,
-            tables=names,
-            fresh=fresh,
-            columns=len(grounding.columns),
-            embedder=embedder.name if embedder else "lexical",
-        )
-        return {
-            "grounding": grounding,
-            "linked_ref": _shown(grounding, context),
-            "earlier": earlier,
-            "error": None,
-            "approved": None,
-        }
-
-    return step
+    before = state.grounding
+    earlier, catalog = _earlier(state), context.resources.catalog
+    keywords = await _keywords(state, context, earlier) if agent else []
+    index, embedder = context.resources.columns, context.resources.embedder
+    queries = [*keywords] or [state.question]
+    text = " ".join([state.question, *keywords])
+    way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
+    found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
+    fresh = [name for name in found if name not in before.tables][:tables]
+    hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)]
+    kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
+    names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
+    columns = [*kept, *((hit.table, hit.column) for hit in hits if hit.table in names)]
+    columns += [place for name in fresh for place in _small(catalog, name)]
+    grounding = Grounding(
+        rounds=before.rounds + 1,
+        keywords=[*before.keywords, *keywords],
+        tables=names,
+        columns=list(dict.fromkeys(columns)),
+    )
+    record(
+        context,
+        state,
+        "grounding",
+        INFO_AGENT.name,
+        tables=names,
+        fresh=fresh,
+        columns=len(grounding.columns),
+        embedder=embedder.name if embedder else "lexical",
+    )
+    return {
+        "grounding": grounding,
+        "linked_ref": _shown(grounding, context),
+        "earlier": earlier,
+        "error": None,
+        "approved": None,
+    }
 
 
 def _hybrid(context: Context) -> bool:
-    """Whether columns are found by words as well where there are embeddings (the paper: by embeddings)."""
+    """True if columns are found by words and by embeddings (the paper: by embeddings)."""
     return context.resources.embedder is not None and context.options.retrieval == "hybrid"
 
 
@@ -232,7 +228,9 @@ def _named(names: Iterable[str], tables: Iterable[str], catalog: Catalog) -> lis
     return list(dict.fromkeys(known[name] for name in bare if name in known))
 
 
-def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
+async def write(
+    state: CandidateState, context: Context, *, knowledge: Knowledge, joint: bool, shots: int
+) -> Update:
     """GenAgent: retrieve examples of the exploration, and write the query.
 
     Args:
@@ -240,32 +238,28 @@ def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
             else by the question's words alone (Table 12).
         shots: Examples at most.
     """
-
-    async def step(state: CandidateState, context: Context) -> Update:
-        examples = await _examples(state, context, knowledge, joint, shots)
-        written = await tell(
-            state,
-            context,
-            GEN_AGENT,
-            "writing",
-            about={"examples": len(examples), "round": state.grounding.rounds},
-            examples=examples[::-1],  # the nearest last
-            earlier=state.earlier,
-        )
-        if written.missing:
-            return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-        remarks = Remarks(written.summary, written.assumptions, written.readings)
-        again = state.refinements + 1 if state.earlier else 0
-        return {
-            "sql": written.sql,
-            "writer": GEN_AGENT.name,
-            "remarks": remarks,
-            "ordered": written.ordered,
-            "error": None,
-            "refinements": again,
-        }
-
-    return step
+    examples = await _examples(state, context, knowledge, joint, shots)
+    written = await tell(
+        state,
+        context,
+        GEN_AGENT,
+        "writing",
+        about={"examples": len(examples), "round": state.grounding.rounds},
+        examples=examples[::-1],  # the nearest last
+        earlier=state.earlier,
+    )
+    if written.missing:
+        return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
+    remarks = Remarks(written.summary, written.assumptions, written.readings)
+    again = state.refinements + 1 if state.earlier else 0
+    return {
+        "sql": written.sql,
+        "writer": GEN_AGENT.name,
+        "remarks": remarks,
+        "ordered": written.ordered,
+        "error": None,
+        "refinements": again,
+    }
 
 
 async def _examples(

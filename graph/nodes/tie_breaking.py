@@ -22,8 +22,10 @@ Among: TypeAlias = Literal["tied", "all"]
 
 
 def unresolved(state: RunState) -> bool:
-    """Whether the vote found no answer: a tie, only blank results, or none at all; that the data has none is
-    an answer."""
+    """True if the vote found no answer: a tie, only blank results, or none.
+
+    That the data cannot answer is an answer.
+    """
     vote = state.vote
     return vote is not None and not vote.cannot_answer and (vote.tie or vote.blank or vote.winner is None)
 
@@ -67,7 +69,7 @@ async def recall_first_round(state: RunState, _: Context) -> Update:
 
 
 def _lacks(candidate: Candidate) -> bool:
-    """Whether it says that the data cannot answer."""
+    """True if it says that the data cannot answer."""
     return candidate.error is not None and candidate.error.kind == UNANSWERABLE
 
 
@@ -81,7 +83,8 @@ async def draw(state: RunState, context: Context, *, among: Among = "tied") -> U
 
 
 def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tuple[str, Cluster]:
-    """A candidate and its cluster: of the tied clusters each with the same chance, or of all candidates.
+    """Return a candidate and its cluster: of the tied clusters each with the same chance, or of all
+    candidates.
 
     The order in which clusters and candidates came in plays no part.
     """
@@ -95,14 +98,14 @@ def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tupl
 
 
 def tied(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """The heaviest clusters, ordered by their keys, not by arrival."""
+    """Return the heaviest clusters, ordered by their keys, not by arrival."""
     heaviest = max(cluster.weight for cluster in clusters)
     top = [cluster for cluster in clusters if isclose(cluster.weight, heaviest, rel_tol=1e-9)]
     return sorted(top, key=lambda cluster: cluster.key)
 
 
 async def ask_judge(state: RunState, context: Context) -> Update:
-    """A model decides between the answers that tie; where it cannot tell the tie stays (003, 3.2.5)."""
+    """Judge: decide between the answers that tie; if it cannot tell, the tie stays (003, 3.2.5)."""
     clusters = tied(_vote(state).clusters)
     key = await ModelJudge(state, context).choose(clusters, ())
     chosen = next((cluster for cluster in clusters if cluster.key == key), None)
@@ -115,7 +118,7 @@ async def ask_judge(state: RunState, context: Context) -> Update:
 
 
 async def leave_open(state: RunState, context: Context) -> Update:
-    """Without random selection a tie has no answer (an ablation of ReFoRCE's Table 3)."""
+    """Leave a tie without an answer (an ablation of ReFoRCE's Table 3)."""
     context.trace.record("tie_left_open", agent="consensus", winner=None)
     warning = "The candidates tie and random selection is switched off: no answer was chosen."
     vote = changed(state, _vote(state), winner=None, share=0.0, decided="", decision="")
@@ -128,6 +131,6 @@ def _vote(state: RunState) -> Vote:
 
 
 def _decided(state: RunState, winner: str, chosen: Cluster, **changes: Any) -> Vote:
-    """The vote with this answer and decision in place of the earlier ones."""
+    """Return the vote with this answer and decision."""
     of_chosen = {"share": chosen.share, "approved": chosen.approved or None}
     return changed(state, _vote(state), winner=winner, **of_chosen, **changes)

@@ -103,7 +103,7 @@ async def finish(state: CandidateState, context: Context, *, max_steps: int) -> 
 
 
 def after_step(max_steps: int) -> Callable[[CandidateState], Literal["run_query", "take_step", "finish"]]:
-    """The router after a step: to the query it asks for, to another step if one is left, or to the end."""
+    """Route after a step: to its query, to another step if one is left, or to the end."""
 
     def route(state: CandidateState) -> Literal["run_query", "take_step", "finish"]:
         if halted(state) or state.next == "finish":
@@ -116,7 +116,7 @@ def after_step(max_steps: int) -> Callable[[CandidateState], Literal["run_query"
 
 
 def after_query(max_steps: int) -> Callable[[CandidateState], Literal["take_step", "finish"]]:
-    """The router after a query: an answer that ran ends the loop, and so does a database that is gone."""
+    """Route after a query: an answer that ran ends the loop, and so does a database that is gone."""
 
     def route(state: CandidateState) -> Literal["take_step", "finish"]:
         answered = state.next == "answer" and state.error is None

@@ -38,7 +38,7 @@ async def dispatch(state: RunState, context: Context, *, greedy: bool = True) ->
 
 
 def begins_alone(context: Context) -> bool:
-    """Whether one candidate is written first: one model votes, and nobody asked for a number of votes."""
+    """True if one candidate is written first: one model votes, and no number of votes was given."""
     return context.recipe.begins_alone and len(context.models) == 1 and context.options.votes is None
 
 
@@ -52,7 +52,7 @@ def dispatched(state: RunState, context: Context, size: int, *, greedy: bool) ->
 def candidate_input(
     state: RunState, context: Context, number: int, *, greedy: bool = True, prefix: str = "c"
 ) -> CandidateInput:
-    """What the candidate ``number`` (from 0) starts from."""
+    """Return the input of the candidate ``number`` (from 0)."""
     specs = list(context.models)
     return CandidateInput(
         id=f"{prefix}{number + 1}",
@@ -65,14 +65,14 @@ def candidate_input(
 
 
 def expert(specs: Sequence[str], number: int) -> str:
-    """The model of the candidate ``number``."""
+    """Return the model of the candidate ``number``."""
     return specs[number % len(specs)]
 
 
 def ballot(
     candidate: Candidate, clusters: dict[str, str], *, ordered: bool, dialect: str, plan: str
 ) -> Ballot:
-    """A candidate's ballot.
+    """Return a candidate's ballot.
 
     Args:
         clusters: Joins fingerprints of results that agree.
@@ -146,7 +146,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 
 
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
-    """A vote with a later decision; its confidence is computed again."""
+    """Change a vote and compute its confidence again."""
     vote = replace(vote, **changes)
     vote = replace(vote, assumed=_assumed(state.candidates, vote))
     again = bool(state.first_round) and state.explored
@@ -154,14 +154,14 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
 
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:
-    """The share of those asked for another reading that named one; None if nobody was asked."""
+    """Return the share of those asked for another reading that named one; None if none was asked."""
     said = [candidate.remarks.readings for candidate in candidates if candidate.remarks]
     asked = [bool(readings) for readings in said if readings is not None]
     return sum(asked) / len(asked) if asked else None
 
 
 def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
-    """Assumptions of those who gave the answer, in the mean; None if nobody was asked for any.
+    """Return the mean number of assumptions of those who gave the answer; None if none was asked.
 
     Who was asked was asked for other readings, too.
     """
@@ -172,13 +172,13 @@ def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
 
 
 def draw_seed(state: RunState, context: Context) -> int:
-    """The run's seed for draws, different for each question."""
+    """Return the run's seed for draws, different for each question."""
     text = f"{context.options.seed}\n{state.question}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
 def _confirmed(state: RunState, vote: Vote) -> bool | None:
-    """Whether most candidates that saw the findings voted for the winner; None if there are none."""
+    """True if most candidates that saw the findings voted for the winner; None if no voter saw any."""
     informed = {candidate.id for candidate in state.candidates if candidate.informed}
     voters = informed & {name for cluster in vote.clusters for name in cluster.candidates}
     if not voters or vote.winning is None:
@@ -187,7 +187,7 @@ def _confirmed(state: RunState, vote: Vote) -> bool | None:
 
 
 def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> dict[str, Any]:
-    """Whether to stop, by which rule, and how many candidates that saved.
+    """Decide if enough have voted, by which rule, and how many candidates that saved.
 
     Where only the schema is available no candidate can have a result, so one batch is enough.
     """
@@ -204,7 +204,7 @@ def _stopping(vote: Vote, rules: Rules, state: RunState, context: Context) -> di
 
 
 def _not_alone(state: RunState, vote: Vote) -> str:
-    """Why the only candidate's answer does not stand by itself; empty where it does."""
+    """Return why the only candidate's answer is not enough; empty if it is."""
     (candidate,) = state.candidates
     if candidate.result is None or vote.cannot_answer:
         return "it has no answer"
@@ -226,7 +226,7 @@ def ending(state: RunState) -> Literal["clarify", "answer"]:
 
 
 async def same_results(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> dict[str, str]:
-    """By id of each candidate with a result a key that those share whose results agree.
+    """Return a key by candidate; candidates share it if their results agree.
 
     Raises:
         QuorumError: A result's file is missing or damaged.

@@ -27,7 +27,7 @@ from quorum.graph.nodes.step import Update, try_tell
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.branch import Paths, RecipeGraph, run_graph, wire_branch
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
@@ -180,8 +180,8 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
     reply = unit_checker.Units(**REPLY).model_dump_json()
     called = reply if method is Method.FUNCTION_CALLING else None
     with ChatServer([say("" if called else reply, arguments=called)]) as server:
-        settings = ModelSettings(base_url=server.url, method=method)
-        model = make_model("openai:test", settings=settings)
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+        model.backend.learned.ladder = (method,)
         await ask(model, unit_checker.ROLE, CONTEXT)
         await model.aclose()
     (request,) = server.requests
@@ -202,12 +202,14 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
 
     def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
         graph = run_graph(recipe, options)
+        graph.add_beginning("send_candidates")
         graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
-        graph.add_chain("send_candidates")
+        graph.add_edge("candidate", "Consensus")
+        ways: Paths = {"dispatch": "send_candidates", **dict.fromkeys(ENDS, "check_units")}
+        graph.add_vote(voting.route_vote, ways)
         graph.add_step("check_units", check_units)
-        graph.add_edge("check_units", graph.add_answer())
-        ways: Paths = {"dispatch": "send_candidates", "answer": "check_units"}
-        graph.add_conditional_edges("Consensus", voting.route_vote, ways)
+        graph.add_edge("check_units", "clarify")
+        graph.add_answer()
         return graph
 
     recipe = replace(find_recipe("single"), name="checked", wire=wire)
@@ -228,6 +230,28 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
         assert isinstance(out.file, io.StringIO)
         shown = " ".join(out.file.getvalue().split())
         assert "check_units · checked · agents/prompts/unit_checker.md" in shown
+
+
+async def test_added_to_quorum_it_speaks_of_the_answer(unit_checker: ModuleType, tmp_path: Path) -> None:
+    """One step and its edge, after all that the recipe has."""
+    quorum = find_recipe("quorum")
+
+    async def check_units(state: RunState, context: Context) -> Update:
+        assert state.answer is not None
+        found = await try_tell(state, context, unit_checker.ROLE, "unit_checker", sql=state.answer["sql"])
+        return {"answer": state.answer | {"summary": found.check if found else ""}}
+
+    def wire(recipe: Any, options: type[RunOptions]) -> RecipeGraph:
+        graph: RecipeGraph = quorum.wire(recipe, options)
+        return graph.add_step("UnitChecker", check_units).add_edge("answer", "UnitChecker")
+
+    url = f"sqlite:///{make_shop(tmp_path / 'shop.db')}"
+    options = RunOptions(database=url, home=str(tmp_path), models=["m"])
+    model, recipe = scripted(script(unit_checker=REPLY)), replace(quorum, wire=wire)
+    ran = await run_options(options, QUESTION, {"m": model}, recipe=recipe)
+    assert ran.answer.summary == REPLY["check"]
+    assert ran.answer.sql in ran.prompt("unit_checker")
+    assert ran.of("unit_checker")[0]["node"] == "UnitChecker"
 
 
 def test_a_reply_cannot_have_a_field_of_every_event() -> None:

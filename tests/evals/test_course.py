@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from quorum.evals.records import Course
-from quorum.evals.running.run_events import course_of
+from quorum.evals.running.run_events import RunEvents
 from quorum.graph.runs import RunFolder
 from tests.engines import start_no_process
-from tests.graph.reforce_script import BROKEN, OTHER, in_turn, replies, taking_turns
-from tests.graph.shop import GOOD, make_shop, run_graph
+from tests.graph.shop import BROKEN, GOOD, OTHER, in_turn, make_shop, run_graph, script, taking_turns
 
 
 @pytest.fixture(autouse=True)
@@ -25,11 +24,14 @@ async def course(folder: Path, said: Any, **given: Any) -> Course:
     ran = await run_graph(
         folder / "home", f"sqlite:///{make_shop(folder / 'shop.db')}", said, recipe="reforce", **given
     )
-    return course_of(RunFolder(Path(ran.answer.trace)))
+    events = RunEvents()
+    for event in RunFolder(Path(ran.answer.trace)).events():
+        events.learn(event)
+    return events.course
 
 
 async def test_a_run_that_explored(tmp_path: Path) -> None:
-    found = await course(tmp_path, replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
+    found = await course(tmp_path, script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
     assert found.explored
     assert found.first_tie
     assert [(it.repairs, it.explored, it.calls) for it in found.efforts] == [(0, False, 1)] * 2 + [
@@ -40,7 +42,7 @@ async def test_a_run_that_explored(tmp_path: Path) -> None:
 
 
 async def test_a_run_with_repairs(tmp_path: Path) -> None:
-    found = await course(tmp_path, replies(sql_writer=in_turn(GOOD, BROKEN)), votes=2)
+    found = await course(tmp_path, script(sql_writer=in_turn(GOOD, BROKEN)), votes=2)
     assert not found.explored
     assert found.first_tie is False
     assert sorted((it.repairs, it.calls) for it in found.efforts) == [(0, 1), (1, 2)]

@@ -12,8 +12,9 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.running.attempts import Attempts, _RunListener
+from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import Databases
+from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.runner import run_evaluation
 from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.nodes.voting import ASKED_ANEW
@@ -153,14 +154,14 @@ async def test_a_refused_request_that_ends_the_run_is_no_want_of_the_endpoint(tm
 
 def heard(*events: tuple[str, str, str]) -> set[str]:
     """Why calls failed, by events of kind, candidate and failure."""
-    listener = _RunListener(lambda: None)
+    listener = RunEvents()
     for kind, candidate, failure in events:
         listener.learn({"kind": kind, "candidate": candidate, "failure": failure})
     return listener.refusals
 
 
 def test_a_simulated_user_is_shown_the_whole_query_of_a_choice(tmp_path: Path) -> None:
-    query, live, later = f"SELECT {'1 + ' * 500}1", *(_RunListener(lambda: None) for _ in range(2))
+    query, live, later = f"SELECT {'1 + ' * 500}1", *(RunEvents() for _ in range(2))
     trace = Trace.create(tmp_path, "run-1", listener=live)
     trace.record("clarification", agent="user", choices=[{"label": "A", "sql": query}], reply="keep")
     trace.close()

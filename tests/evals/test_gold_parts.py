@@ -16,7 +16,8 @@ from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
-from quorum.evals.running.linking import SchemaShown, gold_part, linking_of_schema
+from quorum.evals.running.linking import gold_part, linking_of_schema
+from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
@@ -25,7 +26,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.sql.linking import Linked, prune
 from tests.evals.small_suite import SumScorer
-from tests.graph.reforce_script import replies
+from tests.graph.shop import script
 
 NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
 CATALOG = Catalog(
@@ -44,14 +45,15 @@ class Asked:
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
         usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
-        self._reply = replies(**(usual | roles))
+        self._said = script(**(usual | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
         if prompt.role in ("sql_writer", "tool_user"):
             self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
                 prompt.text
             )
-        return self._reply(prompt)
+        said = self._said[prompt.role]
+        return said(prompt) if callable(said) else said
 
 
 @pytest.fixture
@@ -242,10 +244,10 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     ],
 )
 def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
-    shown = SchemaShown()
+    shown = RunEvents()
     for event in events:
         shown.learn(event)
-    assert shown == SchemaShown(linked, text)
+    assert (shown.linked, shown._names) == (linked, text)
 
 
 LINKS = {

@@ -74,7 +74,7 @@ def test_csv_with_quoted_newlines_windows_line_ends_and_a_mark(tmp_path: Path, d
     assert first.question == 'Which, and\r\nhow many "users"?'
     assert (first.gold_sql, first.difficulty) == (("SELECT *\r\nFROM users",), "hard")
     assert (second.id, second.question, second.gold_sql) == ("0001", "Who?", ())
-    assert suite.missing == ("1 question has neither sql nor result, so it is asked and not scored: 0001.",)
+    assert suite.missing == ("Without sql and result, so asked and not scored: 1 (0001).",)
 
 
 def test_json_lines_with_windows_line_ends_and_odd_white_space(tmp_path: Path, db: str) -> None:
@@ -149,16 +149,16 @@ def test_secrets_of_a_url_are_not_shown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({"sql": "SELECT 1"}, "there is no question. Fill in"),
-        ({"question": ["a"]}, "question is no text"),
-        ({"question": True}, "question is no text"),
+        ({"sql": "SELECT 1"}, "question: "),
+        ({"question": ["a"]}, "question: "),
+        ({"question": True}, "question: "),
         ({"question": ASK, "id": "a/b"}, "the id 'a/b' cannot be used. It names files"),
         ({"question": ASK, "id": ".."}, "the id '..' cannot be used"),
         ({"question": ASK, "id": "x" * 82}, "cannot be used. It names files: use at most 81 letters"),
         ({"question": ASK, "id": "_a"}, "the id '_a' cannot be used. It names files"),
         ({"question": ASK, "id": "FIRST"}, "there is a question FIRST before it"),
-        ({"question": ASK, "sql": 5}, "sql is neither a query nor a list"),
-        ({"question": ASK, "sql": ["SELECT 1", " "]}, "sql is neither a query nor a list"),
+        ({"question": ASK, "sql": 5}, "sql: it is neither a query nor a list"),
+        ({"question": ASK, "sql": ["SELECT 1", " "]}, "sql: it is neither a query nor a list"),
         ({"question": ASK, "result": "gone.csv"}, "there is no file "),
         ({"question": ASK, "result": "shop.db"}, "is neither .csv nor .parquet"),
         ({"question": ASK, "db": "a.db", "database": "b.db"}, "it names its database twice"),
@@ -183,9 +183,9 @@ def test_wrong_lines_are_named(tmp_path: Path, db: str, line: Any, message: str)
     [
         ("question,sql\na,SELECT 1,x\n", "Line 2 of ", "there are 3 fields, the header names 2"),
         ('question,sql\n"a\nb",SELECT 1\nc,"SELECT 1\n\n', "Line 4 of ", "this is no CSV"),
-        ('question,sql\n"a\n\nb",SELECT 1\n,SELECT 1\n', "Line 5 of ", "there is no question"),
+        ('question,sql\n"a\n\nb",SELECT 1\n,SELECT 1\n', "Line 5 of ", "question: "),
         ("text,sql\na,b\n", "Line 1 of ", "the header has no field question"),
-        ("question;sql\na;b\n", "Line 1 of ", "Separate the fields by commas"),
+        ("question;sql\na;b\n", "Line 1 of ", "separated by commas"),
         ("", "", "holds no question"),
         ("question\n", "", "holds no question"),
     ],
@@ -200,7 +200,7 @@ def test_wrong_csv_is_named(tmp_path: Path, db: str, text: str, start: str, mess
 def test_files_that_cannot_be_read(tmp_path: Path, db: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
         load(tmp_path / "gone.csv", db)
-    with pytest.raises(ConfigurationError, match=r"Line 2 of .* is no UTF-8 text"):
+    with pytest.raises(ConfigurationError, match=r"Line 2 of .* no UTF-8 text"):
         load(table(tmp_path, "question\nf\u00fcr\n", encoding="latin-1"), db)
     (tmp_path / "own.txt").write_text("question\n")
     with pytest.raises(ConfigurationError, match=r"neither \.jsonl nor \.csv"):

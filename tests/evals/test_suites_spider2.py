@@ -26,7 +26,7 @@ from tests.evals.spider2_folders import (
     write_pets,
     write_snow,
 )
-from tests.graph.reforce_script import replies, written
+from tests.graph.shop import script, written
 from tests.schema_folders import write_schema
 
 
@@ -249,7 +249,7 @@ async def test_a_run_over_schemas_scores_linking_and_validity(tmp_path: Path) ->
         options,
         suite.questions,
         tmp_path / "out",
-        chat_models={"m": scripted(replies(sql_writer=wrote))},
+        chat_models={"m": scripted(script(sql_writer=wrote))},
     )
     record = (await run_evaluation(evaluation))["sf_bq1"]
     assert (record.status, record.error, record.executes) == ("no_answer", "unavailable", None)

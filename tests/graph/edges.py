@@ -1,4 +1,4 @@
-"""Which edges of a recipe's graphs real runs take, against those that are drawn.
+"""Edges of a recipe's graphs that real runs take, and those that are drawn.
 
 ``with recorded() as recorder: await run(…)`` collects the edges of every run inside, of its branches as well.
 LangGraph tells each task its step and its namespace: what runs in a step follows what ran in the step before,
@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -91,8 +92,9 @@ def recorded() -> Iterator[Recorder]:
         _RECORDER.reset(token)
 
 
+@cache
 def drawn(recipe: Recipe) -> set[Edge]:
-    """The edges of a recipe's graph and of its branches, as LangGraph draws them."""
+    """Return the edges of a recipe's graph and of its branches, as LangGraph draws them."""
     graph = build_graph(recipe)
     graphs = {"": graph, **dict(graph.get_subgraphs(recurse=True))}
     return {

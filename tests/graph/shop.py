@@ -8,11 +8,15 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from langchain_core.language_models import BaseChatModel
+from pydantic import BaseModel
 
+from quorum.agents.role import Role
+from quorum.agents.role import roles as known_roles
 from quorum.graph.answer import Answer
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
@@ -20,8 +24,10 @@ from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.recipes.reforce import Reforce
 from quorum.graph.resources import Resources, open_models, open_resources
-from quorum.tools.models.scripted import Script, ScriptedChatModel
+from quorum.tools.models.scripted import Prompt, Script, ScriptedChatModel
+from tests.graph.edges import drawn, recorded
 
 QUESTION = "How many orders did each city place?"
 GOOD = (
@@ -33,34 +39,105 @@ PLAN = {
     "expected_format": "city (text), orders (int)",
 }
 
+OTHER = (
+    "SELECT c.name, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
+)
+THIRD = "SELECT COUNT(*) AS orders FROM orders"
+BROKEN = "SELECT town, COUNT(*) FROM customers GROUP BY town"
+NOTHING = "SELECT city FROM customers WHERE city = 'Nowhere'"
+
+CITIES = {"purpose": "How are cities spelt?", "sql": "SELECT DISTINCT city FROM customers LIMIT 20"}
+TOWNS = {"purpose": "Which towns?", "sql": "SELECT DISTINCT town FROM customers LIMIT 20"}
+NAMES = {"purpose": "Who is where?", "sql": "SELECT town, name FROM customers LIMIT 20"}
+
 
 def sql(text: str) -> dict[str, Any]:
     """The Action's reply that runs ``text``."""
     return {"thought": "Run it.", "action": "sql", "sql": text, "command": None}
 
 
+def written(sql: str) -> dict[str, Any]:
+    """The SqlWriter's reply."""
+    return {"reasoning": "So.", "sql": sql}
+
+
+def explored(*queries: dict[str, str]) -> dict[str, Any]:
+    """The ColumnExplorer's reply."""
+    return {"queries": list(queries)}
+
+
+def corrected(sql: str, **later: str) -> dict[str, Any]:
+    """The correction of an exploration query; ``q1`` is the first of those that wait."""
+    rewrites = [{"number": int(name[1:]), "sql": text} for name, text in later.items()]
+    return {"fault": "The name was wrong.", "sql": sql, "later": rewrites}
+
+
+def number(prompt: Prompt) -> int:
+    """Which candidate asks, from 1."""
+    return int((prompt.candidate or "c0")[1:])
+
+
+def in_turn(*queries: str) -> Callable[[Prompt], Any]:
+    """A writer of whose candidates each has its own query."""
+    return lambda prompt: written(queries[number(prompt) - 1])
+
+
+def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
+    """A writer whose candidates take turns; with findings before it, it writes ``found``."""
+
+    def write(prompt: Prompt) -> Any:
+        if found and "<exploration_result>" in prompt.text:
+            return written(found)
+        return written(queries[(number(prompt) - 1) % len(queries)])
+
+    return write
+
+
+def _of(kind: Any, name: str) -> Any:
+    """A value for a field of a reply: queries are right, judgements approve."""
+    if name == "sql":
+        return GOOD
+    if get_origin(kind) is list:
+        return [_of(get_args(kind)[0], name)]
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {key: _of(field.annotation, key) for key, field in kind.model_fields.items()}
+    return {bool: True, int: 0}.get(kind, "city")
+
+
+@cache
+def usual(role: Role[Any]) -> Any:
+    """The reply of a role that does everything right, by its form: what it must say, and no more."""
+    if role.name in USUAL:
+        return USUAL[role.name]
+    if role.fallback is not None:
+        return role.fallback.model_dump()
+    said = {}
+    for name, field in role.reply.model_fields.items():
+        needed = field.is_required() or name == "sql"
+        said[name] = _of(field.annotation, name) if needed else field.get_default(call_default_factory=True)
+    return said
+
+
+USUAL: dict[str, Any] = {
+    "planner": PLAN,
+    "schema_linker": {
+        "linked_schema": "orders(id:INTEGER, customer_id:INTEGER); customers(id:INTEGER, city:TEXT)"
+    },
+    "info_agent": {"keywords": ["city", "orders"]},
+    "column_explorer": explored(CITIES),
+    "exploration_corrector": corrected(CITIES["sql"]),
+    "format_writer": {"header": "city:text, orders:integer", "rows": "one row per city"},
+    "judge": {"reason": "It counts by city.", "choice": "A"},
+    "tool_user": lambda prompt: sql(GOOD) | ({"action": "answer", "sql": None} if prompt.turn else {}),
+}
+"""Replies that need to know the shop, or the turn."""
+
+
 def script(**roles: Any) -> dict[str, Any]:
     """Replies of a model that does everything right, but for the roles given."""
-    return {
-        "planner": PLAN,
-        "plan_critique": {"update_plan": False, "feedback": ""},
-        "syntax_retriever": {"features": []},
-        "action": sql(GOOD),
-        "sql_writer": {"reasoning": "Count orders by city.", "sql": GOOD},
-        "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
-        "validator": FINE,
-        "schema_linker": {
-            "thought": "Seen.",
-            "command": None,
-            "linked_schema": "orders(id:INTEGER, customer_id:INTEGER); customers(id:INTEGER, city:TEXT)",
-        },
-        "self_refiner": {"explanation": "Repaired.", "sql": GOOD},
-        "reviser": {"explanation": "The query does what was asked.", "sql": None},
-        "info_agent": {"keywords": ["city", "orders"]},
-        "context_expander": {"reasoning": "All is there.", "add": []},
-        "gen_agent": {"reasoning": "Count orders by city.", "sql": GOOD},
-        **roles,
-    }
+    return {name: usual(role) for name, role in known_roles().items()} | roles
 
 
 def make_shop(path: Path) -> Path:
@@ -135,6 +212,16 @@ class Opened:
         return replace(self._resources[key], models=asked.models, role_models=asked.role_models)
 
 
+def as_reforce(run: Run) -> Run:
+    """``run`` of the recipe, whose switches are given by name beside the options."""
+
+    async def asked(said: Any, **given: Any) -> Ran:
+        switches = {name: given.pop(name) for name in Reforce.switches() if name in given}
+        return await run(said, recipe="reforce", switches=switches, **given)
+
+    return asked
+
+
 async def run_graph(
     home: Path,
     url: str,
@@ -160,7 +247,10 @@ async def run_options(
     *,
     recipe: Recipe | None = None,
 ) -> Ran:
-    """Run the graph as the options say, with real models (``offline``) where none are given."""
+    """Run the graph as the options say, with real models (``offline``) where none are given.
+
+    Every edge that the run takes must be one that is drawn.
+    """
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
     context = await open_context(
         options,
@@ -173,7 +263,12 @@ async def run_options(
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}
         async with open_checkpoints(context.trace.checkpoint) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
-            output = await graph.ainvoke({"question": question}, config, context=context, durability="sync")
+            with recorded() as recorder:
+                output = await graph.ainvoke(
+                    {"question": question}, config, context=context, durability="sync"
+                )
+        assert recorder.edges
+        assert not recorder.edges - drawn(context.recipe), "taken, and not drawn"
         await context.trace.aflush()
         events = list(context.trace.events())
         return Ran(Answer.model_validate(output["answer"]), events)

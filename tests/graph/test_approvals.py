@@ -25,8 +25,7 @@ from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.tools.admission import Proposal
 from quorum.tools.models.scripted import Prompt, Script, scripted
 from quorum.tools.query import Estimate
-from tests.graph.reforce_script import CITIES, explored
-from tests.graph.shop import GOOD, QUESTION, script, sql
+from tests.graph.shop import CITIES, GOOD, QUESTION, explored, script, sql
 
 RENAMED = GOOD.replace("AS orders", "AS n")
 QUERIES = [f"SELECT {n}" for n in range(6)]

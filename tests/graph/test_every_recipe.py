@@ -1,4 +1,4 @@
-"""Every recipe answers questions of public benchmarks from question to rows, offline and scripted."""
+"""Promises that every recipe keeps: from question to rows, whatever a role, a limit or the data does."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from quorum.agents.role import GROUPS, roles
+from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.databases.schema import NOT_LIVE
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.questions import Asked, spider1, spider2_local
-from tests.graph.reforce_script import replies, written
-from tests.graph.shop import FINE, PLAN, run_options
+from tests.graph.shop import GOOD, OTHER, THIRD, Run, number, run_graph, run_options, script, sql, written
+from tests.schema_folders import write_schema
 
 SIMPLE = (0, 463)
 """Questions that the rules of the offline model understand."""
@@ -22,37 +26,28 @@ SIMPLE = (0, 463)
 WHOLE: dict[str, dict[str, Any]] = {"sqlagent": {"max_tables": 12}}
 """The rules call a question unanswerable of whose words a part of the schema names too few."""
 
+every_recipe = pytest.mark.parametrize("recipe", list(RECIPES))
+
+
+def writing(query: str) -> dict[str, Any]:
+    """A model that writes one query, whichever role is asked for one."""
+
+    def step(prompt: Prompt) -> Any:
+        return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
+
+    again = {"explanation": "As before.", "sql": query}
+    reply = written(query)
+    said = {"action": sql(query), "sql_writer": reply, "gen_agent": reply, "self_refiner": again}
+    return script(**said, tool_user=step)
+
 
 def asked_of(shared: Path, suite: str) -> list[Asked]:
     return spider1(shared, *SIMPLE) if suite == "spider1" else spider2_local(shared, 2)
 
 
-def knows(asked: Asked) -> Any:
-    """A model that writes the published SQL, whichever role is asked for a query."""
-    step = {"thought": "Run it.", "action": "sql", "sql": asked.gold, "command": None}
-    usual = replies(
-        planner=PLAN,
-        plan_critique={"update_plan": False, "feedback": ""},
-        syntax_retriever={"features": []},
-        action=step,
-        sql_critique={"reasoning": "Right.", "correct": True, "sql": None},
-        validator=FINE,
-        sql_writer=written(asked.gold),
-        gen_agent=written(asked.gold),
-        self_refiner={"explanation": "As before.", "sql": asked.gold},
-    )
-
-    def reply(prompt: Prompt) -> Any:
-        if prompt.role == "tool_user":
-            return step | ({"action": "answer", "sql": None} if prompt.turn else {})
-        return usual(prompt)
-
-    return reply
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("suite", ["spider1", "spider2-local"])
-@pytest.mark.parametrize("recipe", list(RECIPES))
+@every_recipe
 async def test_a_model_that_knows_the_query_gives_its_rows(
     recipe: str, suite: str, shared: Path, tmp_path: Path
 ) -> None:
@@ -60,7 +55,7 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
         options = RunOptions(
             database=asked.database, recipe=recipe, home=str(tmp_path), models=["m"], votes=2
         )
-        ran = await run_options(options, asked.question, {"m": scripted(knows(asked))})
+        ran = await run_options(options, asked.question, {"m": scripted(writing(asked.gold))})
         assert ran.answer.status == "answered", ran.answer.warnings
         with closing(sqlite3.connect(asked.database.removeprefix("sqlite:///"))) as database:
             expected = database.execute(asked.gold).fetchall()
@@ -70,7 +65,7 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
         assert len(ran.answer.vote.clusters) == 1
 
 
-@pytest.mark.parametrize("recipe", list(RECIPES))
+@every_recipe
 async def test_the_offline_model_goes_all_the_way(recipe: str, shared: Path, tmp_path: Path) -> None:
     for asked in asked_of(shared, "spider1"):
         options = RunOptions(
@@ -85,3 +80,123 @@ async def test_the_offline_model_goes_all_the_way(recipe: str, shared: Path, tmp
         assert ran.answer.demonstration
         assert ran.answer.status == "answered"
         assert ran.answer.row_count > 0
+
+
+QUERIES = (GOOD, OTHER, THIRD)
+
+
+def disagreeing(prompt: Prompt) -> str:
+    return QUERIES[(number(prompt) - 1) % len(QUERIES)]
+
+
+DISPUTE: dict[str, Any] = {
+    "sql_writer": lambda prompt: written(disagreeing(prompt)) | {"readings": ["Per name?"]},
+    "gen_agent": lambda prompt: written(disagreeing(prompt)),
+    "action": lambda prompt: sql(disagreeing(prompt)),
+    "tool_user": lambda prompt: sql(disagreeing(prompt)) | {"action": "answer"},
+    "validator": {"valid_result": False, "suggest_fix": "By city."},
+}
+"""Writers disagree and the Validator rejects, so that as many roles as possible are asked."""
+
+FAULTS = {"malformed": "no json", "gone": ModelUnavailable("The endpoint is unreachable.")}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    ("recipe", "role"), [(name, role) for name in RECIPES for role in RECIPES[name].agents if role in roles()]
+)
+async def test_a_role_that_fails_for_one_candidate_or_for_the_run_costs_its_own_work(
+    recipe: str, role: str, fault: str, run: Run
+) -> None:
+    usual = script(**DISPUTE)
+    failing = usual | {f"{role}/c1": FAULTS[fault], f"{role}/None": FAULTS[fault]}
+    try:
+        ran = await run(failing, recipe=recipe, votes=3)
+    except ModelUnavailable:
+        assert fault == "gone"
+        assert role not in GROUPS["writing"], "the other candidates have a model"
+        return
+    assert ran.answer.status == "answered", ran.answer.warnings
+    if role in GROUPS["writing"]:
+        (failed,) = (candidate for candidate in ran.answer.candidates if candidate.id == "c1")
+        assert failed.error_kind in ("malformed_reply", "model_unavailable")
+    assert all(candidate.sql for candidate in ran.answer.candidates if candidate.id != "c1")
+
+
+@pytest.mark.parametrize("most", [1, 2, 4, 8])
+@every_recipe
+async def test_a_limit_ends_a_run_in_order(recipe: str, most: int, run: Run) -> None:
+    ran = await run(script(**DISPUTE), recipe=recipe, votes=3, max_calls=most)
+    assert ran.calls().total() <= most
+    assert (ran.answer.status, ran.answer.stopped_by) in (("stopped", "max_calls"), ("answered", ""))
+    assert ran.answer.status == "stopped" or most > 2
+
+
+MISSING = "No table holds answers to surveys."
+LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
+ENDS = {"thought": "Surveys.", "sql": None, "command": None, "missing": MISSING}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "calls"),
+    [
+        ("single", {"sql_writer": 1}),
+        ("quorum", {"sql_writer": 3}),
+        ("reforce", {"sql_writer": 8}),
+        ("ssev", {"sql_writer": 1}),
+        ("sqlagent", {"info_agent": 1, "context_expander": 1, "gen_agent": 1}),
+        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
+        ("team", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
+        ("react", {"tool_user": 1}),
+    ],
+)
+async def test_it_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[str, int]) -> None:
+    said = script(
+        sql_writer=LACKING,
+        gen_agent=LACKING,
+        action=ENDS | {"action": "terminate"},
+        tool_user=ENDS | {"action": "answer"},
+    )
+    ran = await run(said, recipe=recipe, votes=None)
+    assert ran.calls() == calls
+    assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
+    assert (ran.answer.sql, ran.answer.columns) == ("", [])
+    assert ran.answer.warnings == []
+    assert 0.4 <= ran.answer.confidence < 0.9
+    assert {candidate.error_kind for candidate in ran.answer.candidates} == {UNANSWERABLE}
+
+
+CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "calls"),
+    [
+        ("single", {"sql_writer": 1}),
+        ("quorum", {"sql_writer": 1}),
+        ("reforce", {"sql_writer": 8}),
+        ("ssev", {"sql_writer": 2}),
+        ("sqlagent", {"info_agent": 1, "context_expander": 1, "gen_agent": 1}),
+        ("react", {"tool_user": 1}),
+        (
+            "recap",
+            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
+        ),
+        (
+            "team",
+            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
+        ),
+    ],
+)
+async def test_over_a_schema_without_data_a_candidate_costs_what_writing_it_costs(
+    recipe: str, calls: dict[str, int], tmp_path: Path
+) -> None:
+    folder = write_schema(tmp_path / "SHOP" / "PUBLIC").parent
+    url, said = f"schema://{folder}", writing(CITIES) | {"tool_user": sql(CITIES) | {"action": "answer"}}
+    ran = await run_graph(tmp_path / "home", url, said, recipe=recipe, votes=None)
+    assert ran.calls() == calls
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.sql == CITIES
+    assert (ran.answer.dialect, ran.answer.confidence) == ("snowflake", 0.0)
+    assert ran.answer.usage["queries"] == 0
+    assert f"No candidate has a result; the SQL shown could not be run: {NOT_LIVE}" in ran.answer.warnings

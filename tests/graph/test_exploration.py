@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.graph.reforce_script import (
+from tests.graph.shop import (
     CITIES,
+    GOOD,
     NOTHING,
     OTHER,
     TOWNS,
+    Ran,
+    Run,
     corrected,
     explored,
-    replies,
+    script,
     taking_turns,
     written,
 )
-from tests.graph.shop import GOOD, Ran, Run
 
 NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
 RIGHT = {"fault": "Nothing: there is no Nowhere.", "sql": None}
@@ -30,7 +32,7 @@ def tied(run: Run) -> Run:
 
     async def asked(**roles: Any) -> Ran:
         shared = {"explorations": "shared"}
-        return await run(replies(sql_writer=TIED, **roles), recipe="reforce", votes=2, switches=shared)
+        return await run(script(sql_writer=TIED, **roles), recipe="reforce", votes=2, switches=shared)
 
     return asked
 
@@ -85,7 +87,7 @@ async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_r
 
 
 async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'None'"}
     )
     prompt = (await run(said, recipe="reforce", votes=1)).prompt("column_explorer")
@@ -103,7 +105,7 @@ async def test_a_finding_that_fills_its_limit_says_so(tied: Run) -> None:
 async def test_the_self_checker_sees_all_rows_of_a_small_result(run: Run) -> None:
     many = "SELECT o.id FROM orders o JOIN customers c ON 1 = 1 WHERE o.id < 3"
     ran = await run(
-        replies(sql_writer=written(many)), recipe="reforce", votes=1, switches={"self_consistency": True}
+        script(sql_writer=written(many)), recipe="reforce", votes=1, switches={"self_consistency": True}
     )
     shown = ran.prompt("self_checker").split("<result>\n")[1].split("\n</result>")[0]
     assert shown.splitlines() == ["id", *"111222", "(6 rows)"]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.graph.reforce_script import replies
 from tests.graph.shop import GOOD, Ran, Run, script
 from tests.graph.test_reforce import judged
 
@@ -18,8 +17,7 @@ LINKER = {
     "react": "schema_linker",
     "recap": "schema_linker",
 }
-REPLIES = replies(
-    **script(),
+REPLIES = script(
     table_linker=judged,
     tool_user={"thought": "", "action": "answer", "sql": GOOD, "command": None},
 )

@@ -12,8 +12,7 @@ import pytest
 from quorum.graph.disagreement import Side, disagreement
 from quorum.tools.models.scripted import Prompt
 from quorum.tools.results.overlap import overlap
-from tests.graph.reforce_script import number, replies, written
-from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run
+from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run, number, script, written
 
 ORDERED = "How many orders did each city place, most first?"
 DESC, ASC = f"{GOOD} ORDER BY orders DESC", f"{GOOD} ORDER BY orders ASC"
@@ -30,7 +29,7 @@ def writer(queries: Sequence[str], ordered: Sequence[bool]) -> Any:
 
 
 async def vote_on(run: Run, *queries: str, ordered: Sequence[bool] = (True,), **given: Any) -> Ran:
-    said = replies(sql_writer=writer(queries, ordered), validator=FINE)
+    said = script(sql_writer=writer(queries, ordered), validator=FINE)
     question = ORDERED if any(ordered) else QUESTION
     return await run(said, question=question, votes=len(queries), recipe="quorum", **given)
 
@@ -65,7 +64,7 @@ async def test_unless_most_writers_say_so_the_order_does_not_count(run: Run, ord
 async def test_inside_a_candidate_another_order_does_not_confirm_a_result(run: Run) -> None:
     calls = []
     for ordered in (True, False):
-        said = replies(sql_writer=writer([ASC], [ordered]), self_checker=written(DESC))
+        said = script(sql_writer=writer([ASC], [ordered]), self_checker=written(DESC))
         ran = await run(said, recipe="reforce", switches={"self_consistency": True})
         calls.append(ran.calls()["self_checker"])
     assert calls[0] > calls[1] == 1

@@ -19,20 +19,23 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.reforce_script import (
+from tests.graph.shop import (
     BROKEN,
     CITIES,
+    GOOD,
     NAMES,
     OTHER,
+    QUESTION,
     TOWNS,
+    Ran,
+    Run,
     corrected,
     explored,
     number,
-    replies,
+    script,
     taking_turns,
     written,
 )
-from tests.graph.shop import GOOD, QUESTION, Ran, Run
 
 DOWN = ModelUnavailable("The endpoint is unreachable.")
 TIED = taking_turns(GOOD, OTHER, found=GOOD)
@@ -57,7 +60,7 @@ def run(run: Run) -> Run:
 
 
 async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run) -> None:
-    ran = await run(replies(sql_writer=TIED, **MENDED))
+    ran = await run(script(sql_writer=TIED, **MENDED))
     assert ran.calls() == {"sql_writer": 4, "column_explorer": 1, "exploration_corrector": 1}
     shown = ran.prompt("exploration_corrector")
     assert NAMES["sql"] in shown, "the queries that wait are shown with the one that failed"
@@ -69,13 +72,13 @@ async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run
 async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
     """What follows is rewritten only by a correction that worked."""
     said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
-    ran = await run(replies(sql_writer=TIED, **said), switches={"max_corrections": 1})
+    ran = await run(script(sql_writer=TIED, **said), switches={"max_corrections": 1})
     asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
     assert NAMES["sql"] in asked
 
 
 async def test_corrected_exploration_queries_are_kept(run: Run) -> None:
-    ran = await run(replies(sql_writer=TIED, **MENDED))
+    ran = await run(script(sql_writer=TIED, **MENDED))
     prompt = ran.prompt("sql_writer", 2)
     for sql in ("SELECT DISTINCT city FROM customers\n", "SELECT city, name FROM customers LIMIT 20\n"):
         assert sql in prompt
@@ -88,7 +91,7 @@ async def test_exploration_ends_when_no_model_answers(
     run: Run, role: str, explorations: str, who: str
 ) -> None:
     ran = await run(
-        replies(sql_writer=TIED, **{**MENDED, role: DOWN}), switches={"explorations": explorations}
+        script(sql_writer=TIED, **{**MENDED, role: DOWN}), switches={"explorations": explorations}
     )
     assert ran.calls()[role] <= 1
     assert ran.answer.status == "answered"
@@ -97,7 +100,7 @@ async def test_exploration_ends_when_no_model_answers(
 
 async def test_a_correction_that_cannot_be_read_loses_one_query(run: Run) -> None:
     said = {**MENDED, "exploration_corrector": "no JSON"}
-    ran = await run(replies(sql_writer=TIED, **said))
+    ran = await run(script(sql_writer=TIED, **said))
     assert len(ran.of("exploration_given_up")) == 2
     assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
 
@@ -113,7 +116,7 @@ async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) ->
             return '{"think": "cut off'
         return {"think": "", "answer": "Y" if "table customers" in prompt.text else "N", "columns": []}
 
-    ran = await run(replies(table_linker=link), switches={"link_above": 0})
+    ran = await run(script(table_linker=link), switches={"link_above": 0})
     prompt = ran.prompt("sql_writer")
     assert "table orders" in prompt, "the table whose judgement was lost stays"
     assert "table customers" in prompt
@@ -124,7 +127,7 @@ async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) ->
 
 
 async def test_an_endpoint_that_fails_one_candidate_costs_its_vote_alone(run: Run) -> None:
-    said = replies(sql_writer=lambda prompt: DOWN if number(prompt) == 2 else written(GOOD))
+    said = script(sql_writer=lambda prompt: DOWN if number(prompt) == 2 else written(GOOD))
     ran = await run(said, votes=4)
     assert ran.answer.status == "answered"
     assert ran.answer.vote is not None
@@ -134,11 +137,11 @@ async def test_an_endpoint_that_fails_one_candidate_costs_its_vote_alone(run: Ru
 
 async def test_an_endpoint_that_fails_all_is_an_error_not_an_empty_success(run: Run) -> None:
     with pytest.raises(ModelUnavailable, match="unreachable"):
-        await run(replies(sql_writer=DOWN))
+        await run(script(sql_writer=DOWN))
 
 
 async def test_a_single_surviving_candidate_is_an_answer_of_low_confidence(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=lambda prompt: written(GOOD if number(prompt) == 3 else BROKEN),
         self_refiner={"explanation": "", "sql": BROKEN},
     )
@@ -151,7 +154,7 @@ async def test_ties_are_never_resolved_by_order(run: Run) -> None:
     """Whichever candidate has which answer, the same seed draws the same answer."""
     answers = set()
     for order in ([GOOD, OTHER], [OTHER, GOOD]):
-        said = replies(sql_writer=taking_turns(*order))
+        said = script(sql_writer=taking_turns(*order))
         ran = await run(said, seed=3, switches={"exploration": "never"})
         assert ran.answer.vote is not None
         assert ran.answer.vote.tie
@@ -183,17 +186,17 @@ async def test_results_that_were_cut_are_flagged(run: Run) -> None:
         "purpose": "All orders.",
         "sql": "SELECT o.id FROM orders o, orders p, orders q, orders r LIMIT 200",
     }
-    said = replies(sql_writer=TIED, column_explorer=explored(wide))
+    said = script(sql_writer=TIED, column_explorer=explored(wide))
     ran = await run(said)
     assert "100 rows shown; the result was cut at 100 rows, there are more" in ran.prompt("sql_writer", 2)
-    cut = await run(replies(sql_writer=written("SELECT id FROM orders")), max_rows=2)
+    cut = await run(script(sql_writer=written("SELECT id FROM orders")), max_rows=2)
     assert cut.answer.truncated
     assert any("was cut at 2 rows" in said for said in cut.answer.warnings)
 
 
 async def test_every_query_has_a_time_limit(run: Run) -> None:
     endless = f"SELECT COUNT(*) FROM {', '.join(f'orders o{n}' for n in range(20))}"
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=explored({"purpose": "Never ends.", "sql": endless}, CITIES),
         exploration_corrector=corrected("SELECT COUNT(*) AS n FROM orders"),
@@ -230,9 +233,9 @@ async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(
             raise Killed
         return corrected("SELECT DISTINCT city FROM customers")
 
-    first = replies(**roles, exploration_corrector=dies_at_the_second)
+    first = script(**roles, exploration_corrector=dies_at_the_second)
     run_id, _ = await one_session(options, first, "")
-    second = replies(**roles, exploration_corrector=corrected("SELECT city, name FROM customers"))
+    second = script(**roles, exploration_corrector=corrected("SELECT city, name FROM customers"))
     _, output = await one_session(options, second, run_id)
     assert output is not None
     answer = output["answer"]

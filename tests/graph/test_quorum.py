@@ -9,13 +9,27 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import MAX_ASSUMPTIONS, MAX_SENTENCE
-from quorum.graph.nodes.planning import LONG_QUESTION
+from quorum.graph.nodes.prepare import LONG_QUESTION
 from quorum.graph.recipes.quorum import Quorum
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
-from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, explored, number, taking_turns, written
-from tests.graph.reforce_script import replies as usual_replies
-from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, Ran, Run, script
+from tests.graph.shop import (
+    BROKEN,
+    CITIES,
+    FINE,
+    GOOD,
+    OTHER,
+    PLAN,
+    QUESTION,
+    THIRD,
+    Ran,
+    Run,
+    explored,
+    number,
+    script,
+    taking_turns,
+    written,
+)
 
 LONG = QUESTION + " Leave no city out, " + "and then " * LONG_QUESTION + "stop."
 REVISED = GOOD + " ORDER BY orders DESC LIMIT 1"
@@ -23,8 +37,8 @@ REJECTED = FINE | {"valid_result": False, "suggest_fix": "Only the city with the
 
 
 def replies(**roles: Any) -> Callable[[Prompt], Any]:
-    """``reforce_script.replies`` with a Planner and a Validator who accepts."""
-    return usual_replies(**{"planner": PLAN, "validator": FINE, **roles})
+    """``script`` with a Planner and a Validator who accepts."""
+    return script(**{"planner": PLAN, "validator": FINE, **roles})
 
 
 def prefers(sql: str) -> Callable[[Prompt], Any]:

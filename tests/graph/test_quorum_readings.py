@@ -13,8 +13,7 @@ from quorum.graph.nodes.readings import DOUBTS
 from quorum.graph.recipes.quorum import Quorum
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.reforce_script import BROKEN, replies
-from tests.graph.shop import GOOD, QUESTION, Ran, Run
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Ran, Run, script
 from tests.graph.test_clarify import Asked
 
 CHEAP = GOOD.replace("GROUP BY", "WHERE total < 10 GROUP BY")
@@ -41,7 +40,7 @@ def roles(*readings: Any, sql: str = GOOD, noted: bool = True, **more: Any) -> d
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    """``await run(replies(…), switch=…)`` over the shop with ``quorum``, nobody asking for votes."""
+    """``await run(script(…), switch=…)`` over the shop with ``quorum``, nobody asking for votes."""
 
     async def asked(said: Any, **given: Any) -> Ran:
         switches = {name: given.pop(name) for name in Quorum.switches() if name in given}
@@ -51,7 +50,7 @@ def run(run: Run) -> Run:
 
 
 async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> None:
-    ran = await run(replies(**roles(noted=False)))
+    ran = await run(script(**roles(noted=False)))
     assert ran.calls() == {"sql_writer": 1}
     answer = ran.answer
     assert (answer.status, answer.sql, answer.readings) == ("answered", GOOD, [])
@@ -63,7 +62,7 @@ async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> Non
 
 
 async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run: Run) -> None:
-    ran = await run(replies(**roles(reading(CHEAP, "How many cheap orders did each city place?"))))
+    ran = await run(script(**roles(reading(CHEAP, "How many cheap orders did each city place?"))))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
     (shown,) = ran.answer.readings
     assert ran.answer.readings_tried == 1
@@ -77,12 +76,12 @@ async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run:
     prompt = ran.prompt("reading_writer")
     assert f"<noted>\n- {NOTED}\n</noted>" in prompt
     assert f"<sql>\n{GOOD}\n</sql>\n<result>\n2 rows; columns: city, orders\n" in prompt
-    sure = await run(replies(**roles(noted=False)))
+    sure = await run(script(**roles(noted=False)))
     assert ran.answer.confidence < sure.answer.confidence
 
 
 async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
-    ran = await run(replies(**roles()))
+    ran = await run(script(**roles()))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
     assert ran.answer.readings == []
     assert ran.answer.vote is not None
@@ -90,7 +89,7 @@ async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
 
 
 async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) -> None:
-    ran = await run(replies(**roles() | {"reading_writer": "no json"}))
+    ran = await run(script(**roles() | {"reading_writer": "no json"}))
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert "The ReadingWriter's reply could not be used." in ran.answer.warnings
     assert [each.says for each in ran.answer.readings] == [NOTED]
@@ -98,7 +97,7 @@ async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) ->
 
 @pytest.mark.parametrize("query", [SAME, NOTHING, GOOD])
 async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(run: Run, query: str) -> None:
-    ran = await run(replies(**roles(reading(query))))
+    ran = await run(script(**roles(reading(query))))
     assert ran.answer.readings == []
     assert ran.answer.vote is not None
     assert ran.answer.vote.doubt == 0.0
@@ -108,21 +107,21 @@ async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(run: Run, que
 
 
 async def test_two_readings_that_show_the_same_are_shown_once(run: Run) -> None:
-    ran = await run(replies(**roles(reading(CHEAP), reading(CHEAP, "Low?"))))
+    ran = await run(script(**roles(reading(CHEAP), reading(CHEAP, "Low?"))))
     assert [each.says for each in ran.answer.readings] == ["Cheap?"]
 
 
 async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
     failed = {"explanation": "", "sql": BROKEN}
-    ran = await run(replies(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
+    ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
     assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
     assert ran.answer.vote is not None
     assert ran.answer.vote.doubt == DOUBTS["as"]
 
 
 async def test_the_likelier_another_reading_the_less_the_answer_is_trusted(run: Run) -> None:
-    found = [await run(replies(**roles(reading(CHEAP, likely=each)))) for each in ("less", "as", "more")]
-    sure = await run(replies(**roles(noted=False)))
+    found = [await run(script(**roles(reading(CHEAP, likely=each)))) for each in ("less", "as", "more")]
+    sure = await run(script(**roles(noted=False)))
     trusted = [each.answer.confidence for each in (sure, *found)]
     assert trusted == sorted(trusted, reverse=True)
     assert len(set(trusted)) == 4
@@ -131,7 +130,7 @@ async def test_the_likelier_another_reading_the_less_the_answer_is_trusted(run: 
 async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run: Run) -> None:
     none = "SELECT COUNT(*) FROM orders WHERE total > 99"
     said = roles(sql=NOTHING, noted=False, self_refiner={"explanation": "", "sql": none})
-    ran = await run(replies(**said), validation="never")
+    ran = await run(script(**said), validation="never")
     assert ran.of("first_answer")[0]["why"] == "its result is blank"
 
 
@@ -140,13 +139,13 @@ async def test_each_assumption_beyond_the_first_costs_trust(run: Run) -> None:
     for count in (0, 1, 2, 3, 4, 5):
         said = roles(noted=False)
         said["sql_writer"]["assumptions"] = [f"Number {n} is meant." for n in range(count)]
-        trusted.append((await run(replies(**said))).answer.confidence)
+        trusted.append((await run(script(**said))).answer.confidence)
     assert trusted[0] == trusted[1] > trusted[2] > trusted[3] > trusted[4] == trusted[5]
 
 
 async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run: Run) -> None:
     confirmed = {"explanation": "Nothing.", "sql": None}
-    said = replies(**roles(reading(CHEAP), sql=NOTHING, self_refiner=confirmed))
+    said = script(**roles(reading(CHEAP), sql=NOTHING, self_refiner=confirmed))
     ran = await run(said, votes=1, validation="never")
     assert (ran.answer.sql, ran.answer.rows) == (CHEAP, [["Lyon", 2]])
     assert ran.answer.summary == "Shows Cheap?"
@@ -156,7 +155,7 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
 
 
 async def test_a_query_that_had_to_be_repaired_calls_for_more_candidates(run: Run) -> None:
-    ran = await run(replies(**roles(sql=BROKEN, noted=False)))
+    ran = await run(script(**roles(sql=BROKEN, noted=False)))
     assert ran.calls()["sql_writer"] == 3
     assert ran.of("first_answer")[0]["why"] == "its query failed, and was repaired"
 
@@ -166,7 +165,7 @@ async def test_a_blank_result_that_was_looked_into_stands_by_itself(
     run: Run, query: str | None, rows: int
 ) -> None:
     refined = {"explanation": "", "sql": query, "assumption": "Cheap ones are meant."}
-    ran = await run(replies(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
+    ran = await run(script(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
     assert ran.answer.row_count == rows
 
@@ -178,18 +177,18 @@ async def test_a_blank_result_that_was_looked_into_stands_by_itself(
 async def test_who_asks_for_votes_gets_them_and_readings_are_a_switch(
     run: Run, given: dict[str, Any], writers: int, colleagues: int
 ) -> None:
-    calls = (await run(replies(**roles(reading(CHEAP))), **given)).calls()
+    calls = (await run(script(**roles(reading(CHEAP))), **given)).calls()
     assert (calls["sql_writer"], calls.get("reading_writer", 0)) == (writers, colleagues)
 
 
 async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(run: Run) -> None:
-    ran = await run(replies(**roles(reading(CHEAP))), max_calls=1)
+    ran = await run(script(**roles(reading(CHEAP))), max_calls=1)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert any("max_calls" in warning for warning in ran.answer.warnings)
 
 
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:
-    said = replies(**roles(reading(CHEAP)))
+    said = script(**roles(reading(CHEAP)))
     asked = Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, recipe="quorum", votes=None)
     answer = await asked("B")
     (clarification,) = asked.questions
@@ -205,7 +204,7 @@ async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
     shop: Path, tmp_path: Path
 ) -> None:
     where: dict[str, Any] = {"db": f"sqlite:///{shop}", "settings": Settings(home=tmp_path)}
-    said = {"m": scripted(replies(**roles(reading(CHEAP))))}
+    said = {"m": scripted(script(**roles(reading(CHEAP))))}
     answer = await ask(QUESTION, **where, chat_models=said, on_clarify=lambda _: "B")
     assert (answer.sql, answer.meant) == (CHEAP, "Cheap?")
     assert "this is meant: Cheap?" in Path(answer.convention).read_text()
@@ -215,7 +214,7 @@ async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
         seen.append(prompt.text)
         return {"reasoning": "", "sql": GOOD}
 
-    await ask(f"{QUESTION} And why?", **where, chat_models={"m": scripted(replies(sql_writer=write))})
+    await ask(f"{QUESTION} And why?", **where, chat_models={"m": scripted(script(sql_writer=write))})
     assert "this is meant: Cheap?" in seen[0]
 
 
@@ -227,7 +226,7 @@ SPELT = MISSPELT.replace("lyon", "Lyon")
 async def test_what_a_check_finds_in_the_data_is_weighed_and_told(
     run: Run, revised: str | None, rows: int
 ) -> None:
-    said = replies(**roles(sql=MISSPELT, noted=False, reviser={"explanation": "So.", "sql": revised}))
+    said = script(**roles(sql=MISSPELT, noted=False, reviser={"explanation": "So.", "sql": revised}))
     ran = await run(said)
     assert ran.calls() == {"sql_writer": 1, "reviser": 1}
     (found,) = ran.of("suspicion")

@@ -9,8 +9,7 @@ import pytest
 
 from quorum.agents.role import MAX_SENTENCE
 from quorum.tools.models.scripted import Prompt
-from tests.graph.reforce_script import OTHER, number, replies, written
-from tests.graph.shop import GOOD, Run, script
+from tests.graph.shop import GOOD, OTHER, Run, number, script, written
 
 PAID = "Only the orders that were paid."
 HOME = "The city of the shop."
@@ -39,20 +38,20 @@ def reading(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Prom
 async def test_the_answer_shows_the_distinct_other_readings(
     run: Run, said: tuple[str | None, ...], shown: list[str]
 ) -> None:
-    ran = await run(replies(sql_writer=reading(*said)), recipe="reforce", votes=5)
+    ran = await run(script(sql_writer=reading(*said)), recipe="reforce", votes=5)
     assert [each.says for each in ran.answer.readings] == shown
 
 
 async def test_what_the_losers_call_another_reading_may_be_the_answer_and_is_not_shown(run: Run) -> None:
     writer = reading(PAID, PAID, "By city.", sql=(GOOD, GOOD, OTHER))
-    ran = await run(replies(sql_writer=writer), recipe="reforce", votes=3)
+    ran = await run(script(sql_writer=writer), recipe="reforce", votes=3)
     assert ran.answer.sql == GOOD
     assert [each.says for each in ran.answer.readings] == [PAID]
 
 
 async def test_without_an_answer_all_are_shown(run: Run) -> None:
     writer = reading(PAID, HOME, sql=("SELECT town FROM orders",))
-    said = replies(sql_writer=writer, self_refiner={"explanation": "", "sql": "SELECT town FROM orders"})
+    said = script(sql_writer=writer, self_refiner={"explanation": "", "sql": "SELECT town FROM orders"})
     ran = await run(said, recipe="reforce", votes=2, switches={"exploration": "never"})
     assert ran.answer.status == "no_answer"
     assert [each.says for each in ran.answer.readings] == [PAID, HOME]
@@ -64,6 +63,6 @@ async def test_who_is_not_asked_for_another_reading_saw_neither_one_nor_none(run
         ran = await run(script(tool_user=answers), recipe=recipe, votes=1)
         assert ran.answer.vote is not None
         assert ran.answer.vote.doubt is None
-    sure = await run(replies(), recipe="single", votes=1)
+    sure = await run(script(), recipe="single", votes=1)
     assert sure.answer.vote is not None
     assert sure.answer.vote.doubt == 0

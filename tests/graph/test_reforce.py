@@ -20,29 +20,32 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.syntax import card
 from quorum.tools.models.scripted import Prompt
 from tests.graph import test_reforce_rounds
-from tests.graph.reforce_script import (
+from tests.graph.shop import (
     BROKEN,
     CITIES,
+    GOOD,
     NAMES,
     NOTHING,
     OTHER,
     THIRD,
     TOWNS,
+    Ran,
+    Run,
     as_reforce,
     corrected,
     explored,
     in_turn,
     number,
-    replies,
+    run_options,
+    script,
     taking_turns,
     written,
 )
-from tests.graph.shop import GOOD, Ran, Run, run_options
 
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    """``await run(replies(…), votes=…, switch=…)`` over the shop with the recipe ``reforce``."""
+    """``await run(script(…), votes=…, switch=…)`` over the shop with the recipe ``reforce``."""
     return as_reforce(run)
 
 
@@ -51,10 +54,10 @@ def same_again(prompt: Prompt) -> Any:
     return {"reasoning": "", "sql": prompt.text.rpartition("<sql>")[2].partition("</sql>")[0].strip()}
 
 
-TIE = replies(sql_writer=taking_turns(GOOD, OTHER))
+TIE = script(sql_writer=taking_turns(GOOD, OTHER))
 """Candidates that tie, before exploration and after it."""
 
-RESOLVED = replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
+RESOLVED = script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
 """Candidates that tie until exploration has found something."""
 
 
@@ -64,7 +67,7 @@ def winner(ran: Ran) -> str:
 
 
 async def test_candidates_that_agree_need_one_call_each(run: Run) -> None:
-    ran = await run(replies(), votes=None)
+    ran = await run(script(), votes=None)
     assert ran.calls() == {"sql_writer": 8}
     assert ran.answer.usage["queries"] == 1, "the same SQL runs once"
     assert ran.answer.sql == GOOD
@@ -73,7 +76,7 @@ async def test_candidates_that_agree_need_one_call_each(run: Run) -> None:
 
 
 async def test_a_failed_candidate_is_refined_and_so_is_an_empty_one(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(BROKEN, NOTHING),
         self_refiner=lambda prompt: {
             "explanation": "",
@@ -87,7 +90,7 @@ async def test_a_failed_candidate_is_refined_and_so_is_an_empty_one(run: Run) ->
 
 
 async def test_no_answer_at_all_is_explored_too(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(BROKEN, found=GOOD), self_refiner={"explanation": "", "sql": BROKEN}
     )
     ran = await run(said, votes=2)
@@ -97,7 +100,7 @@ async def test_no_answer_at_all_is_explored_too(run: Run) -> None:
 
 async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) -> None:
     nowhere = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=explored(nowhere, CITIES),
         exploration_corrector=corrected("SELECT city FROM customers WHERE city LIKE '%nowhere%'"),
@@ -113,7 +116,7 @@ NESTED = {"snowflake": "LATERAL FLATTEN", "bigquery": "UNNEST", "sqlite": "json_
 
 async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> None:
     """Paper 000, Listing 1; the exploration is told more, and nobody the same twice."""
-    said = replies(sql_writer=taking_turns(BROKEN, OTHER, found=GOOD))
+    said = script(sql_writer=taking_turns(BROKEN, OTHER, found=GOOD))
     ran = await run(said, votes=2)
     for role in ("sql_writer", "self_refiner", "column_explorer"):
         assert ran.prompt(role).count(MATCHING["sqlite"]) == 1, role
@@ -135,20 +138,20 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
 
 async def test_the_preset_of_the_first_version(run: Run) -> None:
     """Three threads, each with its own exploration; a form of the answer; a result counts that came twice."""
-    ran = await run(replies(), votes=None, preset="v1")
+    ran = await run(script(), votes=None, preset="v1")
     assert ran.calls() == {"format_writer": 1, "column_explorer": 3, "sql_writer": 3, "self_checker": 3}
     assert all(each.confirmed for each in ran.answer.candidates)
     assert ran.answer.sql == GOOD
-    said = replies(sql_writer=in_turn(GOOD, OTHER, THIRD), self_checker=same_again)
+    said = script(sql_writer=in_turn(GOOD, OTHER, THIRD), self_checker=same_again)
     tied = await run(said, votes=None, preset="v1")
     assert tied.calls()["judge"] == 1
     assert not tied.of("draw")
-    fewer = await run(replies(), votes=1, preset="v1", exploration="never")
+    fewer = await run(script(), votes=1, preset="v1", exploration="never")
     assert fewer.calls() == {"format_writer": 1, "sql_writer": 1, "self_checker": 1}, "switches go before it"
 
 
 async def test_the_preset_refines_an_empty_result_once_and_then_stage_by_stage(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=staged_writer,
         self_refiner=lambda prompt: {"explanation": "", "sql": f"{NOTHING} OR id = -{prompt.turn + 1}"},
         cte_refiner=stage_judge,
@@ -216,7 +219,7 @@ async def test_switch_random_selection(run: Run) -> None:
 
 async def test_switch_majority_vote(run: Run) -> None:
     """Without it every candidate has the same chance, so the minority wins with some seed."""
-    said = replies(sql_writer=taking_turns(GOOD, GOOD, OTHER))
+    said = script(sql_writer=taking_turns(GOOD, GOOD, OTHER))
     assert not (await run(said, votes=3)).of("draw")
     drawn = set[str]()
     for seed in range(12):
@@ -240,7 +243,7 @@ def shards(shop: Path) -> Path:
 
 
 async def test_switch_compression(run: Run, shards: Path) -> None:
-    compressed, plain = await run(replies()), await run(replies(), compression=False)
+    compressed, plain = await run(script()), await run(script(), compression=False)
     assert compressed.prompt("sql_writer").count("page TEXT") == 1
     assert plain.prompt("sql_writer").count("page TEXT") == 12
     assert not plain.calls()["table_linker"]
@@ -254,26 +257,26 @@ def judged(prompt: Prompt) -> Any:
 
 
 async def test_switch_linking(run: Run, shards: Path) -> None:
-    by_tables = await run(replies(table_linker=judged), link_above=0)
+    by_tables = await run(script(table_linker=judged), link_above=0)
     assert by_tables.calls() == {"table_linker": 4, "sql_writer": 1}, "one call a layout, shards together"
-    by_drafts = await run(replies(), linking="drafts", link_above=0)
+    by_drafts = await run(script(), linking="drafts", link_above=0)
     assert by_drafts.calls() == {"draft_linker": 1, "sql_writer": 1}
     for linked in (by_tables, by_drafts):
         assert "weather" not in linked.prompt("sql_writer")
         assert "visits" not in linked.prompt("sql_writer")
         assert linked.answer.sql == GOOD
-    whole = await run(replies(), linking="none", link_above=0)
+    whole = await run(script(), linking="none", link_above=0)
     assert "weather" in whole.prompt("sql_writer")
     assert whole.calls() == {"sql_writer": 1}
 
 
 async def test_switch_link_above(run: Run, shards: Path) -> None:
-    below = await run(replies(table_linker=judged))
+    below = await run(script(table_linker=judged))
     assert below.calls() == {"sql_writer": 1}
-    tight = await run(replies(table_linker=judged), link_above=1)
+    tight = await run(script(table_linker=judged), link_above=1)
     assert "customer_id" in tight.prompt("sql_writer")
     assert "note TEXT" not in tight.prompt("sql_writer"), "still too long: only the columns named stay"
-    some = await run(replies(table_linker=judged), link_above=tokens(tight) + 80)
+    some = await run(script(table_linker=judged), link_above=tokens(tight) + 80)
     assert "note TEXT" in some.prompt("sql_writer"), "whole tables where they fit"
     assert "weather" not in some.prompt("sql_writer")
 
@@ -283,7 +286,7 @@ def tokens(ran: Ran) -> int:
 
 
 async def test_switch_expected_format(run: Run) -> None:
-    said = replies(sql_writer=written(BROKEN))
+    said = script(sql_writer=written(BROKEN))
     ran = await run(said, expected_format=True)
     assert ran.calls() == {"format_writer": 1, "sql_writer": 1, "self_refiner": 1}
     for role in ("sql_writer", "self_refiner"):
@@ -294,17 +297,17 @@ async def test_switch_expected_format(run: Run) -> None:
 
 
 async def test_switch_self_consistency(run: Run) -> None:
-    sure = await run(replies(), self_consistency=True)
+    sure = await run(script(), self_consistency=True)
     assert sure.calls() == {"sql_writer": 1, "self_checker": 1}
     assert sure.answer.candidates[0].confirmed is True
     assert sure.answer.candidates[0].approved is None, "the Validator's word"
     assert sure.answer.candidates[0].repairs == 0
     assert sure.answer.usage["queries"] == 1
-    changed = await run(replies(sql_writer=written(OTHER)), self_consistency=True)
+    changed = await run(script(sql_writer=written(OTHER)), self_consistency=True)
     assert changed.calls() == {"sql_writer": 1, "self_checker": 2}
     assert changed.answer.sql == GOOD
     assert changed.answer.candidates[0].repairs == 1
-    without = await run(replies())
+    without = await run(script())
     assert without.calls() == {"sql_writer": 1}
 
 
@@ -312,7 +315,7 @@ async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: R
     def restless(prompt: Prompt) -> Any:
         return {"reasoning": "", "sql": f"SELECT {prompt.turn + 2} AS n"}
 
-    said = replies(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=restless)
+    said = script(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=restless)
     alone = await run(said, votes=1, self_consistency=True, exploration="never")
     assert alone.calls() == {"sql_writer": 1, "self_checker": 4}
     assert alone.answer.candidates[0].confirmed is False
@@ -321,7 +324,7 @@ async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: R
     def one_sure(prompt: Prompt) -> Any:
         return restless(prompt) if number(prompt) == 1 else {"reasoning": "", "sql": GOOD}
 
-    said = replies(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=one_sure)
+    said = script(sql_writer=taking_turns("SELECT 1 AS n", GOOD), self_checker=one_sure)
     both = await run(said, votes=2, self_consistency=True)
     assert both.answer.sql == GOOD
     assert winner(both) == "c2"
@@ -339,7 +342,7 @@ async def test_a_result_that_never_comes_twice_is_treated_as_an_empty_one(run: R
 )
 async def test_blank_results_confirm_nothing(run: Run, blank: str) -> None:
     again = {"reasoning": "", "sql": blank}
-    said = replies(
+    said = script(
         sql_writer=written(blank),
         self_checker=again,
         self_refiner=lambda prompt: {"explanation": "", "sql": f"{blank}, {prompt.turn} * 0"},
@@ -352,7 +355,7 @@ async def test_blank_results_confirm_nothing(run: Run, blank: str) -> None:
 async def test_results_confirm_each_other_as_they_vote_for_each_other(run: Run) -> None:
     """To two decimals (paper 003, Appendix B)."""
     again = {"reasoning": "", "sql": "SELECT 10.334 AS mean"}
-    said = replies(sql_writer=written("SELECT 10.331 AS mean"), self_checker=again)
+    said = script(sql_writer=written("SELECT 10.331 AS mean"), self_checker=again)
     ran = await run(said, self_consistency=True)
     assert ran.calls() == {"sql_writer": 1, "self_checker": 1}
     assert ran.answer.candidates[0].confirmed
@@ -360,9 +363,7 @@ async def test_results_confirm_each_other_as_they_vote_for_each_other(run: Run) 
 
 async def test_three_errors_in_a_row_end_a_candidate(run: Run) -> None:
     broken = iter(f"SELECT nowhere_{n} FROM orders" for n in range(9))
-    said = replies(
-        sql_writer=written(BROKEN), self_refiner=lambda _: {"explanation": "", "sql": next(broken)}
-    )
+    said = script(sql_writer=written(BROKEN), self_refiner=lambda _: {"explanation": "", "sql": next(broken)})
     ran = await run(said, self_consistency=True, exploration="never")
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 2}
     assert ran.answer.status == "no_answer"
@@ -387,7 +388,7 @@ def stage_judge(prompt: Prompt) -> Any:
 
 
 async def test_switch_cte_refinement(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=staged_writer,
         self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
         cte_refiner=stage_judge,
@@ -400,13 +401,13 @@ async def test_switch_cte_refinement(run: Run) -> None:
     without = await run(said, exploration="never")
     assert without.calls() == {"sql_writer": 1, "self_refiner": 2}
     assert without.answer.rows == []
-    fine = await run(replies(), cte_refinement=True)
+    fine = await run(script(), cte_refinement=True)
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
 
 
 async def test_a_repair_that_returns_to_a_plausible_query_confirms_it(run: Run) -> None:
     """The same reasonable answer is obtained twice (003, 3.2.4)."""
-    said = replies(
+    said = script(
         self_checker={"reasoning": "Hm.", "sql": BROKEN}, self_refiner={"explanation": "", "sql": GOOD}
     )
     ran = await run(said, self_consistency=True, exploration="never")
@@ -415,7 +416,7 @@ async def test_a_repair_that_returns_to_a_plausible_query_confirms_it(run: Run) 
 
 
 async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge
     )
     ran = await run(said, votes=2, cte_refinement=True, exploration="never")
@@ -426,7 +427,7 @@ async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
 
 
 async def test_both_options_of_the_first_version_go_together(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=staged_writer,
         self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
         cte_refiner=stage_judge,
@@ -446,7 +447,7 @@ async def test_a_stage_whose_sql_is_broken_is_mended_where_it_stands(run: Run) -
             "sql": "SELECT customer_id FROM orders" * failed or None,
         }
 
-    said = replies(
+    said = script(
         sql_writer=lambda prompt: written(broken if "Write it in steps" in prompt.text else BROKEN),
         self_refiner={"explanation": "", "sql": BROKEN},
         cte_refiner=judge,
@@ -464,7 +465,7 @@ async def test_switch_model_vote(run: Run) -> None:
     assert not ran.answer.vote.tie
     labels = ran.of("judgement")[0]["answers"]
     assert winner(ran) in labels["A"]
-    said = replies(sql_writer=taking_turns(GOOD, OTHER), judge={"reason": "", "choice": "cannot tell"})
+    said = script(sql_writer=taking_turns(GOOD, OTHER), judge={"reason": "", "choice": "cannot tell"})
     open_still = await run(said, votes=2, model_vote=True, exploration="never")
     assert len(open_still.of("draw")) == 1
     assert not (await run(TIE, votes=2, exploration="never")).calls()["judge"]
@@ -472,7 +473,7 @@ async def test_switch_model_vote(run: Run) -> None:
 
 async def test_the_model_compares_all_answers_that_tie(run: Run) -> None:
     five = [f"SELECT {n} AS n" for n in range(1, 6)]
-    said = replies(sql_writer=taking_turns(*five), judge={"reason": "", "choice": "E"})
+    said = script(sql_writer=taking_turns(*five), judge={"reason": "", "choice": "E"})
     ran = await run(said, votes=5, model_vote=True, exploration="never")
     answers = ran.of("judgement")[0]["answers"]
     assert len({name for names in answers.values() for name in names}) == 5
@@ -482,7 +483,7 @@ async def test_the_model_compares_all_answers_that_tie(run: Run) -> None:
 
 async def test_switch_max_refinements(run: Run) -> None:
     broken = [f"SELECT nowhere_{n} FROM orders" for n in range(20)]
-    said = replies(
+    said = script(
         sql_writer=written(BROKEN),
         self_refiner=lambda prompt: {"explanation": "", "sql": broken[prompt.turn]},
     )
@@ -492,7 +493,7 @@ async def test_switch_max_refinements(run: Run) -> None:
 
 
 async def test_switch_max_empty(run: Run) -> None:
-    still = replies(
+    still = script(
         sql_writer=written(NOTHING),
         self_refiner=lambda prompt: {"explanation": "", "sql": f"{NOTHING} OR id = -{prompt.turn + 1}"},
     )
@@ -503,7 +504,7 @@ async def test_switch_max_empty(run: Run) -> None:
 
 async def test_switch_max_queries(run: Run) -> None:
     many = [{"purpose": str(n), "sql": f"SELECT {n} AS n, city FROM customers LIMIT 20"} for n in range(30)]
-    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored(*many))
+    said = script(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored(*many))
     for given, queries in (({}, 10), ({"max_queries": 3}, 3)):
         ran = await run(said, votes=2, **given)
         assert len(ran.of("finding")) == 2 * queries, "of each candidate of the second round"
@@ -511,7 +512,7 @@ async def test_switch_max_queries(run: Run) -> None:
 
 
 async def test_switch_max_corrections(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER),
         column_explorer=explored(TOWNS, CITIES),
         exploration_corrector=lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),
@@ -526,7 +527,7 @@ async def test_switch_max_rewrites(run: Run) -> None:
     def never_content(prompt: Prompt) -> Any:
         return {"reasoning": "", "accept": False, "sql": f"SELECT customer_id, {prompt.turn} FROM orders"}
 
-    said = replies(
+    said = script(
         sql_writer=staged_writer,
         self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'x'"},
         cte_refiner=never_content,
@@ -542,7 +543,7 @@ async def test_switch_max_rewrites(run: Run) -> None:
 
 @pytest.mark.parametrize("calls", [2, 3, 4, 5, 6])
 async def test_a_limit_ends_the_run_wherever_it_is(run: Run, calls: int) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER),
         column_explorer=explored(TOWNS, NAMES, CITIES),
         exploration_corrector=lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from tests.graph.reforce_script import (
+from tests.graph.shop import (
     BROKEN,
     CITIES,
+    GOOD,
     OTHER,
     THIRD,
     TOWNS,
+    Ran,
+    Run,
     as_reforce,
     corrected,
     explored,
     in_turn,
     number,
-    replies,
+    script,
     taking_turns,
     written,
 )
-from tests.graph.shop import GOOD, Ran, Run
 
 NAMED = {"purpose": "Who is there?", "sql": "SELECT DISTINCT name FROM customers LIMIT 20"}
 FOURTH = "SELECT COUNT(*) AS customers FROM customers"
@@ -35,7 +37,7 @@ def voters(ran: Ran) -> list[list[str]]:
     return [[*map(",".join, (cluster["candidates"] for cluster in v["clusters"]))] for v in ran.of("vote")]
 
 
-TWO_ROUNDS = replies(sql_writer=in_turn(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, GOOD, FOURTH))
+TWO_ROUNDS = script(sql_writer=in_turn(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, GOOD, FOURTH))
 """A, A, B, B; then C, C, A, D."""
 
 
@@ -50,8 +52,8 @@ async def test_the_second_round_votes_alone(run: Run) -> None:
 
 
 async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
-    agreed = await run(replies(sql_writer=in_turn(GOOD, GOOD)), votes=2)
-    second = await run(replies(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
+    agreed = await run(script(sql_writer=in_turn(GOOD, GOOD)), votes=2)
+    second = await run(script(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
     assert len(voters(second)) == 2
     assert second.answer.sql == agreed.answer.sql
     assert second.answer.confidence < agreed.answer.confidence
@@ -70,7 +72,7 @@ async def test_switch_merge_rounds(run: Run) -> None:
 async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
     run: Run, second: str, explorations: str
 ) -> None:
-    said = replies(
+    said = script(
         sql_writer=in_turn(GOOD, OTHER, second, second), self_refiner={"explanation": "", "sql": BROKEN}
     )
     ran = await run(said, votes=2, explorations=explorations)
@@ -85,7 +87,7 @@ async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
 
 async def test_that_the_data_has_no_answer_is_a_result_of_the_second_round(run: Run) -> None:
     lacking = {"reasoning": "", "sql": None, "missing": "There is no profit."}
-    said = replies(
+    said = script(
         sql_writer=lambda prompt: (
             written((GOOD, OTHER)[number(prompt) - 1]) if number(prompt) < 3 else lacking
         )
@@ -96,7 +98,7 @@ async def test_that_the_data_has_no_answer_is_a_result_of_the_second_round(run: 
 
 async def test_each_candidate_explores_for_itself(run: Run) -> None:
     """With its own sampling, and its own findings before it; aimed at what tied."""
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=lambda prompt: explored(CITIES if number(prompt) == 3 else NAMED),
     )
@@ -120,13 +122,13 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
 
 
 async def test_what_two_candidates_explore_alike_runs_once(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
+    ran = await run(script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD)), votes=2)
     assert sorted(event["candidate"] for event in ran.of("finding")) == ["c3", "c4"]
     assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 1
 
 
 async def test_switch_explorations(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
+    said = script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
     ran = await run(said, votes=4, explorations="shared")
     assert ran.calls() == {"sql_writer": 8, "column_explorer": 1}
     assert [len(event["clusters"]) for event in ran.of("vote")] == [2, 1]
@@ -136,14 +138,14 @@ async def test_switch_explorations(run: Run) -> None:
 
 
 async def test_a_shared_exploration_that_finds_nothing_asks_no_further_candidates(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored())
+    said = script(sql_writer=taking_turns(GOOD, OTHER), column_explorer=explored())
     ran = await run(said, votes=2, explorations="shared")
     assert ran.calls() == {"sql_writer": 2, "column_explorer": 1}
     assert "Column exploration found nothing." in ran.answer.warnings
 
 
 async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=lambda prompt: "no JSON" if number(prompt) == 3 else explored(CITIES),
     )
@@ -157,14 +159,14 @@ async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run)
 
 
 async def test_what_a_limit_kept_from_exploring_has_not_found_nothing(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)), votes=2, max_calls=2)
+    ran = await run(script(sql_writer=taking_turns(GOOD, OTHER)), votes=2, max_calls=2)
     assert ran.answer.status == "stopped"
     assert not any("exploration" in warning for warning in ran.answer.warnings)
 
 
 @pytest.mark.parametrize("explorations", ["each", "shared"])
 async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, explorations: str) -> None:
-    said = replies(
+    said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=explored(CITIES, TOWNS),
         exploration_corrector=corrected(CITIES["sql"]),
@@ -177,7 +179,7 @@ async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, expl
 async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, role: str) -> None:
     """What was explored is in the model's session while it refines (003, 3.2.4)."""
     wrong = {"self_refiner": BROKEN, "self_checker": OTHER}[role]
-    said = replies(sql_writer=written(wrong), self_checker={"reasoning": "", "sql": OTHER})
+    said = script(sql_writer=written(wrong), self_checker={"reasoning": "", "sql": OTHER})
     ran = await run(said, votes=1, exploration="always", self_consistency=role == "self_checker")
     assert CITIES["sql"] in ran.prompt(role)
     assert "<exploration_result>" in ran.prompt(role)

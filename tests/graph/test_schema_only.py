@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from quorum.tools.databases.schema import NOT_LIVE
-from tests.graph.reforce_script import replies, written
-from tests.graph.shop import FINE, PLAN, Ran, Run, run_graph, sql
+from tests.graph.shop import FINE, PLAN, Ran, Run, run_graph, script, sql, written
 from tests.schema_folders import write_schema
 
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
 PROBE = "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS LIMIT 5"
 TYPO = "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS"
 
-VALID = replies(
+VALID = script(
     planner=PLAN,
     plan_critique={"update_plan": False, "feedback": ""},
     syntax_retriever={"features": []},
@@ -45,28 +44,6 @@ def assert_unrun(ran: Ran, sql: str = CITIES) -> None:
 
 
 @pytest.mark.parametrize(
-    ("recipe", "calls"),
-    [
-        ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 1}),
-        ("reforce", {"sql_writer": 8}),
-        ("ssev", {"sql_writer": 2}),
-        ("react", {"tool_user": 1}),
-        (
-            "recap",
-            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
-        ),
-    ],
-)
-async def test_each_candidate_costs_what_writing_it_costs(
-    recipe: str, calls: dict[str, int], run: Run
-) -> None:
-    ran = await run(VALID, recipe=recipe)
-    assert ran.calls() == calls
-    assert_unrun(ran)
-
-
-@pytest.mark.parametrize(
     "switches",
     [
         {"exploration": "always"},
@@ -86,7 +63,7 @@ async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(switches: dict[
 
 
 async def test_what_the_lint_finds_is_repaired(run: Run) -> None:
-    said = replies(sql_writer=written(TYPO), self_refiner={"explanation": "CITY it is.", "sql": CITIES})
+    said = script(sql_writer=written(TYPO), self_refiner={"explanation": "CITY it is.", "sql": CITIES})
     ran = await run(said, recipe="quorum", votes=1)
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
     assert_unrun(ran)
@@ -96,7 +73,7 @@ async def test_sql_that_is_valid_goes_before_sql_that_is_not(run: Run) -> None:
     def write(prompt: Any) -> Any:
         return written(CITIES if prompt.candidate == "c2" else TYPO)
 
-    ran = await run(replies(sql_writer=write), recipe="single", votes=3)
+    ran = await run(script(sql_writer=write), recipe="single", votes=3)
     assert [candidate.error_kind for candidate in ran.answer.candidates] == [
         "column_not_found",
         "unavailable",

@@ -10,8 +10,21 @@ import pytest
 from quorum.graph.builder import build_graph
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
-from tests.graph.reforce_script import BROKEN, CITIES, OTHER, THIRD, TOWNS, corrected, explored, number
-from tests.graph.shop import GOOD, Ran, Run, script, sql
+from tests.graph.shop import (
+    BROKEN,
+    CITIES,
+    GOOD,
+    OTHER,
+    THIRD,
+    TOWNS,
+    Ran,
+    Run,
+    corrected,
+    explored,
+    number,
+    script,
+    sql,
+)
 
 SENTENCE = {
     "Planner",

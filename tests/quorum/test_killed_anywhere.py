@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from quorum.graph.runs import RunFolder
-from tests.graph.reforce_script import CITIES, OTHER, TOWNS, corrected, explored
-from tests.graph.shop import GOOD, QUESTION, make_shop, sql
+from tests.graph.shop import CITIES, GOOD, OTHER, QUESTION, TOWNS, corrected, explored, make_shop, sql
 from tests.quorum.forked import OUTPUT, Forked
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer

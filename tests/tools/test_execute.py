@@ -222,24 +222,6 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
         await execute(late, "SELECT 1 FROM numbers", agent="action")
 
 
-@pytest.mark.heavy
-async def test_deadline_reaches_a_query_that_waits_for_its_turn(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    unhurried = replace(database, limits=Limits(seconds=600))
-    patient = [
-        asyncio.create_task(run(unhurried, SLOW.replace("<", f"< {i} +"))) for i in range(4)
-    ]  # as many as run at once
-    await until(lambda: at_work(database.connector) == 4)
-    late = with_deadline(database, monkeypatch)
-    with pytest.raises(BudgetExceeded):
-        await execute(late, "SELECT 1 FROM numbers", agent="action")
-    assert not any(task.done() for task in patient)
-    for task in patient:
-        task.cancel()
-    await asyncio.gather(*patient, return_exceptions=True)
-
-
 async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:
     cache, tries = QueryCache(), 0
 

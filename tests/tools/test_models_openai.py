@@ -360,7 +360,7 @@ async def test_silence_is_a_timeout_and_its_calls_are_charged(harness: Make) -> 
 
 @pytest.mark.heavy
 async def test_an_endless_reply_ends_at_the_wall_clock(harness: Make) -> None:
-    one = harness([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=1.0, total_timeout=1.5)
+    one = harness([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=0.5)
     assert "not complete after 1.5 s" in await one.fails()
     assert len(one.server.requests) == 1
 
@@ -473,12 +473,6 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 
 
-async def test_a_method_that_is_prescribed_is_the_only_one(harness: Make) -> None:
-    one = harness(_supports(Method.TEXT), method=Method.JSON_SCHEMA)
-    await one.fails()
-    assert len(one.server.requests) == 1
-
-
 @pytest.mark.filterwarnings("ignore:Invalid schema for OpenAI:UserWarning")  # pytest resets our own filter
 async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_not(harness: Make) -> None:
     class Count(BaseModel):
@@ -525,18 +519,6 @@ async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Ma
     assert {o.limit for o in outcomes if isinstance(o, BudgetExceeded)} == {"max_usd"}
     assert one.ledger.total.usd == pytest.approx(3.0)
     assert len(one.server.requests) == 3
-
-
-@pytest.mark.heavy
-async def test_refused_parallel_calls_wait_together_and_come_back_one_by_one() -> None:
-    """Twenty-four at once, twenty more than the endpoint takes: it must not be stormed."""
-    with ChatServer([say("fine", delay=0.05)], capacity=4) as server:
-        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
-        replies = await asyncio.gather(*(model.complete(ASK, role="r") for _ in range(24)))
-        await model.aclose()
-    assert [reply.text for reply in replies] == ["fine"] * 24
-    assert server.refused <= 24  # the first burst, and hardly anything after it
-    assert len(server.requests) == 24 + server.refused
 
 
 # Secrets and settings

@@ -1,16 +1,27 @@
-"""Rates, cool-downs and back-off, without waiting for them."""
+"""Rates, cool-downs, back-off, and storms of calls at an endpoint that refuses; no test waits."""
 
 from __future__ import annotations
 
 import asyncio
 from email.utils import formatdate
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.outputs import ChatResult
+from pydantic import PrivateAttr
+from typing_extensions import override
 
+from quorum.knowledge.errors import ModelUnavailable
+from quorum.tools.ledger import Ledger
+from quorum.tools.models import Model, ModelSettings, backend, make_models
+from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.model import REFUSED_SECONDS
 from quorum.tools.models.pace import Pace, backoff, retry_after
-from tests.servers.clock import FakeClock
+from quorum.tools.models.scripted import ScriptedChatModel
+from quorum.tools.record import no_record
+from tests.servers.clock import FakeClock, VirtualClock
 
 
 @pytest.mark.parametrize(
@@ -89,3 +100,110 @@ async def test_a_caller_that_gives_up_while_waiting_takes_no_place() -> None:
         await waiting
     pace.leave(succeeded=True)
     await asyncio.wait_for(pace.enter(), 1)
+
+
+ASK = [{"role": "user", "content": "How many?"}]
+LATENCY = 1.0
+
+
+class Refused(Exception):
+    pass
+
+
+class Endpoint(ScriptedChatModel):
+    """Takes ``capacity`` calls at once, none before the second ``opens``; refuses the others."""
+
+    clock: Any
+    capacity: int
+    opens: float = 0.0
+    _serving: int = PrivateAttr(0)
+    _served: int = PrivateAttr(0)
+    _refused: int = PrivateAttr(0)
+
+    @override
+    async def _agenerate(self, *given: Any, **more: Any) -> ChatResult:
+        if self.clock.now() < self.opens or self._serving >= self.capacity:
+            self._refused += 1
+            raise Refused
+        self._serving += 1
+        await self.clock.sleep(LATENCY)
+        self._serving -= 1
+        self._served += 1
+        return await super()._agenerate(*given, **more)
+
+
+class Backend(backend.Backend):
+    errors = (Refused,)
+    endpoint = "http://endpoint"
+    retry_after: float | None = None
+
+    @override
+    def failure(self, error: Exception) -> Failure:
+        return Failure(FailureKind.RATE, "Later.", "", self.retry_after)
+
+
+async def storm(
+    callers: int, calls: int, *, retry_after: float | None = None, **endpoint: Any
+) -> tuple[Endpoint, VirtualClock]:
+    """``callers`` at once, who make so many calls each, one after the other."""
+    clock = VirtualClock()
+    there = Endpoint(script=lambda _: "fine", clock=clock, **endpoint)
+    backend = Backend("endpoint", there, ModelSettings())
+    backend.retry_after = retry_after
+    model = Model(backend, Ledger(), no_record, clock.paces())
+
+    async def caller() -> None:
+        for _ in range(calls):
+            assert (await model.complete(ASK, role="r")).text == "fine"
+
+    async with clock.running():
+        await asyncio.gather(*(caller() for _ in range(callers)))
+    return there, clock
+
+
+@pytest.mark.parametrize("retry_after", [None, 1.0])
+async def test_more_callers_than_the_endpoint_takes_lose_no_call(retry_after: float | None) -> None:
+    there, clock = await storm(40, 3, capacity=8, retry_after=retry_after)
+    assert there._served == 120
+    assert there._refused <= 50  # 32 of the first burst
+    assert clock.now() < 2 * 120 / 8 * LATENCY
+
+
+async def test_a_storm_of_minutes_is_outlived_with_few_tries() -> None:
+    """The endpoint refuses all for three minutes, and does not say for how long it will."""
+    there, clock = await storm(40, 3, capacity=8, opens=180.0)
+    assert there._served == 120
+    assert there._refused <= 80  # 40 at once, then one look now and then
+    assert clock.now() < 180 + 60
+
+
+async def test_an_endpoint_that_refuses_for_ever_is_reported() -> None:
+    clock = VirtualClock()
+    there = Endpoint(script=lambda _: "", clock=clock, capacity=0)
+    model = Model(Backend("endpoint", there, ModelSettings()), Ledger(), no_record, clock.paces())
+    async with clock.running():
+        with pytest.raises(ModelUnavailable, match="tries"):
+            await model.complete(ASK, role="r")
+    assert REFUSED_SECONDS <= clock.now() < REFUSED_SECONDS + 60
+
+
+async def test_who_wants_no_further_try_gets_none() -> None:
+    clock = VirtualClock()
+    there = Endpoint(script=lambda _: "", clock=clock, capacity=0)
+    backend = Backend("endpoint", there, ModelSettings(max_retries=0))
+    with pytest.raises(ModelUnavailable):
+        await Model(backend, Ledger(), no_record, clock.paces()).complete(ASK, role="r")
+    assert there._refused == 1
+
+
+async def test_models_of_one_endpoint_share_its_rate() -> None:
+    first, second = make_models(["openai:a", "openai:b"], settings=ModelSettings(base_url="http://there/v1"))
+    assert first.paces is second.paces
+    assert first.backend.endpoint == second.backend.endpoint
+    clock = VirtualClock()
+    paces, settings = clock.paces(), ModelSettings(requests_per_second=20)
+    there = Endpoint(script=lambda _: "fine", clock=clock, capacity=100)
+    models = [Model(Backend(name, there, settings), Ledger(), no_record, paces) for name in "ab"]
+    async with clock.running():
+        await asyncio.gather(*(model.complete(ASK, role="r") for model in models for _ in range(6)))
+    assert clock.now() == pytest.approx(11 / 20 + LATENCY)

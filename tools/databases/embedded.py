@@ -98,20 +98,17 @@ class EmbeddedConnector(Connector):
         self._opened = False
         await self._pool.close()
 
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        return await self.run_over((), sql, limits)
-
-    async def run_over(self, loads: Sequence[Load], sql: str, limits: Limits) -> QueryResult | QueryError:
-        """Run a query after the session has taken ``loads`` (``quorum.tools.databases.worker.Loading``)."""
+    async def run(self, sql: str, limits: Limits, loads: Sequence[Load] = ()) -> QueryResult | QueryError:
+        """See ``Connector.run``. The session takes ``loads`` before (``tools.databases.worker.Loading``)."""
         if not self._opened:
             raise DatabaseUnavailable(f"The connection to {self.path} is closed.", hint="Open it first.")
         try:
             try:
-                return await self._run_in_child(loads, sql, limits)
+                return await self._run_in_child(sql, limits, loads)
             except EngineDied as failure:
                 if not (failure.killed and self._opened):
                     raise
-                return await self._run_in_child(loads, sql, limits)
+                return await self._run_in_child(sql, limits, loads)
         except EngineFailed as failure:  # a further child could not open the database
             return QueryError(ErrorKind.UNAVAILABLE, f"{failure.message} {failure.hint}".strip())
         except EngineTimeout:
@@ -123,7 +120,7 @@ class EmbeddedConnector(Connector):
             return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
 
     async def _run_in_child(
-        self, loads: Sequence[Load], sql: str, limits: Limits
+        self, sql: str, limits: Limits, loads: Sequence[Load]
     ) -> QueryResult | QueryError:
         """Run a query in one child; a child that it may have left unwell is closed.
 

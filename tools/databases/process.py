@@ -176,9 +176,20 @@ class Child:
         self, message: dict[str, Any] | None, seconds: float, payload: bytes | memoryview = b""
     ) -> Reply:
         """Exchange one request and reply; on any failure the process is closed."""
+        sink, source = self._process.stdin, self._process.stdout
+        assert sink is not None
+        assert source is not None
         try:
             async with asyncio.timeout(seconds):
-                reply = await self._exchange(message, payload)
+                if message is not None:
+                    sink.write(pack(message, len(payload)))
+                    for start in range(0, len(payload), PIECE):
+                        await sink.drain()
+                        sink.write(payload[start : start + PIECE])
+                    await sink.drain()
+                size, length = HEAD.unpack(await source.readexactly(HEAD.size))
+                header = json.loads(await source.readexactly(size))
+                content = await source.readexactly(length)
         except BaseException as error:
             died = isinstance(error, asyncio.IncompleteReadError | ConnectionError)
             await asyncio.shield(self._end(GRACE_SECONDS if died else 0))
@@ -187,29 +198,15 @@ class Child:
             if died:
                 raise EngineDied(self._process.returncode) from error
             raise
-        if "error" in reply.header:
-            raise EngineFailed(**reply.header["error"])
-        return reply
+        if "error" in header:
+            raise EngineFailed(**header["error"])
+        return Reply(header, content)
 
     async def _end(self, seconds: float) -> None:
         """Wait for a process that is ending, then close."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), seconds)
         await self.close()
-
-    async def _exchange(self, message: dict[str, Any] | None, payload: bytes | memoryview) -> Reply:
-        sink, source = self._process.stdin, self._process.stdout
-        assert sink is not None
-        assert source is not None
-        if message is not None:
-            sink.write(pack(message, len(payload)))
-            for start in range(0, len(payload), PIECE):
-                await sink.drain()
-                sink.write(payload[start : start + PIECE])
-            await sink.drain()
-        size, length = HEAD.unpack(await source.readexactly(HEAD.size))
-        header = json.loads(await source.readexactly(size))
-        return Reply(header, await source.readexactly(length))
 
 
 class Pool:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 VERDICTS = 256
 """Verdicts that one linter remembers."""
 
-__all__ = ["Passed", "Refused", "allowed", "check", "judge_list"]
+__all__ = ["Passed", "Refused", "allowed", "check", "judge_list", "prepare"]
 
 
 def check(sql: str, dialect: str) -> Passed | Refused:
@@ -69,6 +69,11 @@ async def allowed(sql: str, linter: Linter) -> str | QueryError:
     if known := linter.verdicts.get(sql):
         return known
     return await asyncio.get_running_loop().run_in_executor(process.THREAD, _allowed, sql, linter)
+
+
+def prepare(linter: Linter) -> None:
+    """Have the guard's process learn the catalog in the background, before the first text is judged."""
+    process.THREAD.submit(process.PROCESS.prepare, linter)
 
 
 def _allowed(sql: str, linter: Linter) -> str | QueryError:

@@ -78,8 +78,7 @@ class Process:
                     self._start()
                 found = self._exchange((sql, dialect, number), WAIT_SECONDS)
                 if found == number and linter:  # it asks for the catalog
-                    if self._exchange((linter.number, linter.outline), START_SECONDS) is not True:
-                        raise GuardFailed("The guard's process cannot read the catalog.")
+                    self._tell(linter)
                     found = self._exchange((sql, dialect, number), WAIT_SECONDS)
                 if found is not None:
                     verdict: Passed | Refused | QueryError = found
@@ -87,6 +86,21 @@ class Process:
                 if not self._killed:
                     break
         return TOO_MUCH
+
+    def prepare(self, linter: Linter) -> None:
+        """Start the process and give it the catalog, so that the first text need not wait for either.
+
+        Raises:
+            GuardFailed: As ``ask``.
+        """
+        with self._lock:
+            if self._link is None:
+                self._start()
+            self._tell(linter)
+
+    def _tell(self, linter: Linter) -> None:
+        if self._exchange((linter.number, linter.outline), START_SECONDS) is not True:
+            raise GuardFailed("The guard's process cannot read the catalog.")
 
     def close(self) -> int | None:
         """End the process; return its exit code, None if there was none."""

@@ -39,30 +39,26 @@ class ModelSettings:
         base_url: Root of an OpenAI-compatible endpoint, usually ending in ``/v1``; empty for OpenAI.
             It and ``api_key`` are for ``openai:…`` only: other providers read their own variables.
         temperature: None leaves the provider's default.
-        timeout: Longest silence of the endpoint during a call.
-        total_timeout: Longest whole reply; None for three times ``timeout``.
+        timeout: Longest silence of the endpoint during a call; a whole reply may take three times as long.
         max_retries: Further tries after a refusal or a failure that may pass.
         requests_per_second: Rate shared by all models of the endpoint; None for no limit.
         max_output_tokens: Longest reply; None leaves the provider's default.
         prices: USD per million tokens by model name, over the built-in table.
-        method: Ask for structured replies this way and no other; None tries them in turn.
     """
 
     base_url: str = ""
     api_key: SecretStr | None = None
     temperature: float | None = None
     timeout: float = 120.0
-    total_timeout: float | None = None
     max_retries: int = 5
     requests_per_second: float | None = None
     max_output_tokens: int | None = 16_000
     prices: Mapping[str, Price | Mapping[str, float]] = field(default_factory=dict)
-    method: Method | None = None
 
     @property
     def longest_reply(self) -> float:
         """Return the wall clock that one try may take, in seconds."""
-        return 3 * self.timeout if self.total_timeout is None else self.total_timeout
+        return 3 * self.timeout
 
 
 class Backend:
@@ -140,7 +136,7 @@ class ChatBackend(Backend):
         keys = [value.get_secret_value() for value in vars(chat).values() if isinstance(value, SecretStr)]
         secrets = (*keys, *url_secrets(settings.base_url))
         self.explainer = Explainer(self.endpoint, model, settings.timeout, secrets)
-        self.learned = Capabilities((settings.method,) if settings.method else _LADDER)
+        self.learned = Capabilities(_LADDER)
         self._sampled = sampled
 
     @override

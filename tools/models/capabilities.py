@@ -27,7 +27,7 @@ class Capabilities:
     """The known abilities of one model behind one endpoint; kept in the process.
 
     Args:
-        ladder: Ways to ask for structured replies, tried in this order; a single one is never left.
+        ladder: Ways to ask for structured replies, tried in this order; the last one is never left.
         token_limits: Names of the parameter that limits the reply, tried in this order.
     """
 

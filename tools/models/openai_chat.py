@@ -61,7 +61,7 @@ class OpenAIBackend(Backend):
         limits = ["max_tokens", "max_completion_tokens"]  # either name, tried in this order
         if self.endpoint.startswith(OPENAI_URL):
             limits.reverse()
-        self.learned = Capabilities((settings.method,) if settings.method else LADDER, limits)
+        self.learned = Capabilities(LADDER, limits)
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
         self._chat = _Chat(
             model=model,

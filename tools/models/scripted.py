@@ -47,10 +47,11 @@ class Prompt:
 Answer = str | Mapping[str, Any] | BaseModel | AIMessage | Exception
 """Text, or an object sent as JSON; an exception is raised."""
 
-Script = Sequence[Answer] | Mapping[str, Answer | Sequence[Answer]] | Callable[[Prompt], Answer]
-"""Answers in order; or by role (``writer``) or role and candidate (``writer/2``), where a list is
-used up turn by turn, for each candidate from its start, and a single answer is given every time;
-or a function."""
+Said = Answer | Sequence[Answer] | Callable[[Prompt], Answer]
+"""One answer for every turn, a list that is used up turn by turn, or a function."""
+
+Script = Sequence[Answer] | Mapping[str, Said] | Callable[[Prompt], Answer]
+"""Answers in order; or by role (``writer``) or role and candidate (``writer/2``); or a function."""
 
 
 class ScriptedChatModel(BaseChatModel):
@@ -97,6 +98,9 @@ class ScriptedChatModel(BaseChatModel):
         answers, turn = self.script, prompt.turn
         if isinstance(answers, Mapping):
             given = answers.get(f"{prompt.role}/{prompt.candidate}", answers.get(prompt.role, []))
+            if callable(given):
+                said: Answer = given(prompt)
+                return said
             if isinstance(given, str | Mapping | BaseModel | AIMessage | Exception):
                 return given
             answers = given

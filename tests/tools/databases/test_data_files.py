@@ -67,17 +67,6 @@ async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-async def test_a_single_file_by_path_and_by_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fill(tmp_path, **{"it's 5%?__csv": '"it\'s","x\'}); drop"\n1,2\n'})
-    path = tmp_path / "it's 5%?.csv"
-    catalog = await catalog_of(path)
-    assert [item.name for item in catalog.tables] == ["it_s_5"]
-    assert [column.name for column in catalog.tables[0].columns] == ["it's", "x'}); drop"]
-    monkeypatch.chdir(tmp_path)
-    assert (await catalog_of("files:///it's%205%25%3F.csv")).hash == catalog.hash
-
-
-@pytest.mark.heavy
 async def test_names_that_clash(tmp_path: Path) -> None:
     folder = fill(tmp_path, orders__csv="a\n1\n", orders__json='[{"a": 2}]', ORDERS__tsv="a\n3\n")
     fill(folder, **{"orders csv__csv": "a\n4\n"})
@@ -267,16 +256,6 @@ async def test_a_file_too_large_to_look_through_is_sampled_and_that_is_said(
     catalog = await catalog_of(tmp_path)
     assert any("types of many.jsonl are those of its first" in note for note in catalog.notes)
     assert catalog.left_out == ()
-
-
-@pytest.mark.heavy
-async def test_other_encodings(tmp_path: Path) -> None:
-    text = "n,city\n1,Zürich\n"
-    fill(tmp_path, old__csv=text.encode("latin-1"), wide__csv=text.encode("utf-16"))
-    catalog = await catalog_of(tmp_path)
-    for name in ("old", "wide"):
-        assert await answer(tmp_path, f"SELECT city FROM {name}") == [("Zürich",)]
-        assert any(f"{name}.csv is not UTF-8" in note for note in catalog.notes)
 
 
 async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None:

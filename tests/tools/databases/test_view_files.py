@@ -162,11 +162,3 @@ async def test_a_database_of_views_that_cannot_be_read_says_so(tmp_path: Path) -
     async with connect(f"duckdb:///{tmp_path}/bare.duckdb") as connector:
         with pytest.raises(DatabaseUnavailable, match=r"main\.a cannot be read .* there is no file"):
             await connector.catalog()
-
-
-async def test_a_view_is_not_left_out_because_time_is_up(
-    shop: Connector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("quorum.tools.databases.introspection.TABLE_SECONDS", 1e-9)
-    names = {table.name for table in (await shop.catalog()).tables}
-    assert "orders" in names

@@ -132,7 +132,7 @@ class DuckdbConnector(EmbeddedConnector):
         return await asyncio.to_thread(files_of, named, self.folder, allowed)
 
     def stamp(self, sentence: str) -> str:  # noqa: ARG002
-        return marks_of((str(self.path), *self._files))
+        return states_of((str(self.path), *self._files))
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.duckdb.catalog import introspect
@@ -158,14 +158,14 @@ def brief(message: str) -> str:
     return f"{first[:LONGEST]}…" if len(first) > LONGEST else f"{first}."
 
 
-def marks_of(files: Iterable[str]) -> str:
+def states_of(files: Iterable[str]) -> str:
     """Return size and time of change of each file that exists."""
-    marks = []
+    states = []
     for file in files:
         with suppress(OSError):
             found = Path(file).stat()
-            marks.append(f"{found.st_size}:{found.st_mtime_ns}")
-    return " ".join(marks)
+            states.append(f"{found.st_size}:{found.st_mtime_ns}")
+    return " ".join(states)
 
 
 def _details(message: str) -> dict[str, Any]:

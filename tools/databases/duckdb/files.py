@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, marks_of
+from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, states_of
 from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.views import text
@@ -120,7 +120,7 @@ class FilesConnector(DuckdbConnector):
             self._made = None
 
     def stamp(self, sentence: str) -> str:
-        return marks_of(self._about.get(sentence, ()))
+        return states_of(self._about.get(sentence, ()))
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         found = await super().catalog(samples=samples)

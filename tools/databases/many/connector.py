@@ -67,9 +67,9 @@ NOTE = (
 
 
 class Joiner(DuckdbConnector):
-    """The child processes in which parts are joined; see ``quorum.tools.databases.duckdb.parts``."""
+    """The child processes in which parts are joined; see ``quorum.tools.databases.many.session``."""
 
-    session = "quorum.tools.databases.duckdb.parts:PartsSession"
+    session = "quorum.tools.databases.many.session:PartsSession"
 
     async def open(self) -> None:
         await self.attach({}, ())
@@ -170,7 +170,7 @@ class ManyConnector(Connector):
         if left <= 0:
             return replace(timed_out(limits), parts=reading.read)
         loads = await asyncio.to_thread(self._loads, plan, [table for table, _ in tables])
-        outcome = await self._joiner.run_over(loads, sql, replace(limits, seconds=left))
+        outcome = await self._joiner.run(sql, replace(limits, seconds=left), loads)
         if isinstance(outcome, QueryError):
             return replace(outcome, parts=reading.read)
         cut = plan.alone and not outcome.truncated and any(cut == "bytes" for _, cut in tables)
@@ -223,7 +223,7 @@ class ManyConnector(Connector):
         plan = await asyncio.to_thread(split, sql, self._tables, limits.rows)
         if isinstance(plan, QueryError) or all(map(self._in_place, plan.parts)):
             return plan
-        outcome = await self._joiner.run_over(self._loads(plan, None), f"EXPLAIN {sql}", limits)
+        outcome = await self._joiner.run(f"EXPLAIN {sql}", limits, self._loads(plan, None))
         if isinstance(outcome, QueryError) and outcome.kind in CERTAIN:
             shift = len("EXPLAIN ") if outcome.line == 1 and outcome.column else 0
             return replace(outcome, column=outcome.column and outcome.column - shift)

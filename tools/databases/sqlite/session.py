@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,12 +118,20 @@ class SqliteSession:
             self._connection.text_factory = str
 
     def _run(self, sql: str, rows: int, size: int) -> Fetched:
+        from quorum.tools.databases.sqlite.values import Collector
+
         cursor = self._connection.cursor()
         try:
             cursor.execute(sql)
             if cursor.description is None:
                 raise sqlite3.ProgrammingError("The text holds no query.")
-            return _collect(cursor, rows, size, self._overdue)
+            kept = Collector([item[0] for item in cursor.description], rows, size)
+            while not kept.truncated and (batch := cursor.fetchmany(kept.next_batch)):
+                kept.add(batch)
+                if self._overdue():
+                    raise TimeoutError("The time is up.")
+            table, types = kept.finish()
+            return Fetched(table, kept.truncated, types)
         finally:
             cursor.close()  # gives up the read lock
 
@@ -228,15 +236,3 @@ def _authorise(
         case _:
             allowed = False
     return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-
-def _collect(cursor: sqlite3.Cursor, rows: int, size: int, overdue: Callable[[], bool]) -> Fetched:
-    from quorum.tools.databases.sqlite.values import Collector
-
-    kept = Collector([item[0] for item in cursor.description], rows, size)
-    while not kept.truncated and (batch := cursor.fetchmany(kept.next_batch)):
-        kept.add(batch)
-        if overdue():
-            raise TimeoutError("The time is up.")
-    table, types = kept.finish()
-    return Fetched(table, kept.truncated, types)

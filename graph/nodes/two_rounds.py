@@ -84,7 +84,7 @@ async def link_presql(state: RunState, context: Context) -> Update:
 
 
 def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
-    """What the queries use together, and why some could not be read."""
+    """Return the tables and columns that the queries use together, and why some could not be read."""
     linked, unread = [], []
     for sql in filter(str.strip, queries):
         try:
@@ -113,15 +113,14 @@ async def recall_presql(state: RunState, context: Context) -> Update:
 
 
 def after_presql_vote(state: RunState) -> Literal["dispatch", "link", "answer"]:
-    """On to linking; to the answer where a limit was reached or the data has none; back where no model
-    answered at all."""
+    """Link next; answer if a limit was reached or the data has no answer; ask again if no model answered."""
     if state.limited or (state.vote and state.vote.cannot_answer):
         return "answer"
     return "link" if state.vote else "dispatch"
 
 
 def after_link(state: RunState) -> Literal["begin", "vote"]:
-    """On to PostSQL; the PreSQL itself is voted on where a limit was reached, or where all of it says that
-    the data cannot answer."""
+    """Write PostSQL next; vote on PreSQL if a limit was reached, or all of it says that there is no
+    answer."""
     errors = [candidate.error.kind if candidate.error else "" for candidate in state.candidates]
     return "vote" if state.limited or set(errors) == {UNANSWERABLE} else "begin"

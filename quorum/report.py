@@ -178,9 +178,10 @@ def report_of(run: RunFolder) -> Report:
     if answer is not None:
         answer.sql = laid_out(answer.sql, dialect)
     sections = _sections(events, answer, dialect)
-    spent = run.usage_so_far()
-    so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
-    usage = (answer.usage if answer else {}) or so_far
+    usage = answer.usage if answer else {}
+    if not usage.keys() >= {"by_agent", "by_model"}:
+        spent = run.usage_so_far()
+        usage = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds) | usage
     asked = str(meta.get("question", ""))
     question = answer.question if answer else asked
     return Report(
@@ -196,7 +197,7 @@ def report_of(run: RunFolder) -> Report:
         standings=_standings(answer, sections, dialect) if answer else [],
         agreement=agreement(answer) if answer else "",
         usage=usage,
-        accounts=_accounts(so_far | usage),
+        accounts=_accounts(usage),
         error="" if answer else run.error(),
         explored=_explored(events),
     )

@@ -64,23 +64,23 @@ class Entry:
     details: list[Detail]
 
     seconds: float = 0.0
-    """How long it took, where the event says; it ended at ``step.t``."""
+    """Seconds that it took, 0 if the event does not say; it ended at ``step.t``."""
 
     wait: float = 0.0
     """Seconds that were waited after it, before the next try."""
 
     @property
     def is_call(self) -> bool:
-        """Whether it took time of its own: a query, or a call of a model, lost ones included."""
+        """True if it took time of its own: a query, or a call of a model, lost ones included."""
         return self.is_low_level or self.step.kind in _LOST
 
     @property
     def is_low_level(self) -> bool:
-        """Whether it is a call under a step rather than a step."""
+        """True if it is a call under a step rather than a step."""
         return self.step.kind in LOW_LEVEL
 
     def is_telling(self, detail: Detail) -> bool:
-        """Whether a detail is shown without being asked for: each query once, each result once."""
+        """Return True if a detail is shown without ``--full``: each query once, each result once."""
         return detail.kind == "diff" or (self.step.kind, detail.label) in _TELLING
 
 
@@ -154,7 +154,7 @@ class Report:
 
     @property
     def about(self) -> list[str]:
-        """What was asked, and of whom: ``database sample``, ``recipe quorum``, ``models a, b``."""
+        """The options that people look for: ``database sample``, ``recipe quorum``, ``models a, b``."""
         names = [name for name in ("database", "recipe", "votes", "models") if self.options.get(name)]
         values = [self.options[name] for name in names]
         texts = [", ".join(value) if isinstance(value, list) else str(value) for value in values]
@@ -323,7 +323,7 @@ def _fields(event: Event, gist: str, dialect: str, before: str) -> list[Detail]:
 
 
 def _diff(before: str, after: str, dialect: str) -> Detail:
-    """What a repair changed in a query, every line of which is shown."""
+    """Show what a repair changed in a query, with all its lines."""
     as_written = not dialect or all("\n" in sql.strip() for sql in (before, after))
     old, new = (sql if as_written else format_sql(sql, dialect) for sql in (before, after))
     lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=len(old) + len(new)))

@@ -29,7 +29,7 @@ NOTHING = f"{NOTHING_BEGUN} `last` still means an earlier run."
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys of what JSON lets stand."""
+"""Characters that JSON leaves as they are and a terminal obeys."""
 
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")

@@ -32,7 +32,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be run.
+    """The questions, options and folder of a run.
 
     Attributes:
         options: Of every run; ``database`` and ``home`` are set for each question.
@@ -62,7 +62,7 @@ class Evaluation:
         """Check what needs no open handles.
 
         Raises:
-            ConfigurationError: There is no such recipe or switch, nobody is there to be asked back, or a
+            ConfigurationError: There is no such recipe or switch, the run would ask a person, or a
                 question's id cannot name a folder of its own.
         """
         if self.concurrency < 1:
@@ -88,7 +88,7 @@ class Evaluation:
                 raise ConfigurationError(f"Two questions have the id {question.id!r}.", hint="Rename one.")
 
     def manifest(self) -> Manifest:
-        """What is kept of it; reads the documents, demonstrations and gold files that it names.
+        """Return its description; reads the documents, demonstrations and gold files that it names.
 
         Raises:
             ConfigurationError: They cannot be read.
@@ -139,7 +139,7 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
         if changes := asked[item.id].changes(item):
             raise ConfigurationError(
                 f"{folder} asks another question {item.id}: {'; '.join(changes)}.",
-                hint="Is it the same suite? Give another --out to ask anew.",
+                hint="Is it the same suite? Give another --out to ask again.",
             )
 
 
@@ -165,7 +165,7 @@ def _kept(options: RunOptions) -> dict[str, Any]:
 
 
 def _metric(metric: Metric) -> dict[str, str]:
-    """As it is kept; without ``only`` where it is for all, as before there was such a thing."""
+    """Return a metric as it is kept, without ``only`` where it is for all questions."""
     return {name: value for name, value in asdict(metric).items() if name != "only" or value}
 
 

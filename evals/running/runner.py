@@ -43,13 +43,13 @@ reach the processor, the databases and the endpoint in bursts."""
 
 
 class Asker(Protocol):
-    """Where questions are asked: this process or another one."""
+    """The place where questions are asked: this process or another one."""
 
     async def record(self, question: EvalQuestion) -> Record:
-        """The record of asking it."""
+        """Ask a question and return its record."""
 
     async def close(self, url: str) -> None:
-        """No further question is on that database."""
+        """Close the database after its last question."""
 
 
 class GaveUp(QuorumError):
@@ -77,8 +77,8 @@ async def run_evaluation(
 
     Args:
         workers: Processes that ask in place of this one (``quorum.evals.running.cluster.workers_of``).
-        on_begin: Told of the finished records of earlier processes, before anything is asked.
-        on_record: Told of each further record as it is written.
+        on_begin: Called with the finished records of earlier processes, before anything is asked.
+        on_record: Called with each further record as it is written.
 
     Returns:
         The records of all questions asked for, in their order.

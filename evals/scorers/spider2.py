@@ -58,7 +58,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Standard:
-    """How a question is to be compared: one line of the ``*_eval.jsonl``.
+    """The rule by which a question is compared: one line of the ``*_eval.jsonl``.
 
     Attributes:
         condition_cols: The required gold columns, in a form that ``required`` knows.
@@ -334,7 +334,7 @@ class Spider2Scorer(Scorer):
         """Check that the gold results match themselves, and that the gold SQL reproduces one of them.
 
         ``differs``: either does not. Without gold SQL nothing can be reproduced: ``missing``, as without a
-        gold result; the reason tells which.
+        gold result; the reason says which.
         """
         files = self.gold.files.get(question.id, ())
         if not files:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from quorum.agents.prompting import PromptContext
-from quorum.graph.approving import Approvals
+from quorum.graph.approval import Approvals
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources, secrets_of
@@ -277,7 +277,7 @@ def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: 
     catalog, approver = resources.catalog, None
     if options.approve != NEVER:
         about: dict[str, Any] = {"record": trace.record, "step": trace.step}
-        about |= {"earlier": trace.earlier_approvals()}
+        about |= {"earlier": trace.earlier_approvals}
         approver = Approvals(options.approve, catalog.name, catalog.dialect, **about)
     return Database(
         connector=resources.connector,

@@ -13,7 +13,7 @@ from quorum.evals.running.databases import Databases, OpenDatabase
 from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, wanted, why
 from quorum.evals.scorers.base import Prediction, RunSql, Verdict
 from quorum.graph.answer import Answer
-from quorum.graph.machine import check_machine
+from quorum.graph.answering import check_machine
 from quorum.knowledge.errors import (
     BudgetExceeded,
     ConfigurationError,

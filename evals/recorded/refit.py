@@ -19,7 +19,7 @@ from quorum.evals.reports.calibration import auroc
 from quorum.evals.scorers.spider2 import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, Calibration, features, load
-from quorum.graph.consensus import hold_vote
+from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
 STRATEGY = "mbr"

@@ -24,7 +24,7 @@ from typing import Literal
 
 from quorum.agents.writers import Style
 from quorum.graph.ballots import FIRST, Vote
-from quorum.graph.close_rivals import close_rivals
+from quorum.graph.disagreement import close_rivals
 from quorum.graph.nodes import checking, planning, readings, schema_linking, tie_breaking, voting, winner
 from quorum.graph.nodes.planning import Planning
 from quorum.graph.nodes.retrieval import TRIPLETS

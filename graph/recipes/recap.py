@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from langgraph.graph import END, START
 
 from quorum.agents import explorers, linkers, planners, refiners
-from quorum.graph.close_rivals import close_rivals
+from quorum.graph.disagreement import close_rivals
 from quorum.graph.nodes import candidate, planning, prepare, schema_linking, tie_breaking, voting
 from quorum.graph.nodes.routes import (
     Routes,

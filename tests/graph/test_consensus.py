@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph import consensus
-from quorum.graph.confidence import BLANK
-from quorum.graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
+from quorum.graph import strategies
+from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
+from quorum.graph.confidence import BLANK, confidence
+from quorum.graph.strategies import STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.overlap import Overlap
 
@@ -38,7 +39,7 @@ class Judge:
 
 
 def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
-    return asyncio.run(consensus.hold_vote(ballots, strategy, Rules(**rules)))
+    return asyncio.run(strategies.hold_vote(ballots, strategy, Rules(**rules)))
 
 
 def ballot(candidate: str, fingerprint: str = "", expert: str = "m", **more: object) -> Ballot:

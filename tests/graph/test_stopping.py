@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph.consensus import Ballot, Rules, Vote, hold_vote
+from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.stopping import find_stopping, lead, next_batch
+from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
 

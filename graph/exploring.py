@@ -12,6 +12,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -176,9 +177,9 @@ def wire_search(search: Search, told: Callable[[Search], None] | None = None) ->
             ]
         return "Explorer" if way == "choose" else END
 
-    graph.add_step("Explorer", tree_search.choose(search))
+    graph.add_step("Explorer", partial(tree_search.choose, search=search))
     graph.add_node("simulate", simulated)
-    graph.add_step("keep", tree_search.keep(search, told))
+    graph.add_step("keep", partial(tree_search.keep, search=search, told=told))
     graph.add_edge(START, "Explorer")
     graph.add_conditional_edges("Explorer", send, ["simulate", "Explorer", END])
     graph.add_edge("simulate", "keep")
@@ -189,9 +190,9 @@ def wire_search(search: Search, told: Callable[[Search], None] | None = None) ->
 
 def _wire_branch(search: Search) -> RecipeGraph:
     graph = RecipeGraph(RECIPE, SimulationState, context_schema=RunOptions)
-    graph.add_step("Simulator", tree_search.simulate(search))
-    graph.add_step("run_sql", tree_search.run_query(search))
-    graph.add_step("Describer", tree_search.describe(search))
+    graph.add_step("Simulator", partial(tree_search.simulate, search=search))
+    graph.add_step("run_sql", partial(tree_search.run_query, search=search))
+    graph.add_step("Describer", partial(tree_search.describe, search=search))
     graph.add_edge(START, "Simulator")
     for name, then in (("Simulator", "run_sql"), ("run_sql", "Describer")):
         ways: Paths = {"go_on": then, "end": END}

@@ -138,13 +138,13 @@ class Chart:
         texts = [value for value in self.across.values if value is not None]
         ticks = sorted({moment.timestamp() for text in texts if (moment := _moment(text))})
         longest = max(map(len, texts))
-        shown = QUARTERS if any("Q" in text for text in texts) else TIMES.get(longest, TIMES[0])
+        form = QUARTERS if any("Q" in text for text in texts) else TIMES.get(longest, TIMES[0])
         values = [1000 * ticks[n] for n in _apart(ticks, min(longest, 10))]
         return {
             **axis,
             "type": "temporal",
             "scale": {"type": "utc"},
-            "axis": {"values": values, "labelExpr": shown, "labelOverlap": False, "labelFlush": False},
+            "axis": {"values": values, "labelExpr": form, "labelOverlap": False, "labelFlush": False},
         }
 
     def spec_text(self) -> str:
@@ -159,11 +159,11 @@ def _numbers(field: str, column: Column) -> Spec:
 def _apart(places: Sequence[float], letters: int) -> list[int]:
     """Return the indices of labels that fit on the axis without touching, from the first on."""
     room = max(places) - min(places)
-    kept: list[int] = []
+    shown: list[int] = []
     for n, place in enumerate(places):
-        if not kept or place - places[kept[-1]] >= room * (letters + 2) / LETTERS:
-            kept.append(n)
-    return kept
+        if not shown or place - places[shown[-1]] >= room * (letters + 2) / LETTERS:
+            shown.append(n)
+    return shown
 
 
 def picture(chart: Chart, form: str = "svg") -> bytes:

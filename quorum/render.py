@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.panel import Panel
@@ -203,6 +204,23 @@ def rows_table(columns: list[str], rows: list[list[Any]], types: Sequence[str] =
     for row, texts in zip(first, shown_rows(shown, first, types), strict=True):
         nulls = ["dim italic" if value is None else "" for value in row]
         table.add_row(*map(Text, texts, nulls), *([Text("…", style="dim")] if hidden else []))
+    return table
+
+
+def plain_table(head: str, rows: Iterable[Sequence[str]], title: str = "") -> Table:
+    """Return a table of figures without a frame.
+
+    Args:
+        head: The columns' names with `` | `` between them; a column of figures has ``>`` before its name.
+    """
+    table = Table(
+        title=title or None, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False
+    )
+    for name in head.split(" | "):
+        figures = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if figures else "left", no_wrap=figures)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

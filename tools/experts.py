@@ -101,7 +101,7 @@ def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: flo
 class ExpertLedger:
     """Weights in a JSON file, safe with many writing processes.
 
-    A write takes a lock file beside it and replaces the file whole, so readers need no lock.
+    A write takes a lock file next to it and replaces the file whole, so readers need no lock.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,9 +1,9 @@
 """Near misses of an empty result: how many rows each part of its query lets through.
 
-Counted are the rows of each CTE and, in the first stage that is empty, those of its tables, after each join,
-with each condition alone and with all the others, and between what a condition on groups compares with a
-number lies. Where tables are listed and WHERE joins them, these
-conditions hold in all counts: without them every row would meet every other.
+Counted are the rows of each CTE. In the first empty stage they are counted of its tables, after each join,
+with each condition alone, and with all others; of a condition on groups that compares with a number, the
+least and the greatest value are given. Where tables are listed and WHERE joins them, the joining conditions
+are part of all counts: without them every row would meet every other.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from sqlglot import exp
 
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
 from quorum.tools.sql.writing import write, written
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 SECONDS = 10.0
 """Limit of each of the two queries at most."""
@@ -30,7 +29,7 @@ MAX_CHARACTERS = 8_000
 
 AGENT = "self_refiner"
 
-Count = tuple[str, "exp.Expr"]
+Count = tuple[str, exp.Expr]
 """What is counted, in words, and the scalar subquery that counts it, or gives the value that it names."""
 
 VALUES = " of all groups is"
@@ -81,8 +80,6 @@ async def _run(
 
 
 def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
-    from sqlglot import exp
-
     query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
     if with_ := tree.args.get("with_"):
         query.set("with_", with_.copy())
@@ -90,8 +87,6 @@ def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
 
 
 def _size(cte: exp.Expr) -> Count:
-    from sqlglot import exp
-
     name = cte.args["alias"].this.copy()  # quoted where it is there: cases of letters may matter
     return f"CTE {cte.alias}", _counted(exp.select("*").from_(exp.Table(this=name)))
 
@@ -99,8 +94,6 @@ def _size(cte: exp.Expr) -> Count:
 def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
     """Yield what the clauses of one SELECT let through, and of one that it selects from; nothing of a
     set operation."""
-    from sqlglot import exp
-
     if not isinstance(stage, exp.Select) or stage.args.get("from_") is None:
         return
 
@@ -131,7 +124,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
         if (compared := _compared(condition, stage)) is not None:
             values = _rows(stage, where=where, having=[], extra=compared)
             for name, function in (("least", exp.Min), ("greatest", exp.Max)):
-                value = _of_all(function(this=exp.column("compared")), values.copy())
+                value = _counted(values.copy(), function(this=exp.column("compared")))
                 yield f"the {name} {text(compared)}{VALUES}", value
     if later := " and ".join(name.upper() for name in ("qualify", "offset") if stage.args.get(name)):
         grouped = groups if groups or stage.args.get("group") else None
@@ -143,8 +136,6 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
 
 
 def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
-    from sqlglot import exp
-
     if clause is None:
         return []
     whole = clause.this
@@ -154,8 +145,6 @@ def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
 def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
     """Return what a condition compares with a number, names of the SELECT replaced by what they mean; None
     if it compares something else."""
-    from sqlglot import exp
-
     if not (isinstance(condition, exp.Binary) and isinstance(condition, exp.Predicate)):
         return None
     sides = [side for side in (condition.left, condition.right) if not side.is_number]
@@ -178,8 +167,6 @@ def _listed(join: exp.Expr) -> bool:
 
 def _links(condition: exp.Expr) -> bool:
     """True if a condition equates columns, so that it may join two tables."""
-    from sqlglot import exp
-
     sides = (condition.left, condition.right) if isinstance(condition, exp.EQ) else ()
     return bool(sides) and all(side.find(exp.Column) and not side.find(exp.Query) for side in sides)
 
@@ -197,8 +184,6 @@ def _rows(
     With ``having`` these are its groups, with their columns, whose names HAVING may use, and ``extra`` as the
     column ``compared``.
     """
-    from sqlglot import exp
-
     kept = {"from_": stage.args["from_"].copy()}
     if found := list(stage.args.get("joins") or ())[:joins]:
         kept["joins"] = [join.copy() for join in found]
@@ -217,22 +202,12 @@ def _rows(
 
 def _named(stage: exp.Select, where: list[exp.Expr]) -> list[exp.Expr]:
     """Return the expressions of a SELECT whose names its conditions use, as some dialects allow."""
-    from sqlglot import exp
-
     used = {column.name for each in where for column in each.find_all(exp.Column) if not column.table}
     aliased = [each for each in stage.expressions if isinstance(each, exp.Alias) and each.alias in used]
     return [each.copy() for each in aliased if not each.find(exp.AggFunc)]
 
 
-def _counted(rows: exp.Select) -> exp.Expr:
-    from sqlglot import exp
-
-    return _of_all(exp.Count(this=exp.Star()), rows)
-
-
-def _of_all(aggregate: exp.Expr, rows: exp.Select) -> exp.Expr:
-    from sqlglot import exp
-
+def _counted(rows: exp.Select, aggregate: exp.Expr | str = "COUNT(*)") -> exp.Expr:
     return exp.Subquery(this=exp.select(aggregate).from_(rows.subquery("part")))
 
 

@@ -52,7 +52,9 @@ def stored_text(folder: Path, sha: str) -> str:
         raise QuorumError(f"The trace holds no text {sha[:12]}.")
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != sha:
-        raise QuorumError(f"The text {path} is damaged: it does not fit its name.", hint="Ask anew.")
+        raise QuorumError(
+            f"The text {path} is damaged: it does not fit its name.", hint="Ask the question again."
+        )
     return data.decode()  # from bytes: line ends stay as they are
 
 

@@ -91,7 +91,8 @@ async def sample_rows(
         return SampleRows({}, ("No rows are sampled: only the schema of the database is here.",))
     limits = replace(database.limits, rows=rows, seconds=min(SECONDS, database.limits.seconds))
     quick = replace(database, limits=limits)
-    apart = _apart(catalog)
+    alike = {tuple((c.name, c.type) for c in t.columns): t for t in reversed(catalog.tables) if _shown(t)}
+    apart = list(reversed(alike.values()))
     unread = {dialect for table in apart if (dialect := _dialect(database, table)) in WHOLE_SCANS}
     apart = [table for table in apart if _dialect(database, table) not in WHOLE_SCANS]
     found: dict[str, Values] = {}
@@ -118,12 +119,6 @@ def _dialect(database: Database, table: Table) -> str:
     return database.connector.owner(table)[0].dialect
 
 
-def _apart(catalog: Catalog) -> list[Table]:
-    """Return one of each tables that have the same columns, if a column may be shown."""
-    tables = {tuple((c.name, c.type) for c in t.columns): t for t in reversed(catalog.tables) if _shown(t)}
-    return list(reversed(tables.values()))
-
-
 def _shown(table: Table) -> list[str]:
     return [column.name for column in table.columns if not is_private(column.name)][:MAX_COLUMNS]
 
@@ -144,11 +139,8 @@ def _cell(value: object) -> str | None:
 
 
 def _columns(dialect: str, table: Table, values: Values) -> str:
-    named = [(column.name, values[column.name]) for column in table.columns if column.name in values]
-    return ", ".join(
-        f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in named if _telling(cells)
-    )
-
-
-def _telling(cells: list[str | None]) -> bool:
-    return len(set(cells)) > 1 or (len(cells) == 1 and cells[0] not in ("", None))
+    found = [(column.name, cells) for column in table.columns if (cells := values.get(column.name))]
+    telling = [
+        (name, cells) for name, cells in found if len(set(cells)) > 1 or (cells[0] and len(cells) == 1)
+    ]
+    return ", ".join(f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in telling)

@@ -147,13 +147,13 @@ def _connected(path: Path, catalog: Catalog) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     try:
         if not connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]:
-            told = {"format": FORMAT, "database": catalog.name, "dialect": catalog.dialect}
+            about = {"format": FORMAT, "database": catalog.name, "dialect": catalog.dialect}
             connection.execute(
                 "BEGIN"
-            )  # all or nothing: a file that a killed process left empty is made anew
+            )  # all or nothing: a file that a killed process left empty is made again
             for statement in filter(str.strip, _TABLES.split(";")):
                 connection.execute(statement)
-            connection.executemany("INSERT INTO manifest VALUES (?, ?)", told.items())
+            connection.executemany("INSERT INTO manifest VALUES (?, ?)", about.items())
             connection.execute("COMMIT")
         _check(connection, path)
     except BaseException:
@@ -163,14 +163,14 @@ def _connected(path: Path, catalog: Catalog) -> sqlite3.Connection:
 
 
 def _unusable(path: Path, error: BaseException) -> ConfigurationError:
-    hint = f"Delete {path}, and exploring begins anew."
+    hint = f"Delete {path}, and exploring begins again."
     return ConfigurationError(f"What was explored cannot be used: {error}", hint=hint)
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     """Raise a ``ValueError`` unless the file is whole and of this version."""
-    told = dict(connection.execute("SELECT name, value FROM manifest").fetchall())
-    if told.get("format") != str(FORMAT):
+    about = dict(connection.execute("SELECT name, value FROM manifest").fetchall())
+    if about.get("format") != str(FORMAT):
         raise ValueError(f"{path} is of another version of Quorum.")
     if connection.execute("PRAGMA quick_check").fetchone()[0] != "ok":
         raise ValueError(f"{path} is damaged.")

@@ -8,7 +8,7 @@ recorded pipeline chose.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,7 @@ from quorum.evals.paths import check_folder
 from quorum.evals.records import Record
 from quorum.evals.submissions import read_sql
 from quorum.evals.tables import UnreadableCsv, read_csv
-from quorum.graph.answer import Answer, AnswerCandidate
+from quorum.graph.answer import AnswerCandidate
 from quorum.graph.ballots import Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.runs import RunFolder
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from quorum.evals.scorers.spider2 import Spider2Gold
+
 FINAL = "final"
 SHAPE = "<model>/<question>/<number>.sql and .csv"
 
@@ -167,18 +168,16 @@ class RecordedBallots:
     final: bool | None = None
     as_final: frozenset[str] = frozenset()
 
-    def of(self, expert: str) -> RecordedBallots:
-        """Only the candidates of one expert."""
-        return self._only([ballot for ballot in self.ballots if ballot.expert == expert])
-
-    def _only(self, kept: Collection[Ballot]) -> RecordedBallots:
-        own = {ballot.candidate for ballot in kept}
-        return replace(self, ballots=tuple(kept), right=self.right & own, as_final=self.as_final & own)
+    def only(self, kept: Iterable[Ballot]) -> RecordedBallots:
+        """Return these ballots alone."""
+        ballots = tuple(kept)
+        own = {ballot.candidate for ballot in ballots}
+        return replace(self, ballots=ballots, right=self.right & own, as_final=self.as_final & own)
 
     def as_in_paper(self) -> RecordedBallots:
-        """Only the first candidate of each expert, and blank results vote too."""
+        """Return only the first candidate of each expert, and blank results vote too."""
         first = {ballot.expert: ballot for ballot in reversed(self.ballots)}
-        return self._only([replace(each, blank=False) for each in self.ballots if each in first.values()])
+        return self.only(replace(each, blank=False) for each in self.ballots if each in first.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +193,6 @@ class Source:
         several: A model may have several candidates in a question.
         dialect_of: The SQL dialect of a question.
         ballots: A question's, in each of ``names``.
-        told: What a judge is told of a question; None where that is not known.
     """
 
     models: Sequence[str]
@@ -212,8 +210,8 @@ class Source:
         return [*self.models, POOLED] if len(self.models) > 1 else list(self.models)
 
     def as_in_paper(self) -> Source:
-        """The setting of SSEV, section 3.1.2: one candidate of each model in each question, the first, and
-        all results vote, blank ones too."""
+        """Return the setting of SSEV, section 3.1.2: one candidate of each model in each question, the first,
+        and all results vote, blank ones too."""
         ballots = self.ballots
 
         def first(question: str) -> dict[str, RecordedBallots]:
@@ -225,16 +223,20 @@ class Source:
 def source_of(
     recorded: RecordedCandidates, gold: Spider2Gold | None = None, *, dialect: str = "snowflake"
 ) -> Source:
-    """Recorded candidates as a source.
+    """Return recorded candidates as a source.
 
     Args:
-        gold: Without it nothing can be right.
+        gold: Without it nothing can be right. A question that it does not know has no right candidate.
         dialect: Of the recorded SQL.
 
     Raises:
         ConfigurationError: The gold knows none of the questions, or a model has the name of the pool.
     """
-    groups(recorded)
+    if POOLED in recorded.models:
+        raise ConfigurationError(
+            f"{recorded.folder} has a model called {POOLED!r}, which names all models together.",
+            hint="Rename its folder.",
+        )
     asked = recorded.questions
     unknown = [question for question in asked if gold and question not in gold.files]
     if gold and len(unknown) == len(asked):
@@ -242,7 +244,7 @@ def source_of(
             f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
             hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
         )
-    return Source(
+    source = Source(
         models=list(recorded.models),
         questions=asked,
         known=gold is not None,
@@ -250,56 +252,38 @@ def source_of(
         learnable=[question for question in asked if question not in unknown] if gold else [],
         several=any(len(each.candidates) > 1 for each in recorded),
         dialect_of=lambda _: dialect,
-        ballots=lambda question: ballots_of(recorded, question, gold),
+        ballots=lambda question: ballots(question),
     )
 
+    def ballots(question: str) -> dict[str, RecordedBallots]:
+        """Read and score a question's results, once each. Two are a cluster if they agree, as in a run."""
+        scorer = gold if gold and question in gold.files else None
+        answers = [of_model[question] for of_model in recorded.models.values() if question in of_model]
+        read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
+        finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
+        forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
+        overlaps = ResultOverlaps.from_tables(forms)
+        made = {}
+        for name in source.names:
+            own = [each for each in read if name in (each[0].expert, POOLED)]
+            right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
+            voting = _clustered([ballot for ballot, _, _ in own], forms)
+            made[name] = RecordedBallots(question, voting, overlaps, right)
+            if name in finals:
+                _, chosen, is_right = finals[name]
+                like = [
+                    ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)
+                ]
+                made[name] = replace(made[name], final=is_right, as_final=frozenset(like))
+        return made
 
-def groups(recorded: RecordedCandidates) -> list[str]:
-    """The models, and ``POOLED`` where there are several.
-
-    Raises:
-        ConfigurationError: A model is called ``POOLED``.
-    """
-    models = list(recorded.models)
-    if POOLED in models:
-        raise ConfigurationError(
-            f"{recorded.folder} has a model called {POOLED!r}, which names all models together.",
-            hint="Rename its folder.",
-        )
-    return [*models, POOLED] if len(models) > 1 else models
-
-
-def ballots_of(
-    recorded: RecordedCandidates, question: str, gold: Spider2Gold | None
-) -> dict[str, RecordedBallots]:
-    """A question's ballots in each of ``groups``.
-
-    Results are read and scored once. Two share a cluster if they agree within the tolerance, as in a run
-    (``quorum.tools.results.cluster_keys``). A question that the gold does not know has no right candidate.
-    """
-    scorer = gold if gold and question in gold.files else None
-    answers = [asked[question] for asked in recorded.models.values() if question in asked]
-    read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
-    finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
-    forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
-    overlaps = ResultOverlaps.from_tables(forms)
-    made = {}
-    for group in groups(recorded):
-        own = [each for each in read if group in (each[0].expert, POOLED)]
-        right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
-        voting = _clustered([ballot for ballot, _, _ in own], forms)
-        made[group] = RecordedBallots(question, voting, overlaps, right)
-        if group in finals:
-            _, chosen, is_right = finals[group]
-            like = [ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)]
-            made[group] = replace(made[group], final=is_right, as_final=frozenset(like))
-    return made
+    return source
 
 
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
-    """The candidate's ballot, its result (None if it failed), and whether that meets the gold."""
+    """Return the candidate's ballot, its result (None if it failed), and whether that meets the gold."""
     right = gold is not None and gold.score(candidate.question, candidate.path).match
-    ballot = Ballot(_id(candidate), candidate.model, candidate.sql)
+    ballot = Ballot(f"{candidate.model}/{candidate.number}", candidate.model, candidate.sql)
     table = candidate.table
     if table is None:
         return ballot, None, right
@@ -307,19 +291,15 @@ def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballo
     return replace(ballot, fingerprint=fingerprint(form), blank=is_blank(table)), form, right
 
 
-def _id(candidate: RecordedCandidate) -> str:
-    return f"{candidate.model}/{candidate.number}"
-
-
 def _clustered(ballots: Sequence[Ballot], forms: Mapping[str, Canonical]) -> tuple[Ballot, ...]:
-    """The ballots with what they vote for."""
+    """Return the ballots with what they vote for."""
     marks = sorted({ballot.fingerprint for ballot in ballots if ballot.fingerprint})
     clusters = dict(zip(marks, cluster_keys([forms[mark] for mark in marks]), strict=True))
     return tuple(replace(ballot, cluster=clusters.get(ballot.fingerprint, "")) for ballot in ballots)
 
 
 def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path]) -> Source:
-    """The candidates of an evaluation, each right or wrong as its scorer said.
+    """Return the candidates of an evaluation, each right or wrong as its scorer said.
 
     A question whose candidates have no verdict, whose run folder was cleared, or that was answered by a
     verified query, is unknown. Only candidates that the last vote counted vote again. Where that vote lacked
@@ -334,21 +314,21 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
     """
     asked = {id: records[id] for id in sorted(records)}
     read = {
-        id: answer
+        id: run
         for id, record in asked.items()
         if any(row.match is not None for row in record.candidates)
-        and (answer := _answer(places[id] / record.run))
+        and (run := _Run.of(places[id] / record.run))
     }
-    voted = {id: [each.model for each in _voted(answer)] for id, answer in read.items()}
+    voted = {id: [each.model for each in run.voted] for id, run in read.items()}
     models = sorted({model for each in voted.values() for model in each})
 
     def ballots(id: str) -> dict[str, RecordedBallots]:
-        every = (
-            _ballots(asked[id], read[id], places[id] / asked[id].run)
-            if id in read
-            else RecordedBallots(id, (), ResultOverlaps({}), frozenset())
-        )
-        return {**{model: every.of(model) for model in models}, POOLED: every}
+        every = RecordedBallots(id, (), ResultOverlaps({}), frozenset())
+        if id in read:
+            right = frozenset(row.id for row in asked[id].candidates if row.match and not row.superseded)
+            every = RecordedBallots(id, *read[id].ballots(), right)
+        by_model = {model: every.only(it for it in every.ballots if it.expert == model) for model in models}
+        return {**by_model, POOLED: every}
 
     return Source(
         models=models,
@@ -362,55 +342,48 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
     )
 
 
-def _answer(run: Path) -> Answer | None:
-    """A run's answer; None if it is gone, or a result of its candidates."""
-    answer = RunFolder(run).answer()
-    if answer and answer.vote and answer.vote.settled == "verified":
-        return None  # nobody voted
-    return answer if answer and all(file.is_file() for file in _results(answer, run).values()) else None
+@dataclass(frozen=True)
+class _Run:
+    """A run's candidates that voted last, with the files of their results by fingerprint."""
 
+    voted: list[AnswerCandidate]
+    files: dict[str, Path]
 
-def _voted(answer: Answer) -> list[AnswerCandidate]:
-    return [each for each in answer.candidates if not each.superseded]
+    @classmethod
+    def of(cls, run: Path) -> _Run | None:
+        """Return None if the answer is gone, or a result of its candidates, or if there was no vote."""
+        answer = RunFolder(run).answer()
+        if answer is None or (answer.vote and answer.vote.settled == "verified"):
+            return None
+        voted = [each for each in answer.candidates if not each.superseded]
+        results = run / "results"
+        files = {it.fingerprint: results / Path(it.result_file).name for it in voted if it.result_file}
+        return cls(voted, files) if all(file.is_file() for file in files.values()) else None
 
+    def ballots(self) -> tuple[tuple[Ballot, ...], ResultOverlaps]:
+        """Return the ballots, and what compares their results.
 
-def _results(answer: Answer, run: Path) -> dict[str, Path]:
-    """Files by fingerprint."""
-    return {
-        each.fingerprint: run / "results" / Path(each.result_file).name
-        for each in _voted(answer)
-        if each.result_file
-    }
-
-
-def _ballots(record: Record, answer: Answer, run: Path) -> RecordedBallots:
-    """The candidates of a question that voted.
-
-    Raises:
-        QuorumError: A result is damaged.
-    """
-    files = _results(answer, run)
-    # where all results are the same, nothing hangs on what they hold
-    tables = {mark: read_result(file) for mark, file in files.items() if len(files) > 1}
-    forms = {mark: canonical(table) for mark, table in tables.items()}
-    blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
-    ordered = any(fingerprint(form) != mark for mark, form in forms.items())
-    overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
-    made = tuple(_ballot(each, overlaps.clusters, blank) for each in _voted(answer))
-    right = frozenset(row.id for row in record.candidates if row.match and not row.superseded)
-    return RecordedBallots(record.id, made, overlaps, right)
-
-
-def _ballot(candidate: AnswerCandidate, clusters: Mapping[str, str], blank: set[str]) -> Ballot:
-    mark = candidate.fingerprint
-    return Ballot(
-        candidate.id,
-        candidate.model,
-        candidate.sql,
-        fingerprint=mark,
-        blank=mark in blank,
-        error=candidate.error_kind,
-        approved=candidate.approved,
-        repairs=candidate.repairs,
-        cluster=clusters.get(mark, mark),
-    )
+        Raises:
+            QuorumError: A result is damaged.
+        """
+        # where all results are the same, nothing depends on what they hold
+        tables = {mark: read_result(file) for mark, file in self.files.items() if len(self.files) > 1}
+        forms = {mark: canonical(table) for mark, table in tables.items()}
+        blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
+        ordered = any(fingerprint(form) != mark for mark, form in forms.items())
+        overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
+        made = tuple(
+            Ballot(
+                it.id,
+                it.model,
+                it.sql,
+                fingerprint=it.fingerprint,
+                blank=it.fingerprint in blank,
+                error=it.error_kind,
+                approved=it.approved,
+                repairs=it.repairs,
+                cluster=overlaps.clusters.get(it.fingerprint, it.fingerprint),
+            )
+            for it in self.voted
+        )
+        return made, overlaps

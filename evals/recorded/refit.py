@@ -12,11 +12,10 @@ from statistics import fmean
 
 import numpy as np
 
-from quorum.evals.recorded.candidates import RecordedCandidates, ballots_of
+from quorum.evals.recorded.candidates import Source
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
-from quorum.evals.scorers.spider2 import Spider2Gold
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, Calibration, features, load
 from quorum.graph.strategies import hold_vote
@@ -65,15 +64,11 @@ class Refit:
     after: Checked
 
 
-async def votes_of_candidates(recorded: RecordedCandidates, gold: Spider2Gold) -> list[KnownVote]:
-    """The votes of each model and of all pooled over their first candidates, in an order drawn as in replays.
-
-    Raises:
-        ConfigurationError: A model has the name of the pool.
-    """
+async def votes_of_candidates(source: Source) -> list[KnownVote]:
+    """Return the votes of each model and of all pooled over their first candidates, as replays draw them."""
     known = []
-    for question in recorded.questions:
-        for ballots in ballots_of(recorded, question, gold).values() if question in gold.files else ():
+    for question in source.learnable:
+        for ballots in source.ballots(question).values():
             rules = Rules(overlaps=ballots.overlaps)
             (order,) = arrivals(ballots.ballots, question, 1)
             for count in range(1, len(order) + 1):

@@ -1,4 +1,4 @@
-"""Whether confidence says how often answers are right."""
+"""Calibration: does the confidence say how often answers are right?"""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Calibration:
 
 
 def calibrate(answers: Iterable[Judged]) -> Calibration | None:
-    """Calibration of the confidences; None if no answer has one within 0 to 1."""
+    """Return the calibration of the confidences; None if no answer has one within 0 to 1."""
     given = [(sure, right) for sure, right in answers if 0 <= sure <= 1]  # NaN is not
     if not given:
         return None
@@ -101,7 +101,7 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
 
 
 def auroc(answers: Sequence[Judged]) -> float | None:
-    """Area under the receiver operating characteristic (``Calibration.auroc``)."""
+    """Return the area under the receiver operating characteristic (``Calibration.auroc``)."""
     rights, wrongs = ([sure for sure, right in answers if right is kind] for kind in (True, False))
     pairs = [(sure > other) + (sure == other) / 2 for sure in rights for other in wrongs]
     return fmean(pairs) if pairs else None
@@ -116,7 +116,7 @@ def _bin(number: int, answers: Sequence[Judged]) -> Bin:
 
 
 def _curve(answers: Sequence[Judged]) -> tuple[tuple[RiskPoint, ...], float]:
-    """The risk-coverage curve, and the area under it: the mean of the expected risk at each coverage."""
+    """Return the risk-coverage curve and its area: the mean of the expected risk at each coverage."""
     points: list[RiskPoint] = []
     risks: list[float] = []
     covered = wrong = 0

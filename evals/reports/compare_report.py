@@ -27,7 +27,7 @@ from quorum.evals.reports.templating import render, sections_of
 ALPHA = 0.05
 UNSCORED = (
     "Over the questions that ended in both with EX known in neither; linking over those of them where the "
-    "SQL of at least one side could be held against gold SQL. Intervals are paired bootstraps, p is "
+    "SQL of at least one side could be compared with gold SQL. Intervals are paired bootstraps, p is "
     "McNemar's exact test. Without SQL a question is not valid and uses nothing."
 )
 TITLES: dict[Change, str] = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
@@ -122,7 +122,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
     if lacking := comparison.unscorable:
         more = f" and {len(lacking) - _LISTED} more" if len(lacking) > _LISTED else ""
         left_out = f"{count(len(lacking), 'question')} whose gold cannot be had {_are(len(lacking))} left out"
-        yield f"{left_out} of EX, for nobody knows who is right: {', '.join(lacking[:_LISTED])}{more}."
+        yield f"{left_out} of EX, for it is not known who is right: {', '.join(lacking[:_LISTED])}{more}."
 
 
 def _are(number: int) -> str:

@@ -1,7 +1,7 @@
 """Figures, tables and foreign text as people read them, in a terminal, in Markdown and on pages.
 
 What comes from a database or a model may hold terminal escapes and bidirectional overrides; it goes through
-``printable`` before anybody sees it.
+``printable`` first.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ PARTS: tuple[Part, ...] = get_args(Part)
 
 
 def printable(text: str) -> str:
-    """The text with control characters made visible; line ends and tabs stay."""
+    """Return the text with control characters made visible; line ends and tabs stay."""
     return _CONTROL.sub(_visible, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str, limit: int = 300) -> str:
-    """The text on one line, cut to ``limit`` characters with an ellipsis."""
+    """Return the text on one line, cut to ``limit`` characters with an ellipsis."""
     line = " ".join(printable(text).split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 def gist(message: str) -> str:
-    """An error's message on one line; of a traceback its last line, which names no file of the machine."""
+    """Return an error's message on one line; of a traceback its last line, which names no file."""
     lines = message.strip().splitlines()
     return one_line(lines[-1]) if "Traceback (most recent call last)" in message else one_line(message)
 
@@ -56,19 +56,19 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def markdown(text: str, limit: int = 300) -> str:
-    """Foreign text for one line or cell of Markdown: nothing in it is markup."""
+    """Return foreign text for one line or cell of Markdown: nothing in it is markup."""
     return _MARKUP.sub(r"\\\1", one_line(text, limit))
 
 
 def fenced(text: str, language: str = "sql") -> str:
-    """A block of code whose fence is longer than any in it."""
+    """Return a block of code whose fence is longer than any in it."""
     runs = [len(run) for run in re.findall(r"`+", text)]
     fence = "`" * max(3, 1 + max(runs, default=0))
     return f"{fence}{language}\n{printable(text)}\n{fence}"
 
 
 def table(head: str, rows: Iterable[Sequence[str | int | None]]) -> str:
-    """A table of GitHub's Markdown.
+    """Return a table of GitHub's Markdown.
 
     Args:
         head: The columns' names with `` | `` between them; a column of figures has ``>`` before its name.
@@ -97,12 +97,12 @@ def field_table(fields: Iterable[Field], rows: Iterable[Mapping[str, Any]]) -> s
 
 
 def folded(title: str, text: str) -> str:
-    """Text that is shown when its title is clicked."""
+    """Return text that is shown when its title is clicked."""
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def listed(ids: Sequence[str]) -> str:
-    """The first ids, and how many more there are."""
+    """Return the first ids, and how many more there are."""
     more = len(ids) - LISTED
     return ", ".join(markdown(id) for id in ids[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
@@ -177,7 +177,7 @@ def level(value: float | None, unit: str = "share") -> str:
 
 
 def interval(share: Share) -> str:
-    """In percent: ``33.1 – 57.5``."""
+    """Return a share's interval in percent: ``33.1 – 57.5``."""
     return NONE if share.low is None else f"{level(share.low)} – {level(share.high)}"
 
 

@@ -34,7 +34,7 @@ def right(record: Record) -> bool:
 
 
 def unscorable(record: Record) -> bool:
-    """True if nobody can say whether the answer is right, because the gold is unusable."""
+    """True if the answer cannot be judged, because the gold is unusable."""
     return record.match is None and record.gold != "ok"
 
 

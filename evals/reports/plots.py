@@ -357,8 +357,8 @@ def learned(
 
     def drawn(found: Opened) -> Drawing:
         weights = found.learned["gold"]
-        told = ", ".join(f"{name} {each}" for name, each in figures(weights).items())
-        return made(weights), f"after the last question {told}.", f"After each question, by gold. {caption}"
+        last = ", ".join(f"{name} {each}" for name, each in figures(weights).items())
+        return made(weights), f"after the last question {last}.", f"After each question, by gold. {caption}"
 
     return drawn
 

@@ -329,7 +329,7 @@ def page_of(found: Sequence[Opened], folder: Path) -> str:
             )
             for number, each in enumerate(found, 1)
         ],
-        beside=sections_of(side_by_side(found)) if several else [],
+        side_by_side=sections_of(side_by_side(found)) if several else [],
         scatter=scatter_of(found) if several else None,
         warning=next(_unlike(found), "") if several else "",
     )

@@ -397,7 +397,7 @@ def votes(found: Opened) -> dict[str, Any]:
 
 
 def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
-    """Return the winner's cluster's share of the last round's candidates; None where nobody won."""
+    """Return the winner's cluster's share of the last round's candidates; None without a winner."""
     if not record.voters or not vote.get("winner"):
         return None
     clusters = [cluster.get("candidates") or [] for cluster in vote.get("clusters") or []]

@@ -48,7 +48,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Spread:
-    """How values lie, over the ``n`` known ones; all None of no known value.
+    """The distribution of the ``n`` known values; all None without any.
 
     Attributes:
         unknown: Values that are not known.
@@ -68,7 +68,7 @@ class Spread:
 
 
 def mean_of(values: Iterable[float | None]) -> Mean:
-    """The mean of the values that are defined: neither None nor infinite nor NaN."""
+    """Return the mean of the values that are defined: neither None nor infinite nor NaN."""
     known = _finite(values)
     if len(known) < 2:
         return Mean(len(known), known[0] if known else None)
@@ -76,7 +76,7 @@ def mean_of(values: Iterable[float | None]) -> Mean:
 
 
 def share_of(flags: Iterable[bool]) -> Share:
-    """How many of ``flags`` are true."""
+    """Return the share of ``flags`` that are true."""
     given = list(flags)
     count, n = sum(given), len(given)
     if n == 0:
@@ -87,7 +87,7 @@ def share_of(flags: Iterable[bool]) -> Share:
 
 
 def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
-    """The interval of a share that ``count`` of ``n`` were drawn from, both within 0 to 1.
+    """Return the interval of a share that ``count`` of ``n`` were drawn from, both within 0 to 1.
 
     The score interval without continuity correction (Wilson, 1927), which holds its level for small
     ``n`` and for shares near 0 and 1 as well.
@@ -106,7 +106,7 @@ def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
 
 
 def spread_of(values: Iterable[float | None]) -> Spread:
-    """How values lie; None, infinite and NaN are not known."""
+    """Return the distribution of values; None, infinite and NaN are not known."""
     given = list(values)
     known = _finite(given)
     unknown = len(given) - len(known)
@@ -130,7 +130,7 @@ def _finite(values: Iterable[float | None]) -> list[float]:
 
 
 def mcnemar(gained: int, lost: int) -> float:
-    """The exact two-sided p-value of McNemar's test (McNemar, 1947; exact: binomial with p = 1/2).
+    """Return the exact two-sided p-value of McNemar's test (McNemar, 1947; exact: binomial with p = 1/2).
 
     Args:
         gained: Questions that only the second system has right.
@@ -150,7 +150,7 @@ def mcnemar(gained: int, lost: int) -> float:
 def bootstrap_interval(
     values: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
+    """Return the percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
 
     Equal values are drawn together: how often each occurs in a resample is multinomial.
 

@@ -24,7 +24,7 @@ UNKNOWN = "unknown"
 UNANSWERED = {
     "endpoint": "The model's endpoint could not be reached; asked again when the run is started again.",
     "database": "The database could not be reached; asked again when the run is started again.",
-    "request": "The model's endpoint refused the request for what stands in it, or as too long.",
+    "request": "The model's endpoint refused the request for what it contains, or as too long.",
     "fault": "A fault of Quorum itself; the record's message is its traceback.",
     "malformed_reply": "The model's reply did not have the form asked for, repairs included.",
     "model_unavailable": "The model's endpoint failed the first failed candidate; no other had a result.",

@@ -42,12 +42,12 @@ def relative_link(target: Path, folder: Path) -> str:
 
 
 def render(template: str, **values: Any) -> str:
-    """The HTML of a page of ``evals/templates``."""
+    """Return the HTML of a page of ``evals/templates``."""
     return _environment().get_template(template).render(**values)
 
 
 def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
-    """Templates in a folder, which may extend ``base.html``; ``sql`` highlights, others are given."""
+    """Return the templates of a folder; they may extend ``base.html``. Filters besides ``sql`` are given."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -70,7 +70,7 @@ def environment(templates: Path, **filters: Callable[..., Any]) -> Environment:
 
 
 def data_uri(svg: bytes) -> str:
-    """A picture within the page."""
+    """Return the address of a picture within the page."""
     return f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
 
 
@@ -81,7 +81,7 @@ def _environment() -> Environment:
 
 
 def _highlighted(sql: str) -> Markup:
-    """SQL with its tokens in spans; Pygments escapes the text."""
+    """Return SQL with its tokens in spans; Pygments escapes the text."""
     from markupsafe import Markup
     from pygments import highlight
     from pygments.formatters.html import HtmlFormatter
@@ -100,7 +100,7 @@ class HtmlSection:
 
 
 def sections_of(pieces: Iterable[str]) -> list[HtmlSection]:
-    """Pieces of Markdown, the first of them a heading, as sections: page and Markdown say the same."""
+    """Return pieces of Markdown, the first of them a heading, as sections."""
     found: list[list[str]] = []
     for piece in pieces:
         if heading := _HEADING.fullmatch(piece):
@@ -111,7 +111,7 @@ def sections_of(pieces: Iterable[str]) -> list[HtmlSection]:
 
 
 def html_of(pieces: Iterable[str]) -> Markup:
-    """Pieces of Markdown as HTML: tables, paragraphs and folded parts; HTML in it stays text."""
+    """Return pieces of Markdown as HTML: tables, paragraphs and folded parts; HTML in it stays text."""
     from markupsafe import Markup
 
     return Markup("\n".join(_html(pieces)))
@@ -127,7 +127,7 @@ def _html(pieces: Iterable[str]) -> Iterator[str]:
 
 
 def _rendered(text: str) -> str:
-    """Markdown as HTML; each cell of a table has its column's name, which a narrow screen shows beside it."""
+    """Return Markdown as HTML; each cell of a table has its column's name, which a narrow screen shows."""
     reader = _reader()
     tokens, names, place = reader.parse(text), list[str](), 0
     for token, following in pairwise(tokens):

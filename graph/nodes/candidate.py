@@ -25,7 +25,6 @@ from quorum.graph.state import (
     repeats,
 )
 from quorum.tools.execute import execute
-from quorum.tools.near_misses import near_misses
 from quorum.tools.query import ErrorKind, QueryError
 
 NO_PLAN = ["Answer the question with one query."]
@@ -163,6 +162,11 @@ async def refine(state: CandidateState, context: Context) -> Update:
     error = state.error
     assert error is not None  # the router comes here with an error only
     empty = error.kind == ErrorKind.EMPTY_RESULT
+    missed: list[str] = []
+    if empty:
+        from quorum.tools.near_misses import near_misses
+
+        missed = await near_misses(context.database, state.sql, state.input.id)
     refined = await tell(
         state,
         context,
@@ -174,7 +178,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
         error=error.message,
         syntax=await context.text(state.syntax_ref),
         plan=state.steps if state.linked_ref else [],
-        near_misses=await near_misses(context.database, state.sql, state.input.id) if empty else [],
+        near_misses=missed,
         earlier=state.earlier,
         **await explored(state.input.extras, context),
     )

@@ -1,18 +1,19 @@
-"""Before any SQL: open the run, and look up the dialect's syntax."""
+"""Before any SQL: open the run, plan, and look up the dialect's syntax (ReCAPAgent-SQL, section 3.3)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeAlias
 
 from quorum.agents import explorers
 from quorum.agents.explorers import PLAIN_TOPICS
-from quorum.agents.planners import SYNTAX_RETRIEVER
+from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, SYNTAX_RETRIEVER, Plan
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import NO_PLAN
 from quorum.graph.nodes.step import Update, lost, try_tell
 from quorum.graph.nodes.voting import begins_alone
-from quorum.graph.state import RunState, fresh
+from quorum.graph.state import CandidateState, RunState, fresh
 from quorum.knowledge import syntax
 
 MATCHING = ("Strings",)
@@ -74,3 +75,87 @@ async def hints(context: Context, plain: Sequence[str] = PLAIN_TOPICS) -> str:
     """The dialect's reference on ``plain`` topics, and on nested columns where the catalog has any."""
     nested = any(column.fields for _, column in context.resources.catalog.columns())
     return await asyncio.to_thread(explorers.hints, context.dialect, nested=nested, plain=plain)
+
+
+Planning: TypeAlias = Literal["auto", "always", "never"]
+"""When a plan is written: for questions that need one, for all, for none."""
+
+LONG_QUESTION = 25
+"""Words from which a question needs a plan: single-query questions of benchmarks have 10 to 15, those
+that ask for several steps 30 and more."""
+
+
+def needs_plan(state: RunState, when: Planning) -> bool:
+    """True if a plan is to be written: the question is long, or documents define its terms.
+
+    One writer alone gets none.
+    """
+    if state.plans or when == "never" or (not state.dispatched and state.alone):
+        return False
+    return when == "always" or len(state.question.split()) >= LONG_QUESTION or bool(state.documents_ref)
+
+
+async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:
+    """Write a plan, uncriticised, if the question needs one.
+
+    It leads one candidate only (``quorum.graph.nodes.writing``), so what it assumes and the form of its
+    result are steps of it: nobody else sees them.
+    """
+    if not needs_plan(state, when):
+        return {}
+    made = await _plan(state, context)
+    if made is None:
+        return {"plans": 1, "warnings": lost(PLANNER)}
+    assumed = [f"Assume: {each}" for each in made.assumptions]
+    result = [f"The result: {made.expected_format}"] if made.expected_format else []
+    return {"steps": [*assumed, *made.steps, *result], "plans": 1}
+
+
+async def write_plan(state: RunState, context: Context) -> Update:
+    """Write the plan, or rewrite it after a critique."""
+    made = await _plan(state, context, state.critique)
+    if made is None:
+        return {"critique": "", "plans": state.plans + 1, "warnings": lost(PLANNER)}
+    plan = {"steps": made.steps, "expected_format": made.expected_format, "assumptions": made.assumptions}
+    return {**plan, "critique": "", "plans": state.plans + 1}
+
+
+async def plan_again(state: CandidateState, context: Context) -> Update:
+    """Planner: a candidate's plan again, from what was linked after a schema error (ReCAPAgent-SQL, 3.3)."""
+    error = state.error.message if state.error else ""
+    made = await _plan(state, context, f"A query written from it failed: {error}")
+    return {"steps": made.steps, "expected_format": made.expected_format} if made else {}
+
+
+async def _plan(state: RunState | CandidateState, context: Context, critique: str = "") -> Plan | None:
+    critique = critique if state.steps else ""
+    return await try_tell(state, context, PLANNER, "plan", previous_steps=state.steps, critique=critique)
+
+
+async def review_plan(state: RunState, context: Context) -> Update:
+    """PlanCritique: immediately after the plan (ReCAPAgent-SQL, Table 1)."""
+    review = await try_tell(
+        state, context, PLAN_CRITIQUE, "plan_review", steps=state.steps, assumptions=state.assumptions
+    )
+    return {"critique": review.feedback if review and review.update_plan else ""}
+
+
+def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"]]:
+    """Route after a plan: to its review, if it may be written again."""
+
+    def route(state: RunState) -> Literal["review", "go_on"]:
+        reviewed = state.steps and state.plans < max_plans and not state.stopped_by
+        return "review" if reviewed else "go_on"
+
+    return route
+
+
+def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
+    """Go back to the Planner with a critique."""
+    return "write_plan" if state.critique and not state.stopped_by else "go_on"
+
+
+async def write_format(state: RunState, context: Context) -> Update:
+    """FormatWriter: the answer's form, written once before any SQL and repeated in every refinement."""
+    written = await try_tell(state, context, FORMAT_WRITER, "format")
+    return {"expected_format": written.text} if written else {"warnings": lost(FORMAT_WRITER)}

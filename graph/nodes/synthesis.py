@@ -12,7 +12,7 @@ from quorum.agents.writers import GEN_AGENT
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.routes import halted, unrepairable
-from quorum.graph.nodes.step import Step, Update, record, tell, try_tell
+from quorum.graph.nodes.step import Update, record, tell, try_tell
 from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.schema.render import render
@@ -53,7 +53,9 @@ def round_outcome(state: CandidateState) -> RoundOutcome:
     return "semantic_mismatch" if state.approved is False else "success"
 
 
-def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
+async def ground(
+    state: CandidateState, context: Context, *, agent: bool, tables: int, pruning: bool
+) -> Update:
     """InfoAgent: find the columns that the question names, after a failed round those it overlooked.
 
     Args:
@@ -61,49 +63,43 @@ def ground(*, agent: bool, tables: int, pruning: bool) -> Step:
         tables: That one search brings in (paper 001, appendix A: three).
         pruning: Of an earlier round's context only what its query used stays (Table 12).
     """
-
-    async def step(state: CandidateState, context: Context) -> Update:
-        before = state.grounding
-        earlier, catalog = _earlier(state), context.resources.catalog
-        keywords = await _keywords(state, context, earlier) if agent else []
-        index, embedder = context.resources.columns, context.resources.embedder
-        queries = [*keywords] or [state.question]
-        text = " ".join([state.question, *keywords])
-        way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
-        found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
-        fresh = [name for name in found if name not in before.tables][:tables]
-        hits = [
-            hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)
-        ]
-        kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
-        names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
-        columns = [*kept, *((hit.table, hit.column) for hit in hits if hit.table in names)]
-        columns += [place for name in fresh for place in _small(catalog, name)]
-        grounding = Grounding(
-            rounds=before.rounds + 1,
-            keywords=[*before.keywords, *keywords],
-            tables=names,
-            columns=list(dict.fromkeys(columns)),
-        )
-        record(
-            context,
-            state,
-            "grounding",
-            INFO_AGENT.name,
-            tables=names,
-            fresh=fresh,
-            columns=len(grounding.columns),
-            embedder=embedder.name if embedder else "lexical",
-        )
-        return {
-            "grounding": grounding,
-            "linked_ref": _shown(grounding, context),
-            "earlier": earlier,
-            "error": None,
-            "approved": None,
-        }
-
-    return step
+    before = state.grounding
+    earlier, catalog = _earlier(state), context.resources.catalog
+    keywords = await _keywords(state, context, earlier) if agent else []
+    index, embedder = context.resources.columns, context.resources.embedder
+    queries = [*keywords] or [state.question]
+    text = " ".join([state.question, *keywords])
+    way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
+    found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
+    fresh = [name for name in found if name not in before.tables][:tables]
+    hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)]
+    kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
+    names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
+    columns = [*kept, *((hit.table, hit.column) for hit in hits if hit.table in names)]
+    columns += [place for name in fresh for place in _small(catalog, name)]
+    grounding = Grounding(
+        rounds=before.rounds + 1,
+        keywords=[*before.keywords, *keywords],
+        tables=names,
+        columns=list(dict.fromkeys(columns)),
+    )
+    record(
+        context,
+        state,
+        "grounding",
+        INFO_AGENT.name,
+        tables=names,
+        fresh=fresh,
+        columns=len(grounding.columns),
+        embedder=embedder.name if embedder else "lexical",
+    )
+    return {
+        "grounding": grounding,
+        "linked_ref": _shown(grounding, context),
+        "earlier": earlier,
+        "error": None,
+        "approved": None,
+    }
 
 
 def _hybrid(context: Context) -> bool:
@@ -232,7 +228,9 @@ def _named(names: Iterable[str], tables: Iterable[str], catalog: Catalog) -> lis
     return list(dict.fromkeys(known[name] for name in bare if name in known))
 
 
-def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
+async def write(
+    state: CandidateState, context: Context, *, knowledge: Knowledge, joint: bool, shots: int
+) -> Update:
     """GenAgent: retrieve examples of the exploration, and write the query.
 
     Args:
@@ -240,32 +238,28 @@ def write(*, knowledge: Knowledge, joint: bool, shots: int) -> Step:
             else by the question's words alone (Table 12).
         shots: Examples at most.
     """
-
-    async def step(state: CandidateState, context: Context) -> Update:
-        examples = await _examples(state, context, knowledge, joint, shots)
-        written = await tell(
-            state,
-            context,
-            GEN_AGENT,
-            "writing",
-            about={"examples": len(examples), "round": state.grounding.rounds},
-            examples=examples[::-1],  # the nearest last
-            earlier=state.earlier,
-        )
-        if written.missing:
-            return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-        remarks = Remarks(written.summary, written.assumptions, written.readings)
-        again = state.refinements + 1 if state.earlier else 0
-        return {
-            "sql": written.sql,
-            "writer": GEN_AGENT.name,
-            "remarks": remarks,
-            "ordered": written.ordered,
-            "error": None,
-            "refinements": again,
-        }
-
-    return step
+    examples = await _examples(state, context, knowledge, joint, shots)
+    written = await tell(
+        state,
+        context,
+        GEN_AGENT,
+        "writing",
+        about={"examples": len(examples), "round": state.grounding.rounds},
+        examples=examples[::-1],  # the nearest last
+        earlier=state.earlier,
+    )
+    if written.missing:
+        return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
+    remarks = Remarks(written.summary, written.assumptions, written.readings)
+    again = state.refinements + 1 if state.earlier else 0
+    return {
+        "sql": written.sql,
+        "writer": GEN_AGENT.name,
+        "remarks": remarks,
+        "ordered": written.ordered,
+        "error": None,
+        "refinements": again,
+    }
 
 
 async def _examples(

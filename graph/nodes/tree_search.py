@@ -14,7 +14,7 @@ from quorum.agents.explorers import DESCRIBER, EXPLORER, SIMULATOR
 from quorum.agents.prompting import show_row
 from quorum.agents.role import sentence
 from quorum.graph.context import Context
-from quorum.graph.nodes.step import Step, Update, record, try_tell
+from quorum.graph.nodes.step import Update, record, try_tell
 from quorum.graph.state import Known, gather
 from quorum.graph.tree_search import Checked, SearchTree
 from quorum.knowledge.catalog import Catalog
@@ -127,87 +127,75 @@ class SimulationState(Known):
     tried: list[Tried] = field(default_factory=list)
 
 
-def choose(search: Search) -> Step:
+async def choose(state: SearchState, context: Context, *, search: Search) -> Update:
     """Explorer: the next round's actions, of which those that cannot be tried are told back."""
-
-    async def step(state: SearchState, context: Context) -> Update:
-        tree, wanted = search.tree, min(search.branches, search.attempts - search.tried)
-        shown = await asyncio.to_thread(tree.reachable)
-        schema = await asyncio.to_thread(_text, shown, SCHEMA_TOKENS, search.personal)
-        choice = await try_tell(
-            state,
-            context,
-            EXPLORER,
-            "choice",
-            about={"coverage": tree.coverage, "tried": search.tried},
-            at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
-            schema=schema,
-            states=tree.state_texts(),
-            unused=tree.unused(shown),
-            feedback=[*tree.feedback(shown), *state.refused],
-            wanted=wanted,
-            described=any(column.description for _, column in shown.columns()),
-        )
-        batch, refused = list[Checked](), list[str]()
-        for action in choice.actions[:wanted] if choice else ():
-            detail = action.detail if search.personal else masked(action.detail)
-            checked = tree.check(action.model_copy(update={"detail": detail}))
-            if isinstance(checked, str):
-                refused.append(sentence(f"{action.action} {', '.join(action.columns)}: {checked}"))
-            elif checked not in batch:
-                batch.append(checked)
-        return {"batch": batch, "refused": refused, "misses": 0 if batch else state.misses + 1}
-
-    return step
+    tree, wanted = search.tree, min(search.branches, search.attempts - search.tried)
+    shown = await asyncio.to_thread(tree.reachable)
+    schema = await asyncio.to_thread(_text, shown, SCHEMA_TOKENS, search.personal)
+    choice = await try_tell(
+        state,
+        context,
+        EXPLORER,
+        "choice",
+        about={"coverage": tree.coverage, "tried": search.tried},
+        at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
+        schema=schema,
+        states=tree.state_texts(),
+        unused=tree.unused(shown),
+        feedback=[*tree.feedback(shown), *state.refused],
+        wanted=wanted,
+        described=any(column.description for _, column in shown.columns()),
+    )
+    batch, refused = list[Checked](), list[str]()
+    for action in choice.actions[:wanted] if choice else ():
+        detail = action.detail if search.personal else masked(action.detail)
+        checked = tree.check(action.model_copy(update={"detail": detail}))
+        if isinstance(checked, str):
+            refused.append(sentence(f"{action.action} {', '.join(action.columns)}: {checked}"))
+        elif checked not in batch:
+            batch.append(checked)
+    return {"batch": batch, "refused": refused, "misses": 0 if batch else state.misses + 1}
 
 
-def simulate(search: Search) -> Step:
+async def simulate(state: SimulationState, context: Context, *, search: Search) -> Update:
     """Simulator: the query of a new state."""
-
-    async def step(state: SimulationState, context: Context) -> Update:
-        checked, tree = state.checked, search.tree
-        before = tree.by_id[checked.state].sql if checked.state else ""
-        schema = await asyncio.to_thread(_text, tree.fragment(checked), FRAGMENT_TOKENS, search.personal)
-        written = await try_tell(
-            state,
-            context,
-            SIMULATOR,
-            "simulation",
-            about={"step": checked.step},
-            at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
-            schema=schema,
-            steps=[*tree.steps(checked.state), checked.step],
-            before=before,
-        )
-        if written is None:
-            return _ended(checked, "unusable", message="The Simulator's reply could not be used.")
-        return {"sql": written.sql}
-
-    return step
+    checked, tree = state.checked, search.tree
+    before = tree.by_id[checked.state].sql if checked.state else ""
+    schema = await asyncio.to_thread(_text, tree.fragment(checked), FRAGMENT_TOKENS, search.personal)
+    written = await try_tell(
+        state,
+        context,
+        SIMULATOR,
+        "simulation",
+        about={"step": checked.step},
+        at={"temperature": context.temperature, "seed": context.options.seed + search.tried},
+        schema=schema,
+        steps=[*tree.steps(checked.state), checked.step],
+        before=before,
+    )
+    if written is None:
+        return _ended(checked, "unusable", message="The Simulator's reply could not be used.")
+    return {"sql": written.sql}
 
 
-def run_query(search: Search) -> Step:
+async def run_query(state: SimulationState, context: Context, *, search: Search) -> Update:
     """The two stages of validation: parse and lint, then execution (paper 001, SQL Simulation)."""
-
-    async def step(state: SimulationState, context: Context) -> Update:
-        checked, sql = state.checked, state.sql
-        if not search.personal and looks_personal(sql):
-            return _ended(checked, "personal", message="The query holds what looks like personal data.")
-        outcome = await _outcome(search, context, sql)
-        if isinstance(outcome, QueryError):
-            message = outcome.describe() if search.personal else masked(outcome.describe())
-            return _ended(checked, "failed", sql, message)
-        found = await asyncio.to_thread(used, sql, search.tree.catalog)
-        if problem := trivial(checked, found.columns):
-            return _ended(checked, "trivial", sql, problem)
-        if outcome and (blank := await asyncio.to_thread(blank_reason, outcome.table)):
-            return _ended(checked, "empty", sql, f"The result is {blank}.")
-        form = await asyncio.to_thread(shape, sql, context.dialect)
-        if form in search.tree.shapes:
-            return _ended(checked, "known", sql, "An example asks the same already.")
-        return {"result": outcome}
-
-    return step
+    checked, sql = state.checked, state.sql
+    if not search.personal and looks_personal(sql):
+        return _ended(checked, "personal", message="The query holds what looks like personal data.")
+    outcome = await _outcome(search, context, sql)
+    if isinstance(outcome, QueryError):
+        message = outcome.describe() if search.personal else masked(outcome.describe())
+        return _ended(checked, "failed", sql, message)
+    found = await asyncio.to_thread(used, sql, search.tree.catalog)
+    if problem := trivial(checked, found.columns):
+        return _ended(checked, "trivial", sql, problem)
+    if outcome and (blank := await asyncio.to_thread(blank_reason, outcome.table)):
+        return _ended(checked, "empty", sql, f"The result is {blank}.")
+    form = await asyncio.to_thread(shape, sql, context.dialect)
+    if form in search.tree.shapes:
+        return _ended(checked, "known", sql, "An example asks the same already.")
+    return {"result": outcome}
 
 
 def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
@@ -229,69 +217,63 @@ async def _outcome(search: Search, context: Context, sql: str) -> QueryResult | 
     return judged if isinstance(judged, QueryError) else None
 
 
-def describe(search: Search) -> Step:
+async def describe(state: SimulationState, context: Context, *, search: Search) -> Update:
     """Describer: the description U, or why the query is pointless."""
-
-    async def step(state: SimulationState, context: Context) -> Update:
-        checked, sql, result = state.checked, state.sql, state.result
-        catalog = search.tree.catalog
-        part = search.tree.fragment(checked)
-        schema = await asyncio.to_thread(_text, part, FRAGMENT_TOKENS, search.personal)
-        plain = await asyncio.to_thread(_plain_columns, sql, catalog)
-        rows = await asyncio.to_thread(_first_rows, result, not search.personal, plain) if result else []
-        described = await try_tell(
-            state,
-            context,
-            DESCRIBER,
-            "description",
-            schema=schema,
-            sql=sql,
-            rows=rows,
-            row_count=result.row_count if result else 0,
-            cut=bool(result and result.truncated),
-        )
-        if described is None:
-            return _ended(checked, "unusable", sql, "The Describer's reply could not be used.")
-        if not described.useful:
-            why = described.objection if search.personal else masked(described.objection)
-            return _ended(checked, "pointless", sql, why or "Nobody would ask it.")
-        if not search.personal and looks_personal(described.description):
-            return _ended(checked, "personal", message="The description holds what looks like personal data.")
-        marks, found, form = await asyncio.to_thread(_of_query, sql, catalog)
-        question = " ".join(described.description.split())[:MAX_QUESTION]
-        done = Tried(checked, "worked", sql, "", question, form, marks, found)
-        return {"tried": [done]}
-
-    return step
+    checked, sql, result = state.checked, state.sql, state.result
+    catalog = search.tree.catalog
+    part = search.tree.fragment(checked)
+    schema = await asyncio.to_thread(_text, part, FRAGMENT_TOKENS, search.personal)
+    plain = await asyncio.to_thread(_plain_columns, sql, catalog)
+    rows = await asyncio.to_thread(_first_rows, result, not search.personal, plain) if result else []
+    described = await try_tell(
+        state,
+        context,
+        DESCRIBER,
+        "description",
+        schema=schema,
+        sql=sql,
+        rows=rows,
+        row_count=result.row_count if result else 0,
+        cut=bool(result and result.truncated),
+    )
+    if described is None:
+        return _ended(checked, "unusable", sql, "The Describer's reply could not be used.")
+    if not described.useful:
+        why = described.objection if search.personal else masked(described.objection)
+        return _ended(checked, "pointless", sql, why or "Nobody would ask it.")
+    if not search.personal and looks_personal(described.description):
+        return _ended(checked, "personal", message="The description holds what looks like personal data.")
+    marks, found, form = await asyncio.to_thread(_of_query, sql, catalog)
+    question = " ".join(described.description.split())[:MAX_QUESTION]
+    done = Tried(checked, "worked", sql, "", question, form, marks, found)
+    return {"tried": [done]}
 
 
-def keep(search: Search, told: Callable[[Search], None] | None) -> Step:
+async def keep(
+    state: SearchState, context: Context, *, search: Search, told: Callable[[Search], None] | None
+) -> Update:
     """Commit what the branches found, each in a transaction, and propagate it through the tree."""
-
-    async def step(state: SearchState, context: Context) -> Update:
-        for tried in state.tried[state.kept :]:
-            expansion, triplet = _numbered(search, tried)
-            await asyncio.to_thread(search.store.add, expansion, triplet)
-            search.tree.add(expansion)
-            if triplet:
-                search.tree.cover(triplet)
-            record(
-                context,
-                state,
-                "expansion",
-                EXPLORER.name,
-                number=expansion.id,
-                step=tried.checked.step,
-                sql=expansion.sql,
-                outcome=expansion.outcome,
-                message=expansion.message or tried.description,
-                coverage=search.tree.coverage,
-            )
-        if told:
-            told(search)
-        return {"kept": len(state.tried), "batch": []}
-
-    return step
+    for tried in state.tried[state.kept :]:
+        expansion, triplet = _numbered(search, tried)
+        await asyncio.to_thread(search.store.add, expansion, triplet)
+        search.tree.add(expansion)
+        if triplet:
+            search.tree.cover(triplet)
+        record(
+            context,
+            state,
+            "expansion",
+            EXPLORER.name,
+            number=expansion.id,
+            step=tried.checked.step,
+            sql=expansion.sql,
+            outcome=expansion.outcome,
+            message=expansion.message or tried.description,
+            coverage=search.tree.coverage,
+        )
+    if told:
+        told(search)
+    return {"kept": len(state.tried), "batch": []}
 
 
 def _numbered(search: Search, tried: Tried) -> tuple[Expansion, Triplet | None]:

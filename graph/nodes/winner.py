@@ -1,10 +1,14 @@
-"""The winner of a vote is validated once; if the Validator objects and the Reviser agrees, a revision
-competes with it."""
+"""The winner of a vote is checked by the data, and validated once.
+
+If the Validator or a check objects and the Reviser agrees, a revision competes with it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from quorum.agents.refiners import REVISER
@@ -12,10 +16,14 @@ from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import verdict_on
 from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.readings import needs_readings
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, hold
-from quorum.graph.state import Candidate, Result, RunState
+from quorum.graph.state import Candidate, Doubted, Result, RunState
+from quorum.tools.execute import QueryCache
+from quorum.tools.results.files import read_result
+from quorum.tools.silent_errors import suspicions
 
 SAMPLE_ROWS = 10
 """Rows of the result that the Reviser sees."""
@@ -130,3 +138,47 @@ def after_validation(state: RunState) -> Literal["revise", "go_on"]:
 def after_revision(state: RunState) -> Literal["send", "go_on"]:
     """Send a revised query as a candidate, unless a limit was reached."""
     return "send" if state.revision and not state.limited else "go_on"
+
+
+CHECKS = "checks"
+
+
+async def check_winner(state: RunState, context: Context) -> Update:
+    """Ask the data about errors that no engine reports; each changes the result, as a query beside it shows.
+
+    Nothing is asked about a verified answer, or one that the user chose, nor once a limit was reached.
+    """
+    winner, vote = state.winner, state.vote
+    settled = vote is None or vote.decided in ("user", "verified")
+    if settled or winner is None or winner.result is None or winner.result.truncated or state.limited:
+        return {}
+    # a cache of its own: what is cut here must not be a candidate's result
+    database = replace(context.database, cache=QueryCache())
+    found = await suspicions(
+        database,
+        winner.sql,
+        partial(read_result, context.trace.folder / winner.result.file),
+        agent=CHECKS,
+        candidate=winner.id,
+        question=state.question,
+    )
+    for each in found:
+        about = {"suspicion" if name == "kind" else name: text for name, text in vars(each).items()}
+        context.trace.record("suspicion", agent=CHECKS, candidate=winner.id, **about)
+    doubted = [Doubted(winner.id, str(each.kind), f"{each.says} {each.matters}".strip()) for each in found]
+    return {"doubted": doubted, "objection": "\n".join(each.says for each in doubted)}
+
+
+def after_check(most_readings: int) -> Callable[[RunState], Literal["revise", "read", "answer"]]:
+    """Return the router after the checks.
+
+    The writer's model weighs what was found, unless a limit was reached. Where there is nothing to weigh, no
+    other reading to write and nothing to ask, the answer follows at once.
+    """
+
+    def route(state: RunState) -> Literal["revise", "read", "answer"]:
+        if state.objection and state.doubted and not state.limited:
+            return "revise"
+        return "read" if state.asks or needs_readings(state, most_readings) else "answer"
+
+    return route

@@ -25,8 +25,8 @@ from typing import Literal
 from quorum.agents.writers import Style
 from quorum.graph.ballots import FIRST, Vote
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.nodes import checking, planning, readings, schema_linking, tie_breaking, voting, winner
-from quorum.graph.nodes.planning import Planning
+from quorum.graph.nodes import prepare, readings, schema_linking, tie_breaking, voting, winner
+from quorum.graph.nodes.prepare import Planning
 from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.writing import take_query, write_sql
@@ -103,7 +103,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     if links:
         graph.add_step(before[0], partial(schema_linking.link_schema, linking=recipe.linking))
     if plans:
-        graph.add_step("Planner", partial(planning.plan_if_needed, when=recipe.plan))
+        graph.add_step("Planner", partial(prepare.plan_if_needed, when=recipe.plan))
     write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     graph.add_edge("candidate", "Consensus")
@@ -125,9 +125,9 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         judged: Paths = {"revise": "Reviser", "go_on": checked}
         graph.add_conditional_edges("Validator", winner.after_validation, judged)
     if recipe.checks:
-        graph.add_step("check_winner", checking.check_winner)
+        graph.add_step("check_winner", winner.check_winner)
         found: Paths = {"revise": "Reviser", "read": "ReadingWriter", "answer": "answer"}
-        graph.add_conditional_edges("check_winner", checking.after_check(recipe.readings), found)
+        graph.add_conditional_edges("check_winner", winner.after_check(recipe.readings), found)
     if recipe.revises:
         _add_revision(graph, recipe)
     _add_readings(graph, recipe)
@@ -139,7 +139,7 @@ def begins_at_once(recipe: Quorum) -> Callable[[RunState], bool]:
     """Return the rule by which the first writers need neither linking nor a plan."""
 
     def rule(state: RunState) -> bool:
-        return not state.long and not planning.needs_plan(state, recipe.plan)
+        return not state.long and not prepare.needs_plan(state, recipe.plan)
 
     return rule
 
@@ -178,7 +178,7 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
         if voting.route_vote(state) == "dispatch":
             if recipe.explores and not state.explored and close_rivals(vote):
                 return "explore"
-            return "plan" if planning.needs_plan(state, recipe.plan) else "dispatch"
+            return "plan" if prepare.needs_plan(state, recipe.plan) else "dispatch"
         if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
             return "answer"
         if recipe.judge and vote.tie:

@@ -22,7 +22,7 @@ from langgraph.graph import END, START
 
 from quorum.agents import explorers, linkers, planners, refiners
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.nodes import candidate, planning, prepare, schema_linking, tie_breaking, voting
+from quorum.graph.nodes import candidate, prepare, schema_linking, tie_breaking, voting
 from quorum.graph.nodes.routes import (
     Routes,
     after_action,
@@ -155,13 +155,13 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_step("SchemaLinker", link)
     else:
         graph.add_beginning("Planner")
-    graph.add_step("Planner", planning.write_plan)
+    graph.add_step("Planner", prepare.write_plan)
     if recipe.reviews_plans:
         written: Paths = {"review": "Critique", "go_on": planned}
-        graph.add_conditional_edges("Planner", planning.after_plan(recipe.max_plans), written)
-        graph.add_step("Critique", planning.review_plan)
+        graph.add_conditional_edges("Planner", prepare.after_plan(recipe.max_plans), written)
+        graph.add_step("Critique", prepare.review_plan)
         reviewed: Paths = {"write_plan": "Planner", "go_on": planned}
-        graph.add_conditional_edges("Critique", planning.after_review, reviewed)
+        graph.add_conditional_edges("Critique", prepare.after_review, reviewed)
     else:
         graph.add_edge("Planner", planned)
     if recipe.syntax:
@@ -241,7 +241,7 @@ def _add_refinement(graph: RecipeGraph, recipe: Recap) -> None:
         linked: Paths = {"plan": plan, "refine": "SelfRefiner", "finish": END}
         graph.add_conditional_edges("SchemaLinker", after_linking, linked)
         if recipe.replan:
-            graph.add_step("Planner", planning.plan_again)
+            graph.add_step("Planner", prepare.plan_again)
             graph.add_conditional_edges("Planner", after_model, {"go_on": "SelfRefiner", "finish": END})
     graph.add_step("SelfRefiner", candidate.refine)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})

@@ -22,7 +22,7 @@ from langgraph.types import Send
 from pydantic import Field
 
 from quorum.agents import explorers, linkers, refiners
-from quorum.graph.nodes import planning, prepare, schema_linking, tie_breaking, voting
+from quorum.graph.nodes import prepare, schema_linking, tie_breaking, voting
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
@@ -100,7 +100,7 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     first = recipe.explores and recipe.exploration == "always" and not at_once
     before: dict[str, Step] = {"show_guidance": prepare.show_guidance} | _schema(recipe)
     if recipe.expected_format:
-        before["FormatWriter"] = planning.write_format
+        before["FormatWriter"] = prepare.write_format
     graph.add_beginning(*before, "ColumnExplorer" if first else "send_candidates")
     for name, step in before.items():
         graph.add_step(name, step)

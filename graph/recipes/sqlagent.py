@@ -119,21 +119,17 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     graph, rounds = branch_graph(recipe), Rounds(recipe.max_rounds, max_empty=MAX_EMPTY)
     again: Paths = {"ground": "InfoAgent", "finish": END}
     graph.add_edge(START, "InfoAgent")
-    graph.add_step(
-        "InfoAgent",
-        synthesis.ground(agent=recipe.info == "agent", tables=recipe.max_tables, pruning=recipe.pruning),
-    )
+    agent, tables = recipe.info == "agent", recipe.max_tables
+    ground = partial(synthesis.ground, agent=agent, tables=tables, pruning=recipe.pruning)
+    graph.add_step("InfoAgent", ground)
     grounded: Paths = {"go_on": "ContextExpander" if recipe.expansion else "GenAgent", "finish": END}
     graph.add_conditional_edges("InfoAgent", after_model, grounded)
     if recipe.expansion:
         graph.add_step("ContextExpander", synthesis.expand)
         graph.add_conditional_edges("ContextExpander", after_model, {"go_on": "GenAgent", "finish": END})
-    graph.add_step(
-        "GenAgent",
-        synthesis.write(
-            knowledge=recipe.knowledge, joint=recipe.retrieval == "joint", shots=recipe.max_triplets
-        ),
-    )
+    joint, shots = recipe.retrieval == "joint", recipe.max_triplets
+    write = partial(synthesis.write, knowledge=recipe.knowledge, joint=joint, shots=shots)
+    graph.add_step("GenAgent", write)
     graph.add_conditional_edges("GenAgent", after_model, {"go_on": "run_sql", "finish": END})
     graph.add_step("run_sql", partial(candidate.run_sql, agent="gen_agent"))
     ran: Paths = {"validate": "Validator" if recipe.fidelity else END, **again}

@@ -27,7 +27,7 @@ from functools import partial
 from typing import Literal
 
 from quorum.agents import refiners
-from quorum.graph.nodes import presql, voting
+from quorum.graph.nodes import two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
@@ -121,21 +121,21 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph, twice = run_graph(recipe, options), recipe.writes_twice
     graph.add_beginning("show_rows", "show_demonstrations", "send_presql" if twice else "send_candidates")
-    rows = partial(presql.show_rows, max_rows=recipe.max_rows, max_tables=recipe.max_tables)
+    rows = partial(two_rounds.show_rows, max_rows=recipe.max_rows, max_tables=recipe.max_tables)
     graph.add_step("show_rows", rows)
-    graph.add_step("show_demonstrations", partial(presql.show_demonstrations, max_shots=recipe.max_shots))
+    graph.add_step("show_demonstrations", partial(two_rounds.show_demonstrations, max_shots=recipe.max_shots))
     if twice:
         _add_presql(graph, recipe)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs))
     if twice:
         graph.add_edge("candidate", "recall_presql")
-        graph.add_step("recall_presql", presql.recall_presql)
+        graph.add_step("recall_presql", two_rounds.recall_presql)
     graph.add_edge("recall_presql" if twice else "candidate", "Consensus")
     links_last = recipe.stage == "sr_vote"
     ends: Paths = dict.fromkeys(ENDS, "link_presql") if links_last else ENDS
     graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ends})
     if links_last:
-        graph.add_step("link_presql", presql.link_presql)
+        graph.add_step("link_presql", two_rounds.link_presql)
         graph.add_edge("link_presql", "clarify")
     graph.add_answer()
     return graph
@@ -143,7 +143,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
-    graph.add_step("send_presql", presql.dispatch_presql)
+    graph.add_step("send_presql", two_rounds.dispatch_presql)
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
     graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
     votes = recipe.stage == "full"
@@ -151,11 +151,11 @@ def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     if votes:
         graph.add_step("PreSQLConsensus", voting.consensus)
         voted: Paths = {"dispatch": "send_presql", "link": "link_presql", "answer": "clarify"}
-        graph.add_conditional_edges("PreSQLConsensus", presql.after_presql_vote, voted)
-    graph.add_step("link_presql", presql.link_presql)
+        graph.add_conditional_edges("PreSQLConsensus", two_rounds.after_presql_vote, voted)
+    graph.add_step("link_presql", two_rounds.link_presql)
     linked: Paths = {"begin": "begin_postsql", "vote": "Consensus"}
-    graph.add_conditional_edges("link_presql", presql.after_link, linked)
-    graph.add_step("begin_postsql", partial(presql.begin_postsql, presql_votes=recipe.presql_votes))
+    graph.add_conditional_edges("link_presql", two_rounds.after_link, linked)
+    graph.add_step("begin_postsql", partial(two_rounds.begin_postsql, presql_votes=recipe.presql_votes))
     graph.add_edge("begin_postsql", "send_candidates")
 
 

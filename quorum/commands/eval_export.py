@@ -54,7 +54,7 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
 
 
 def _notes(manifest: Manifest, exported: Exported, kind: Format, *, verbose: bool) -> list[str]:
-    """What a user must know of what was written."""
+    """Return what a user must know of the files."""
     lines = []
     if exported.best_efforts:
         efforts = count(len(exported.best_efforts), "best effort")

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
+from quorum.evals.reports.format import percent
+from quorum.render import plain_table
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
@@ -106,14 +106,16 @@ def _show(found: Retrieval, out: Console) -> None:
         _show_recalls(name, {way: getattr(figures, what) for way, figures in found.ways.items()}, out)
     if not found.questions:
         return
-    table = _table(f"all gold tables within {found.budget:,} tokens", "questions", "of large schemas")
-    for title in ("build, s", "p50, ms", "p99, ms"):
-        table.add_column(title, justify="right")
-    for way, each in found.ways.items():
-        large = "–" if each.within_large is None else _percent(each.within_large)
-        times = f"{each.build_seconds:.1f}", f"{each.p50_ms:.1f}", f"{each.p99_ms:.1f}"
-        table.add_row(way, _percent(each.within), large, *times)
-    out.print(table)
+    rows = [
+        (
+            way,
+            *map(percent, (it.within, it.within_large)),
+            *(f"{time:.1f}" for time in (it.build_seconds, it.p50_ms, it.p99_ms)),
+        )
+        for way, it in found.ways.items()
+    ]
+    head = "way | >questions | >of large schemas | >build, s | >p50, ms | >p99, ms"
+    out.print(plain_table(head, rows, f"all gold tables within {found.budget:,} tokens"))
     large = f"The whole schema of {count(found.large, 'question')} exceeds {found.budget:,} tokens"
     never = f"the gold tables alone of {found.questions - found.reachable:,} do"
     out.print(
@@ -122,22 +124,9 @@ def _show(found: Retrieval, out: Console) -> None:
 
 
 def _show_recalls(name: str, ways: dict[str, tuple[AtK, ...]], out: Console) -> None:
-    """Cells are the mean recall and the share of questions with all of them."""
+    """Print the mean recall and the share of questions with all of them, by the number of finds."""
     if not any(ways.values()):
         return
-    table = _table(f"{name}: recall / all found, %", *(f"@{at.k}" for at in next(iter(ways.values()))))
-    for way, figures in ways.items():
-        table.add_row(way, *(f"{100 * at.recall:.1f} / {100 * at.all:.1f}" for at in figures))
-    out.print(table)
-
-
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("way", no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right", no_wrap=True)
-    return table
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
+    head = " | >".join(["way", *(f"@{at.k}" for at in next(iter(ways.values())))])
+    rows = [(way, *(f"{100 * at.recall:.1f} / {100 * at.all:.1f}" for at in it)) for way, it in ways.items()]
+    out.print(plain_table(head, rows, f"{name}: recall / all found, %"))

@@ -17,8 +17,9 @@ from quorum.commands.options import Command, setting_flags
 
 if TYPE_CHECKING:
     from quorum.eval_progress import Board
-    from quorum.evals.questions import EvalQuestion, GoldParts, Suite
+    from quorum.evals.questions import GoldParts
     from quorum.evals.running.runner import Evaluation
+    from quorum.graph.options import RunOptions
     from quorum.settings import Settings
 
 UNFINISHED = 1
@@ -119,7 +120,12 @@ def command(
     command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the same command goes on; a
     second Ctrl-C ends at once).
     """
+    from quorum.evals.paths import check_no_file
+    from quorum.evals.questions import read_ids
+    from quorum.evals.running.runner import Evaluation
+    from quorum.evals.suites import part_of
     from quorum.settings import Settings
+    from quorum.suites import open_suite
 
     if workers > concurrency:
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
@@ -128,62 +134,37 @@ def command(
     asks = {"gold": True, "off": False, None: None}
     settings = Settings(**flags, clarify=asks[clarify])
     _allow_files(concurrency)  # before there are workers, which inherit it
-    loaded, chosen = _opened(suite, data, flags["database"], ids, limit, shard, sample)
-    kind = (f"-gold-{gold}" if gold else "") + "-clarified" * (clarify == "gold")
-    evaluation = _evaluation(
-        loaded, chosen, settings, out, concurrency, shard, kind, gold, simulated=clarify == "gold"
+    wanted = read_ids(ids) if ids else None
+    loaded = part_of(open_suite(suite, data, flags["database"]), ids=wanted, limit=limit, sample=sample)
+    simulated = clarify == "gold"
+    options = _options(settings)
+    kind = (f"-gold-{gold}" if gold else "") + "-clarified" * simulated
+    name = _name(loaded.name + kind, options.recipe, options.models, shard)
+    folder = out or settings.home / "evals" / name
+    check_no_file(folder, hint="Give another --out: a folder.")
+    chosen = loaded.chosen(ids=wanted, limit=limit, shard=shard, sample=sample)
+    evaluation = Evaluation(
+        loaded, options, chosen, folder, concurrency, shard, gold, simulated, settings.key
     )
+    evaluation.check()
     raise SystemExit(_run(evaluation, workers, cluster, quiet=quiet, as_json=as_json))
 
 
-def _opened(
-    suite: str,
-    data: Path | None,
-    db: str | None,
-    ids: Path | None,
-    limit: int | None,
-    shard: tuple[int, int],
-    sample: dict[str, int],
-) -> tuple[Suite, tuple[EvalQuestion, ...]]:
-    """The suite, with notes on what the chosen questions lack, and these questions."""
-    from quorum.evals.questions import read_ids
-    from quorum.evals.suites import part_of
-    from quorum.suites import open_suite
+def _options(settings: Settings) -> RunOptions:
+    """Return the options of the runs. Each question brings its own database.
 
-    wanted = read_ids(ids) if ids else None
-    loaded = part_of(open_suite(suite, data, db), ids=wanted, limit=limit, sample=sample)
-    return loaded, loaded.chosen(ids=wanted, limit=limit, shard=shard, sample=sample)
-
-
-def _evaluation(
-    suite: Suite,
-    chosen: tuple[EvalQuestion, ...],
-    settings: Settings,
-    out: Path | None,
-    concurrency: int,
-    shard: tuple[int, int],
-    kind: str,
-    gold: GoldParts | None,
-    *,
-    simulated: bool,
-) -> Evaluation:
-    from quorum.evals.paths import check_no_file
+    What a user keeps or explores has no say in what is measured, unless a flag names it.
+    """
     from quorum.evals.running.databases import replace_options
-    from quorum.evals.running.runner import Evaluation
     from quorum.tools.urls import SAMPLE
 
-    options = settings.changed(database=[SAMPLE]).run_options()  # each question brings its own
-    for name in ("kb", "explored"):  # what a user keeps or explores has no say in what is measured
+    options = settings.changed(database=[SAMPLE]).run_options()
+    for name in ("kb", "explored"):
         if settings.provenance()[name] != "flag":
             options = replace_options(options, **{name: None})
         elif not getattr(options, name).is_dir():
             raise click.UsageError(f"--{name} names {getattr(options, name)}, which is no folder.")
-    name = _name(suite.name + kind, options.recipe, options.models, shard)
-    folder = out or settings.home / "evals" / name
-    check_no_file(folder, hint="Give another --out: a folder.")
-    evaluation = Evaluation(suite, options, chosen, folder, concurrency, shard, gold, simulated, settings.key)
-    evaluation.check()
-    return evaluation
+    return options
 
 
 def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]) -> str:

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from quorum.text import count, one_line, printable
@@ -96,18 +94,14 @@ def _scored(
 
 def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     """Every metric with its standard error; with ``verbose`` every question and why."""
-    from quorum.render import console
+    from quorum.render import console, plain_table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for number, name in enumerate(("metric", "mean", "n")):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
-    for metric in scores.metrics:
-        mean = scores.mean(metric.name)
-        table.add_row(metric.title, _figure(mean, metric), f"{mean.n:,}")
+    means = [(metric, scores.mean(metric.name)) for metric in scores.metrics]
+    rows = [(metric.title, _figure(mean, metric), f"{mean.n:,}") for metric, mean in means]
     out, asked = console(), count(len(scores.verdicts), "question")
     title = f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered"
     out.print(Text(title, style="bold"))
-    out.print(table)
+    out.print(plain_table("metric | >mean | >n", rows))
     out.print(Text(f"Rules: {scores.rules}. ± is the standard error.", style="dim"), soft_wrap=True)
     for id, verdict in scores.verdicts.items() if verbose else ():
         mark = {True: "right", False: "wrong", None: "?"}[verdict.match]

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from quorum.text import count, one_line, printable
@@ -76,17 +74,12 @@ def command(
 def _show(name: str, found: Verification) -> None:
     """A table of states with counts, then every question that is not ok, with its reason."""
     from quorum.evals.scoring import MEANINGS
-    from quorum.render import console
+    from quorum.render import console, plain_table
 
     out = console()
     out.print(Text(f"{one_line(name, 60)}: the gold of {count(len(found.checks), 'question')}", style="bold"))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("state", no_wrap=True)
-    table.add_column("questions", justify="right")
-    table.add_column("the gold")
-    for state, number in found.counts.items():
-        table.add_row(state, f"{number:,}", MEANINGS[state], style="green" if state == "ok" else "")
-    out.print(table)
+    rows = [(state, f"{number:,}", MEANINGS[state]) for state, number in found.counts.items()]
+    out.print(plain_table("state | >questions | the gold", rows))
     for state, checks in found.apart().items():
         for id, check in checks.items():
             out.print(Text(f"{state:<9} {id}  {one_line(check.reason, 400)}"), soft_wrap=True)

@@ -14,7 +14,6 @@ from rich import box
 from rich.table import Table
 
 from quorum.commands.options import setting_flags
-from quorum.graph.strategies import ASKING, STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
@@ -63,13 +62,6 @@ def command() -> None:
 )
 @click.option("--dialect", default="snowflake", show_default=True, help="of recorded SQL")
 @click.option("--out", type=FILE, metavar="DIR", help="folder of curves  [.quorum/replay]")
-@click.option(
-    "--strategy",
-    "strategies",
-    multiple=True,
-    type=click.Choice([name for name in STRATEGIES if name not in ASKING]),
-    help="show these strategies only",
-)
 def replay_command(
     folder: Path,
     gold: Path | None,
@@ -79,9 +71,8 @@ def replay_command(
     orders: int,
     dialect: str,
     out: Path | None,
-    strategies: tuple[str, ...],
 ) -> None:
-    """Hold every vote over the candidates in FOLDER, without a model.
+    """Replay every vote over the candidates in FOLDER, without a model.
 
     FOLDER holds an evaluation (what `quorum eval run` wrote), or <model>/<question>/K.sql and K.csv for
     the candidates K = 0, 1, … and final.sql, final.csv for the one that the recorded pipeline chose. Each
@@ -95,7 +86,6 @@ def replay_command(
     as SVG and PNG (needs the extra plots).
 
     """
-    from quorum.evals.recorded.candidates import FINAL
     from quorum.evals.recorded.replay import replay
     from quorum.render import console, counting
     from quorum.settings import Settings
@@ -104,12 +94,11 @@ def replay_command(
     source = source.as_in_paper() if paper else source
     with counting() as on_done:
         found = asyncio.run(replay(source, feedback=feedback, orders=orders, progress=on_done))
-    rows = [row for row in found.rows if not strategies or row.strategy in (FINAL, *strategies)]
     if as_json:
-        click.echo(json.dumps([row.as_dict() for row in rows], ensure_ascii=False, indent=2))
+        click.echo(json.dumps([row.as_dict() for row in found.rows], ensure_ascii=False, indent=2))
     else:
-        for model in dict.fromkeys(row.model for row in rows):
-            console().print(_table(model, rows))
+        for model in dict.fromkeys(row.model for row in found.rows):
+            console().print(_table(model, found.rows))
     for note in _notes(found, known=source.known):
         click.echo(note, err=True)
     if found.learned:
@@ -199,20 +188,18 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
 
 def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
     from quorum.evals.folder import EvalFolder
-    from quorum.evals.recorded.candidates import load_candidates
     from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
     from quorum.evals.reports.evaluations import is_evaluation, members_of
-    from quorum.evals.scorers.spider2 import load_gold
 
     if is_evaluation(folder):
         records = [each for member in members_of(folder) for each in EvalFolder(member).records().values()]
         return list(votes_of_records(records))
-    recorded = load_candidates(folder)
-    if gold is None:
+    source = _source(folder, gold, "")
+    if not source.known:
         raise ConfigurationError(
             f"Which candidates in {folder} are right is not known.", hint="Name their gold with --gold."
         )
-    return asyncio.run(votes_of_candidates(recorded, load_gold(gold)))
+    return asyncio.run(votes_of_candidates(source))
 
 
 def _checks(found: Refit) -> Table:

@@ -54,7 +54,7 @@ AT_LENGTH = (
     " Count each order once, leave out those that no known customer placed, and show every city with one "
     "order or more beside the number of its orders."
 )
-"""Makes a question one that recipe ``quorum`` plans for (``quorum.graph.nodes.planning.LONG_QUESTION``)."""
+"""Makes a question one that recipe ``quorum`` plans for (``quorum.graph.nodes.prepare.LONG_QUESTION``)."""
 
 
 def make_suite(folder: Path, questions: int, databases: int, *, at_length: bool = False) -> Suite:

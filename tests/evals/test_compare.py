@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.records import Linking, Record
+from quorum.evals.records import Asked, Linking, Record
 from quorum.evals.reports.compare import Comparison, compare
 from quorum.evals.reports.compare_report import markdown_of, notes, page_of, reading, result
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import EX, F1, asked, linking, manifest, record, unanswered, usage, write
+from tests.evals.evaluations import EX, F1, asked, linking, manifest, opened, record, unanswered, usage, write
 
 IDS = "abcdefgh"
 
@@ -53,12 +53,13 @@ def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
         reading(found)
         == "The difference may be chance: of 4 questions that only one has right, B has 3 and A 1."
     )
-
-
-def test_a_clear_difference_names_the_better_one(tmp_path: Path) -> None:
     assert reading(compared(tmp_path / "1", right(""), right(IDS))).startswith("B is better")
     assert reading(compared(tmp_path / "2", right(IDS), right(""))).startswith("A is better")
     assert "No question" in reading(compared(tmp_path / "3", right("ab"), right("ab")))
+    terminal = markdown_of(found)
+    assert "## Gained: B is right, A is not (3 questions)" in terminal
+    assert "| `d` | shop | What is d? |" in terminal
+    assert "SELECT" not in terminal, "flips are listed without their SQL"
 
 
 def test_without_an_answer_is_wrong_and_not_asked_is_left_out(tmp_path: Path) -> None:
@@ -82,9 +83,8 @@ def test_questions_whose_gold_cannot_be_had_are_left_out_and_listed(tmp_path: Pa
 
 
 def test_questions_that_only_one_asks_are_counted(tmp_path: Path) -> None:
-    left = write(tmp_path / "l", manifest([asked(id) for id in "abc"]), [record(id) for id in "abc"])
-    right = write(tmp_path / "r", manifest([asked(id) for id in "bcdef"]), [record(id) for id in "bcdef"])
-    found = compare(open_evaluation(left), open_evaluation(right))
+    left, right = (opened(tmp_path / ids, [record(id) for id in ids]) for ids in ("abc", "bcdef"))
+    found = compare(left, right)
     assert (found.shared, found.only_a, found.only_b) == (2, 1, 3)
     assert found.difference == 0
     assert (found.low, found.high, found.p_value) == (0, 0, 1)
@@ -162,10 +162,8 @@ def test_other_metrics_are_held_side_by_side(tmp_path: Path) -> None:
         pairs = zip("ab", values, strict=True)
         return [record(id, match=False, metrics={"ex": 0.0, "soft_f1": value}) for id, value in pairs]
 
-    questions = [asked("a"), asked("b")]
-    left = write(tmp_path / "l", manifest(questions, metrics=(EX, F1)), scored([0.5, 0.7]))
-    right = write(tmp_path / "r", manifest(questions, metrics=(EX, F1)), scored([0.75, None]))
-    f1 = compare(open_evaluation(left), open_evaluation(right)).metrics[1]
+    left = opened(tmp_path / "l", scored([0.5, 0.7]), metrics=(EX, F1))
+    f1 = compare(left, opened(tmp_path / "r", scored([0.75, None]), metrics=(EX, F1))).metrics[1]
     assert (f1.title, f1.a, f1.b) == ("Soft F1", 0.5, 0.75)  # b's is not defined on one side
 
 
@@ -179,30 +177,21 @@ def test_options_that_differ_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("questions", "values", "message"),
     [
-        ({"suite": "other"}, "different suites: 'shops' and 'other'"),
-        ({"rules": "mine"}, "different rules: 'the rules of shops' and 'mine'"),
+        ([asked("a")], {"suite": "other"}, "different suites: 'shops' and 'other'"),
+        ([asked("a")], {"rules": "mine"}, "different rules: 'the rules of shops' and 'mine'"),
+        ([asked("a", database="bank")], {}, "Question a is not the same"),
+        ([asked("a", digest="b")], {}, "Question a is not the same"),
+        ([asked("b")], {}, "no question in common"),
     ],
 )
-def test_other_suites_and_rules_are_refused(tmp_path: Path, values: dict[str, Any], message: str) -> None:
+def test_what_cannot_be_compared_is_refused(
+    tmp_path: Path, questions: list[Asked], values: dict[str, Any], message: str
+) -> None:
+    one = opened(tmp_path / "one", [record("a")])
     with pytest.raises(ConfigurationError, match=message):
-        compared(tmp_path, right("a"), right("a"), **values)
-
-
-@pytest.mark.parametrize("changed", [{"database": "bank"}, {"digest": "b"}])
-def test_another_question_of_the_same_id_is_refused(tmp_path: Path, changed: dict[str, str]) -> None:
-    left = write(tmp_path / "l", manifest([asked("a", digest="a")]), [record("a")])
-    right = write(tmp_path / "r", manifest([asked("a", **({"digest": "a"} | changed))]), [record("a")])
-    with pytest.raises(ConfigurationError, match="Question a is not the same"):
-        compare(open_evaluation(left), open_evaluation(right))
-
-
-def test_no_question_in_common_is_refused(tmp_path: Path) -> None:
-    left = write(tmp_path / "l", manifest([asked("a")]), [record("a")])
-    right = write(tmp_path / "r", manifest([asked("b")]), [record("b")])
-    with pytest.raises(ConfigurationError, match="no question in common"):
-        compare(open_evaluation(left), open_evaluation(right))
+        compare(one, opened(tmp_path / "other", [record("a")], questions, **values))
 
 
 def test_shards_in_one_folder_are_one_evaluation(tmp_path: Path) -> None:
@@ -222,30 +211,19 @@ def test_shards_in_one_folder_are_one_evaluation(tmp_path: Path) -> None:
     ]
 
 
-def test_a_missing_shard_is_told(tmp_path: Path) -> None:
-    made = manifest([asked("a")], shard="1/3")
-    shard = write(tmp_path / "shard", made, [record("a")])
-    found = compare(open_evaluation(shard), open_evaluation(shard))
-    assert "A is not whole: shard 2, 3 of 3 is missing." in list(notes(found))
+def test_missing_shards_and_demonstrations_are_said(tmp_path: Path) -> None:
+    shard = opened(tmp_path / "shard", [record("a")], shard="1/3")
+    assert "A is not whole: shard 2, 3 of 3 is missing." in list(notes(compare(shard, shard)))
+    shown = [record("a", demonstration=True)]
+    assert next(notes(compared(tmp_path / "1", shown, right("a")))).startswith("A holds answers of the rule")
+    assert next(notes(compared(tmp_path / "2", shown, shown))).startswith("A and B hold answers")
 
 
-def test_a_folder_of_several_evaluations_or_of_none_is_refused(tmp_path: Path) -> None:
+def test_a_folder_of_several_evaluations_is_refused(tmp_path: Path) -> None:
     for name in ("one", "two"):
         write(tmp_path / "many" / name, manifest([asked("a")]), [record("a")])
     with pytest.raises(ConfigurationError, match="holds 2 evaluations"):
         open_evaluation(tmp_path / "many")
-    (tmp_path / "none").mkdir()
-    for name, said in {"none": "holds no evaluation", "absent": "There is no folder"}.items():
-        with pytest.raises(ConfigurationError, match=said):
-            open_evaluation(tmp_path / name)
-
-
-def test_demonstrations_are_told(tmp_path: Path) -> None:
-    shown = [record("a", demonstration=True)]
-    assert next(notes(compared(tmp_path / "1", shown, right("a")))).startswith(
-        "A holds answers of the rule-based"
-    )
-    assert next(notes(compared(tmp_path / "2", shown, shown))).startswith("A and B hold answers")
 
 
 def test_markdown_links_and_shows_both_queries_and_nothing_in_them_is_markup(tmp_path: Path) -> None:
@@ -260,13 +238,6 @@ def test_markdown_links_and_shows_both_queries_and_nothing_in_them_is_markup(tmp
     assert str(tmp_path) not in text
 
 
-def test_markdown_for_the_terminal_lists_flips_without_their_sql(tmp_path: Path) -> None:
-    text = markdown_of(compared(tmp_path, right("ab"), right("bc")))
-    assert "## Gained: B is right, A is not (1 question)" in text
-    assert "| `c` | shop | What is c? |" in text
-    assert "SELECT" not in text
-
-
 @pytest.mark.parametrize("run", ["/etc", "../../elsewhere", ""])
 def test_a_run_outside_the_evaluation_is_none(tmp_path: Path, run: str) -> None:
     found = compared(tmp_path, [record("a", run=run)], right(""))
@@ -274,10 +245,7 @@ def test_a_run_outside_the_evaluation_is_none(tmp_path: Path, run: str) -> None:
 
 
 def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:
-    folders = [
-        write(tmp_path / part / "run", manifest([asked("a")]), [record("a")]) for part in ("monday", "friday")
-    ]
-    found = compare(*map(open_evaluation, folders))
+    found = compare(*(opened(tmp_path / part / "run", [record("a")]) for part in ("monday", "friday")))
     assert (found.a.name, found.b.name) == ("monday/run", "friday/run")
 
 

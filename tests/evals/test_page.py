@@ -16,8 +16,7 @@ from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
-from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import asked, manifest, record, unanswered, write
+from tests.evals.evaluations import asked, opened, record, unanswered
 from tests.evals.pictured import HOSTILE, write_pictured
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
@@ -63,7 +62,7 @@ def html(pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: p
     return page_of([pictured_evaluation], pictured_evaluation.folder)
 
 
-def test_the_page_is_one_file_without_requests_and_runs_its_search_alone(html: str) -> None:
+def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_others_say(html: str) -> None:
     page = Page(html)
     assert page.open == []  # every tag is closed
     assert page.tags.count("script") == 1
@@ -73,32 +72,24 @@ def test_the_page_is_one_file_without_requests_and_runs_its_search_alone(html: s
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
-    assert not re.search(r"""url\(|@import|src=["']http""", html)
+    assert not re.search(r"""url\(|@import|src=["']http|<b>bank""", html)
+    assert HOSTILE in page.text
 
 
-def test_every_plot_is_there_with_words(html: str) -> None:
-    images = Page(html).images
-    assert len(images) == 7
-    for image in images:
-        kind, _, data = (image["src"] or "").partition(",")
-        assert kind == "data:image/svg+xml;base64"
+def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
+    pictured_evaluation: Opened, html: str
+) -> None:
+    page = Page(html)
+    assert len(page.images) == 7
+    for image in page.images:
+        data = (image["src"] or "").removeprefix("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(data, validate=True)
         assert re.search(r"\d", image["alt"] or "")
-
-
-def test_what_others_say_is_escaped(html: str) -> None:
-    assert html.count("<script") == 1
-    assert "<b>bank" not in html
-    assert HOSTILE in Page(html).text
-
-
-def test_the_page_has_every_figure_of_the_markdown(pictured_evaluation: Opened, html: str) -> None:
-    text = Page(html).text
-    figures = re.findall(r"[\d.,]+ ?%|\d[\d.,]{2,}", report([pictured_evaluation]))
+    markdown = report([pictured_evaluation])
+    figures = re.findall(r"[\d.,]+ ?%|\d[\d.,]{2,}", markdown)
     assert len(figures) > 60
-    assert [figure for figure in figures if figure.strip(".,") not in text] == []
-    for heading in re.findall(r"^### (.+)$", report([pictured_evaluation]), flags=re.MULTILINE):
-        assert heading in text
+    assert [figure for figure in figures if figure.strip(".,") not in page.text] == []
+    assert all(heading in page.text for heading in re.findall(r"^### (.+)$", markdown, flags=re.MULTILINE))
 
 
 @pytest.fixture
@@ -112,15 +103,14 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_warnings_come_before_figures(tmp_path: Path) -> None:
-    questions = [asked(id) for id in "abcdef"]
     records = [
         record("a", demonstration=True),
         record("b", match=None, gold="fails"),
         record("c", gold="differs"),
         unanswered("d", "endpoint"),
     ]
-    made = manifest(questions, shard="2/3", missing=("The databases of two questions.",))
-    (found,) = open_evaluations([write(tmp_path / "run", made, records)])
+    lacking = {"shard": "2/3", "missing": ("The databases of two questions.",)}
+    found = opened(tmp_path / "run", records, [asked(id) for id in "abcdef"], **lacking)
     text = Page(page_of([found], tmp_path)).text
     before, _, _ = text.partition("EX, all questions")
     for part in (
@@ -165,10 +155,10 @@ def test_traces_that_have_a_page_are_linked_relatively(tmp_path: Path) -> None:
 
 
 def test_an_evaluation_without_any_record_has_a_page(tmp_path: Path) -> None:
-    found = open_evaluations([write(tmp_path / "run", manifest([asked("a")]), [])])
-    page = Page(page_of(found, tmp_path))
+    page = Page(page_of([opened(tmp_path / "run", [], [asked("a")])], tmp_path))
     assert "Not drawn: Risk by coverage." in page.text
     assert "not asked yet" in page.text
+    assert "not measurable" in page.text
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -177,26 +167,9 @@ def test_of_a_traceback_the_last_line_is_shown(tmp_path: Path) -> None:
         raise KeyError("lost")
     except KeyError as error:
         message = "".join(traceback.format_exception(error))
-    found = open_evaluations(
-        [write(tmp_path / "run", manifest([asked("a")]), [unanswered("a", "fault", message=message)])]
-    )
-    html = page_of(found, tmp_path)
+    html = page_of([opened(tmp_path / "run", [unanswered("a", "fault", message=message)])], tmp_path)
     assert "fault: KeyError: &#39;lost&#39;" in html
     assert __file__ not in html
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_nothing_to_score_is_said_where_ex_stands(tmp_path: Path) -> None:
-    lacking = [record("a", match=None, gold="not_live", executes=None)]
-    found = open_evaluations([write(tmp_path / "run", manifest([asked("a")]), lacking)])
-    assert "not measurable" in Page(page_of(found, tmp_path)).text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_page_that_cannot_be_written_says_so(pictured_evaluation: Opened, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match="file is a file, not a folder"):
-        write_page([pictured_evaluation], tmp_path / "file" / "page.html")
 
 
 def test_markdown_of_sections_becomes_tables_and_folds_and_no_other_html() -> None:

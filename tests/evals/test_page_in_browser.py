@@ -109,43 +109,30 @@ def test_a_comparison_is_quiet_and_fits_a_phone(browser: Browser, tmp_path: Path
     assert (visit.messages, visit.requests, visit.images, visit.width) == ([], [], [], 400)
 
 
-def test_a_broken_image_is_seen(browser: Browser, html: Write) -> None:
-    visit = browser.visit(
-        html('<img src="data:image/svg+xml;base64,AAAA" alt="broken" width="90" height="40">')
+def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) -> None:
+    """The checks above can fail: broken, hidden or blank images, requests, messages, too much width."""
+    images = (
+        '<img src="data:image/svg+xml;base64,AAAA" alt="broken" width="90" height="40">'
+        f'<img src="{ONE_PIXEL}" style="display: none"><img src="{WHITE}" alt="blank">'
     )
-    (image,) = visit.images
-    assert (image.alt, image.natural, image.visible) == ("broken", 0, False)
-
-
-def test_an_image_that_nobody_can_see_is_seen(browser: Browser, html: Write) -> None:
-    body = f'<img src="{ONE_PIXEL}" style="display: none"><img src="{WHITE}" alt="blank">'
-    hidden, blank = (visit := browser.visit(html(body))).images
+    broken, hidden, blank = (visit := browser.visit(html(images))).images
+    assert (broken.alt, broken.natural, broken.visible) == ("broken", 0, False)
     assert (hidden.natural, hidden.visible) == (1, False)
-    assert blank.visible
-    assert visit.colours(blank) == 1
+    assert (blank.visible, visit.colours(blank)) == (True, 1)
 
-
-def test_requests_outside_are_seen_and_reach_nothing(browser: Browser, html: Write) -> None:
-    visit = browser.visit(html('<img src="http://outside.invalid/a.png"><img src="near.png">'))
+    outside = '<img src="http://outside.invalid/a.png"><img src="near.png"><div style="width: 3000px">a</div>'
+    visit = browser.visit(html(outside))
     assert "http://outside.invalid/a.png" in visit.requests
     assert any(request.endswith("/near.png") for request in visit.requests)
     assert any("ERR_NAME_NOT_RESOLVED" in message for message in visit.messages)
+    assert visit.width >= 3000
 
-
-def test_a_request_that_the_policy_forbids_is_seen(browser: Browser, html: Write) -> None:
     policy = "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'\">"
     visit = browser.visit(html(f'{policy}<img src="http://outside.invalid/a.png">'))
     assert any("Content Security Policy" in message for message in visit.messages)
-
-
-def test_console_messages_and_errors_are_seen(browser: Browser, html: Write) -> None:
     visit = browser.visit(html("<script>console.error('so', 1); console.log('x'); missing();</script>"))
     assert visit.messages[:2] == ["error: so 1", "log: x"]
     assert "ReferenceError: missing is not defined" in visit.messages[2]
-
-
-def test_a_page_that_is_too_wide_is_seen(browser: Browser, html: Write) -> None:
-    assert browser.visit(html('<div style="width: 3000px">wide</div>')).width >= 3000
 
 
 def test_a_browser_that_does_not_start_says_why(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.recorded.candidates import load_candidates, source_of
 from quorum.evals.recorded.refit import (
     KnownVote,
     fit,
@@ -82,7 +82,7 @@ def test_how_well_right_answers_are_told_is_by_hand() -> None:
 async def test_of_recorded_candidates_every_number_votes(tmp_path: Path) -> None:
     write_candidates(tmp_path / "runs", "m", {"q1": [1, 1, None], "q2": [None], "other": [5]})
     gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2))
-    found = await votes_of_candidates(load_candidates(tmp_path / "runs"), gold)
+    found = await votes_of_candidates(source_of(load_candidates(tmp_path / "runs"), gold))
     assert {vote.question for vote in found} == {"q1"}  # q2 has no winner, of other no gold is known
     assert all(vote.right for vote in found)
     assert max(vote.features for vote in found) == features(2, 1.0, 1)

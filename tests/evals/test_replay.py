@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.recorded.candidates import ballots_of, load_candidates, source_of
+from quorum.evals.recorded.candidates import load_candidates, source_of
 from quorum.evals.recorded.curves import draw_curves
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
@@ -118,7 +118,7 @@ async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path:
     write_candidates(tmp_path, "a", {"q1": [1, 7, 7, None]})
     write_candidates(tmp_path, "b", {"q1": [1, 1, 8, 9, 9, ""]})
     recorded = load_candidates(tmp_path)
-    ballots = ballots_of(recorded, "q1", load_gold(write_gold(tmp_path / "gold", q1=1)))["pooled"]
+    ballots = source_of(recorded, load_gold(write_gold(tmp_path / "gold", q1=1))).ballots("q1")["pooled"]
     assert ballots.right == {"a/0", "b/0", "b/1"}
     for strategy, chance in (("random", 3 / 8), ("rwma", 0.75 / 3 + 0.25 * 2 / 5)):
         rules = Rules({"a": 0.75, "b": 0.25}, seed=0, dialect="sqlite", overlaps=ballots.overlaps)
@@ -136,7 +136,7 @@ async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path:
 def test_experts_take_turns_in_every_order_of_arrival(tmp_path: Path) -> None:
     write_candidates(tmp_path, "a", {"q1": [1, 2, 3]})
     write_candidates(tmp_path, "b", {"q1": [1, 2, 3, 4, 5]})
-    ballots = ballots_of(load_candidates(tmp_path), "q1", None)["pooled"].ballots
+    ballots = source_of(load_candidates(tmp_path)).ballots("q1")["pooled"].ballots
     orders = arrivals(ballots, "q1", 50)
     assert orders == arrivals(ballots, "q1", 50)
     assert {"".join(ballot.expert for ballot in order) for order in orders} == {"abababbb", "babababb"}

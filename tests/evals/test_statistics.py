@@ -1,29 +1,37 @@
-"""Means, shares and quantiles against values computed by hand, and against numpy."""
+"""Means, shares, quantiles, paired tests, calibration: by hand, by published values, and by numpy."""
 
 from __future__ import annotations
 
 import math
+from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.reports.statistics import mean_of, share_of, spread_of, wilson
+from quorum.evals.reports.calibration import BINS, Calibration, Judged, calibrate
+from quorum.evals.reports.statistics import (
+    bootstrap_interval,
+    mcnemar,
+    mean_of,
+    share_of,
+    spread_of,
+    wilson,
+)
 
-NUMBERS = st.floats(-1e6, 1e6)
+NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=15)
+ANSWERS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=15)
+TIED = st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.7]), st.booleans()), min_size=1, max_size=5)
 
 
-def test_a_mean_has_the_standard_error_of_the_sample() -> None:
+def test_a_mean_has_the_standard_error_of_the_sample_and_leaves_out_what_is_not_defined() -> None:
     found = mean_of([1.0, 2.0, 3.0, 4.0])
     assert (found.n, found.mean) == (4, 2.5)
     assert found.se == pytest.approx(math.sqrt(5 / 3 / 4))  # variance 5/3
-
-
-def test_a_mean_leaves_out_what_is_not_defined() -> None:
-    assert mean_of([None, 3.0, math.nan, math.inf]) == mean_of([3.0])
-    assert (mean_of([3.0]).mean, mean_of([3.0]).se) == (3.0, None)
-    assert (mean_of([]).n, mean_of([]).mean, mean_of([]).se) == (0, None, None)
+    one, none = mean_of([None, 3.0, math.nan, math.inf]), mean_of([])
+    assert (one.n, one.mean, one.se) == (1, 3.0, None)
+    assert (none.n, none.mean, none.se) == (0, None, None)
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=20))
@@ -31,12 +39,8 @@ def test_a_share_is_a_mean_of_flags(flags: list[bool]) -> None:
     share, mean = share_of(flags), mean_of(float(flag) for flag in flags)
     assert share.share == pytest.approx(mean.mean)
     assert share.se == pytest.approx(mean.se)
-
-
-def test_a_share_of_nothing_is_none_and_of_one_has_no_standard_error() -> None:
-    assert share_of([]).share is None
-    assert share_of([]).low is None
-    assert (share_of([True]).share, share_of([True]).se) == (1.0, None)
+    empty, single = share_of([]), share_of([True])
+    assert (empty.share, empty.low, single.share, single.se) == (None, None, 1.0, None)
 
 
 @pytest.mark.parametrize(
@@ -60,36 +64,145 @@ def test_wilson_contains_the_share_within_0_to_1_and_is_symmetric(pair: tuple[in
     assert 0 <= low <= count / n <= high <= 1
     assert low < high
     assert wilson(n - count, n) == pytest.approx((1 - high, 1 - low))
+    for wrong in ((0, 0), (-1, n), (n + 1, n)):
+        with pytest.raises(ValueError, match="no share"):
+            wilson(*wrong)
 
 
-@pytest.mark.parametrize(("count", "n"), [(0, 0), (-1, 5), (6, 5)])
-def test_wilson_refuses_what_is_no_share(count: int, n: int) -> None:
-    with pytest.raises(ValueError, match="no share"):
-        wilson(count, n)
-
-
-@given(st.lists(NUMBERS, min_size=1, max_size=15))
-def test_quantiles_are_numpys_and_lie_among_the_values(values: list[float]) -> None:
+@given(NUMBERS)
+def test_quantiles_are_numpys_and_an_unknown_value_makes_the_total_unknown(values: list[float]) -> None:
     found = spread_of(values)
     assert found.p50 == pytest.approx(float(np.quantile(values, 0.5)), rel=1e-9, abs=1e-6)
     assert found.p95 == pytest.approx(float(np.quantile(values, 0.95)), rel=1e-9, abs=1e-6)
-    assert found.high == max(values)
+    assert (found.n, found.unknown, found.high) == (len(values), 0, max(values))
+    assert found.total == found.known_total == pytest.approx(sum(values), abs=1e-3)
+    partly, wholly = spread_of([*values, None, math.nan]), spread_of([None])
+    assert (partly.n, partly.unknown, partly.total) == (len(values), 2, None)
+    assert (partly.known_total, partly.mean) == (found.total, found.mean)
+    assert (wholly.n, wholly.unknown, wholly.mean, wholly.known_total) == (0, 1, None, None)
 
 
-def test_a_spread() -> None:
-    found = spread_of([4.0, 1.0, 3.0, 2.0])
-    assert (found.n, found.unknown, found.mean, found.p50, found.high) == (4, 0, 2.5, 2.5, 4.0)
-    assert found.p95 == pytest.approx(3.85)  # between 3 and 4, at place 0.95 * 3
-    assert (found.total, found.known_total) == (10.0, 10.0)
+# Paired results
 
 
-def test_an_unknown_value_makes_the_total_unknown_never_zero() -> None:
-    partly, wholly = spread_of([1.0, None, math.nan]), spread_of([None])
-    assert (partly.n, partly.unknown, partly.total, partly.known_total) == (1, 2, None, 1.0)
-    assert (wholly.n, wholly.unknown, wholly.mean, wholly.total, wholly.known_total) == (
-        0,
-        1,
-        None,
-        None,
-        None,
-    )
+@pytest.mark.parametrize(
+    ("gained", "lost", "p"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 0.0625),
+        (1, 9, 22 / 1024),
+        (5, 5, 1.0),
+        (7, 13, 0.263176),  # R: binom.test(7, 20)
+        (121, 59, 4.434444e-06),  # R: binom.test(59, 180)
+        (5_000, 5_000, 1.0),
+    ],
+)
+def test_mcnemar_gives_the_values_of_the_exact_binomial_test(gained: int, lost: int, p: float) -> None:
+    assert mcnemar(gained, lost) == pytest.approx(p, rel=1e-5)
+    assert mcnemar(gained, lost) == mcnemar(lost, gained)
+
+
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_mcnemar_is_the_chance_of_a_split_at_least_as_uneven(gained: int, lost: int) -> None:
+    n = gained + lost
+    splits = [math.comb(n, k) for k in range(n + 1) if abs(2 * k - n) >= abs(gained - lost)]
+    assert mcnemar(gained, lost) == pytest.approx(sum(splits) / 2**n)
+
+
+@settings(max_examples=15)
+@given(st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=5, max_size=40))
+def test_the_interval_is_that_of_resampling_question_by_question(changes: list[float]) -> None:
+    drawn = np.random.default_rng(1).integers(0, len(changes), (20_000, len(changes)))
+    low, high = np.quantile(np.asarray(changes)[drawn].mean(axis=1), (0.025, 0.975))
+    step = 1 / len(changes)  # means are multiples of it; near a border one step more or less is drawn
+    assert bootstrap_interval(changes) == pytest.approx((low, high), abs=step + 1e-9)
+    assert bootstrap_interval(changes) == bootstrap_interval(changes)
+
+
+def test_the_interval_covers_as_often_as_it_says() -> None:
+    random = np.random.default_rng(2)
+    true = 0.1
+    hits = 0
+    for _ in range(200):
+        changes = random.choice([-1.0, 0.0, 1.0], 120, p=[0.1, 0.7, 0.2]).tolist()
+        low, high = bootstrap_interval(changes, resamples=1_000)
+        hits += low <= true <= high
+    assert 0.88 < hits / 200 < 0.99
+    with pytest.raises(ValueError):
+        bootstrap_interval([])
+
+
+# Calibration
+
+
+def calibrated(answers: list[Judged]) -> Calibration:
+    found = calibrate(answers)
+    assert found is not None
+    return found
+
+
+def test_calibration_by_hand() -> None:
+    found = calibrated([(0.9, True), (0.8, False), (0.6, True), (0.2, False)])
+    assert (found.n, found.accuracy, found.brier_base, found.auroc) == (4, 0.5, 0.25, 3 / 4)
+    assert found.confidence == pytest.approx(2.5 / 4)
+    assert found.brier == pytest.approx((0.01 + 0.64 + 0.16 + 0.04) / 4)
+    assert found.ece == pytest.approx((0.1 + 0.8 + 0.4 + 0.2) / 4)
+    assert [(p.threshold, p.coverage, p.risk) for p in found.curve] == [
+        (0.9, 0.25, 0.0),
+        (0.8, 0.5, 0.5),
+        (0.6, 0.75, pytest.approx(1 / 3)),
+        (0.2, 1.0, 0.5),
+    ]
+    assert found.aurc == pytest.approx((0 + 1 / 2 + 1 / 3 + 1 / 2) / 4)
+    assert found.aurc_best == pytest.approx((0 + 0 + 1 / 3 + 1 / 2) / 4)
+    perfect = calibrated([(1.0, True), (0.0, False)])
+    assert (perfect.brier, perfect.ece, perfect.aurc) == (0.0, 0.0, perfect.aurc_best)
+
+
+def test_bins_hold_their_upper_edge_and_weigh_as_much_as_their_answers() -> None:
+    found = calibrated([(0.0, False), (0.1, False), (0.3, True), (0.30001, True), (1.0, True)])
+    assert [each.n for each in found.bins] == [2, 0, 1, 1, 0, 0, 0, 0, 0, 1]
+    first, empty = found.bins[:2]
+    assert (first.low, first.high, first.confidence, first.accuracy) == (0.0, 0.1, 0.05, 0.0)
+    assert (empty.confidence, empty.accuracy) == (None, None)
+    weighed = calibrated([(0.75, True), (0.75, True), (0.75, False), (0.25, False)])
+    assert weighed.ece == pytest.approx((3 * abs(0.75 - 2 / 3) + 1 * 0.25) / 4)
+
+
+def test_a_confidence_that_is_none_is_left_out() -> None:
+    assert calibrate([]) is None
+    assert calibrate([(math.nan, True), (1.5, True), (-0.1, False)]) is None
+    assert calibrated([(math.nan, False), (0.5, True)]).n == 1
+
+
+@given(ANSWERS)
+def test_figures_are_within_their_ranges_and_the_curve_covers_more_and_more(answers: list[Judged]) -> None:
+    found = calibrated(answers)
+    assert 0 <= found.brier <= 1
+    assert 0 <= found.ece <= 1
+    assert found.aurc_best - 1e-9 <= found.aurc <= 1
+    assert len(found.bins) == BINS
+    assert sum(each.n for each in found.bins) == found.n == len(answers)
+    constant = calibrated([(found.accuracy, right) for _, right in answers])
+    assert constant.brier == pytest.approx(found.brier_base), "the base rate is the best constant"
+    coverages = [point.coverage for point in found.curve]
+    thresholds = [point.threshold for point in found.curve]
+    assert coverages == sorted(set(coverages))
+    assert thresholds == sorted(set(thresholds), reverse=True)
+    assert (coverages[-1], found.curve[-1].risk) == (1.0, pytest.approx(1 - found.accuracy))
+    for point in found.curve:
+        given_out = [right for sure, right in answers if sure >= point.threshold]
+        assert point.risk == pytest.approx(given_out.count(False) / len(given_out))
+
+
+@given(TIED)
+def test_the_area_is_the_expectation_over_the_orders_of_ties(answers: list[Judged]) -> None:
+    areas = []
+    for order in permutations(answers):
+        if [sure for sure, _ in order] == sorted((sure for sure, _ in order), reverse=True):
+            wrong = [sum(not right for _, right in order[:n]) / n for n in range(1, len(order) + 1)]
+            areas.append(sum(wrong) / len(wrong))
+    assert calibrated(answers).aurc == pytest.approx(sum(areas) / len(areas))
+    constant = calibrated([(0.5, right) for _, right in answers])
+    assert constant.aurc == pytest.approx(1 - constant.accuracy), "one confidence for all is a random order"

@@ -19,7 +19,7 @@ from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
-from quorum.graph.nodes import planning
+from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.resources import open_resources
@@ -85,13 +85,13 @@ async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> Non
 async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
     options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_plan = planning.write_plan
+    write_plan = prepare.write_plan
 
     async def ask_first(state: Any, context: Context) -> Any:
         interrupt("Which year?")
         return await write_plan(state, context)
 
-    monkeypatch.setattr(planning, "write_plan", ask_first)
+    monkeypatch.setattr(prepare, "write_plan", ask_first)
     recipe = find_recipe("recap", {"max_plans": 2})  # compiled anew, with the interrupting step
     graph = build_graph(recipe, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import MAX_ASSUMPTIONS, MAX_SENTENCE
-from quorum.graph.nodes.planning import LONG_QUESTION
+from quorum.graph.nodes.prepare import LONG_QUESTION
 from quorum.graph.recipes.quorum import Quorum
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt

@@ -159,7 +159,8 @@ def test_rows_and_chart_go_to_files(shop: str, workplace: Path) -> None:
         assert (workplace / name).is_file()
     rows = list(csv.reader((workplace / "new" / "rows.csv").open(encoding="utf-8")))
     assert len(rows) == 8
-    assert json.loads((workplace / "chart.json").read_text(encoding="utf-8"))["vconcat"][0]["mark"] == "bar"
+    (panel,) = json.loads((workplace / "chart.json").read_text(encoding="utf-8"))["vconcat"]
+    assert panel["layer"][0]["mark"] == "bar"
     again = ask("--resume", "last", "--out", "rows.json", "--csv")  # an answer that is there is written too
     assert again.stdout == (workplace / "new" / "rows.csv").read_text(encoding="utf-8")
     assert "This run has ended; nothing is asked again." in again.stderr

@@ -129,7 +129,6 @@ def test_questions_that_the_gold_lacks_are_named(runs: str, workplace: Path) -> 
         (["runs", "--gold", "foreign"], "knows none of the 2 questions"),
         (["runs", "--gold", "gold", "--dialect", "klingon"], "klingon"),
         (["runs", "--orders", "0"], "orders"),
-        (["runs", "--strategy", "judge"], "'judge'"),
     ],
 )
 def test_what_is_wrong_is_said_and_ends_with_2(

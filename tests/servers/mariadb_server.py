@@ -113,6 +113,17 @@ class MariadbServer:
             self.execute(script, name)
         return name
 
+    def sessions(self, database: str, state: str = "%") -> list[int]:
+        """Return the connections to a database; of state ``active`` those that work at a query."""
+        command = "Query" if state == "active" else "%"
+        sql = "SELECT id FROM information_schema.processlist WHERE db = '{}' AND command LIKE '{}'"
+        return [number for (number,) in self.execute(sql.format(database, command))]
+
+    def disconnect(self, database: str) -> None:
+        """End all connections to a database."""
+        for number in self.sessions(database):
+            self.execute(f"KILL {number}")
+
     def make_administrator(self) -> None:
         """The one account that a new server has is root's, on its socket."""
         import pymysql

@@ -95,6 +95,17 @@ class PostgresServer:
             self.execute(script, name)
         return name
 
+    def sessions(self, database: str, state: str = "%") -> list[int]:
+        """Return the connections to a database; of state ``active`` those that work at a query."""
+        sql = f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}' AND state LIKE '{state}'"
+        return [pid for (pid,) in self.execute(sql)]
+
+    def disconnect(self, database: str) -> None:
+        """End all connections to a database."""
+        self.execute(
+            f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{database}'"
+        )
+
     def _stop(self, how: signal.Signals) -> None:
         if self._process is not None:
             self._process.send_signal(how)

@@ -80,24 +80,7 @@ TABLES = {
     ),
 }
 
-DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A", "qty": 1}, {"sku": "B", "qty": 2}]}'
-ROWS = f"""
-    INSERT INTO orders (id, customer_id, ordered_on, amount, status, doc)
-    VALUES (1, 1, '2024-01-15', 10, 'open', '{DOC}'), (2, 1, '2024-03-01', 20, 'a,b', '{DOC}');
-    INSERT INTO customers VALUES (1, 'Ann', 'north', '2024'), (3, 'Bob', 'south', '2023');
-"""
-SCRIPTS = {
-    "sqlite": "CREATE TABLE orders (id, customer_id, ordered_on, amount, status, doc, tags);"
-    f"CREATE TABLE customers (id, name, region, createdAt);{ROWS}",
-    "duckdb": "CREATE TABLE orders (id INT, customer_id INT, ordered_on DATE, amount INT, status TEXT,"
-    " doc JSON, tags TEXT[], place STRUCT(city TEXT));"
-    f"CREATE TABLE customers (id INT, name TEXT, region TEXT, createdAt TEXT);{ROWS}",
-    "postgres": "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, ordered_on date, amount int,"
-    " status text, doc jsonb, tags text[]);"
-    'CREATE TABLE customers (id int PRIMARY KEY, name text, region text, "createdAt" text);'
-    f"CREATE SCHEMA sales; CREATE TABLE sales.invoices (id int, order_id int);{ROWS}",
-    "mysql": "CREATE TABLE orders (id int PRIMARY KEY, customer_id int, ordered_on date, amount int,"
-    " status text, doc json, tags text);"
-    "CREATE TABLE customers (id int PRIMARY KEY, name varchar(9), region varchar(9), createdAt varchar(9));"
-    f"CREATE OR REPLACE DATABASE other; CREATE TABLE other.invoices (id int, order_id int);{ROWS}",
-}
+
+def script(dialect: str) -> str:
+    """Return the tables and rows as SQL of an engine."""
+    return (FOLDER / f"{dialect}.sql").read_text("utf-8")

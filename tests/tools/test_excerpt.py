@@ -21,30 +21,25 @@ def test_a_small_result_is_shown_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "truncated", "tail"),
+    ("values", "limit", "truncated", "tail"),
     [
-        (["x"] * 150, "", "(100 of 150 rows shown, the rest was cut)"),
-        (["x" * 1_000] * 50, "", "(4 of 50 rows shown, the rest was cut)"),
-        (["x"] * 20, "rows", "(20 rows shown; the result was cut at 20 rows, there are more)"),
+        (["x"] * 150, None, "", "(100 of 150 rows shown, the rest was cut)"),
+        (["x" * 1_000] * 50, None, "", "(4 of 50 rows shown, the rest was cut)"),
+        (["x"] * 20, None, "rows", "(20 rows shown; the result was cut at 20 rows, there are more)"),
+        (["x"] * 20, 20, "", "(20 rows: its LIMIT; there may be more)"),
+        (["x"], 1, "", "(1 row: its LIMIT; there may be more)"),
+        (["x"] * 19, 20, "", "(19 rows)"),
+        ([], 0, "", "(0 rows)"),
+        (
+            ["x"] * 150,
+            150,
+            "",
+            "(100 of 150 rows shown, the rest was cut; 150 is its LIMIT, there may be more)",
+        ),
     ],
 )
-def test_what_was_cut_is_said(values: list[str], truncated: str, tail: str) -> None:
-    assert excerpt(result(list(values), truncated)).splitlines()[-1] == tail
-
-
-@pytest.mark.parametrize(
-    ("rows", "limit", "tail"),
-    [
-        (20, 20, "(20 rows: its LIMIT; there may be more)"),
-        (1, 1, "(1 row: its LIMIT; there may be more)"),
-        (19, 20, "(19 rows)"),
-        (0, 0, "(0 rows)"),
-        (20, None, "(20 rows)"),
-        (150, 150, "(100 of 150 rows shown, the rest was cut; 150 is its LIMIT, there may be more)"),
-    ],
-)
-def test_a_result_that_fills_its_limit_may_go_on(rows: int, limit: int | None, tail: str) -> None:
-    assert excerpt(result(["x"] * rows), limit=limit).splitlines()[-1] == tail
+def test_what_was_cut_is_said(values: list[str | None], limit: int | None, truncated: str, tail: str) -> None:
+    assert excerpt(result(values, truncated), limit=limit).splitlines()[-1] == tail
 
 
 @pytest.mark.parametrize(

@@ -20,21 +20,19 @@ def ledger(tmp_path: Path) -> ExpertLedger:
     return ExpertLedger(tmp_path / "home" / "experts.json")
 
 
-def test_experts_start_equal(ledger: ExpertLedger) -> None:
+def test_a_mistake_costs_one_minus_epsilon(ledger: ExpertLedger) -> None:
     assert ledger.weights(["a", "b"]) == {"a": 1.0, "b": 1.0}
     assert not ledger.path.exists()
-
-
-def test_a_mistake_costs_one_minus_epsilon(ledger: ExpertLedger) -> None:
     ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.25)
     assert ledger.weights(["a", "b", "new"]) == {"a": 1.0, "b": 0.75, "new": 1.0}
-    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.25)
+    ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.25, vote=False)
     assert ledger.weights(["b"]) == {"b": 0.75**2}
-    ledger.update({"a": False, "b": True}, feedback="user", epsilon=0.25)
+    ledger.update({"a": False, "b": True}, feedback="user", epsilon=0.25, vote=True)
     assert ledger.weights(["a", "b"])["b"] == pytest.approx(0.75)  # only the ratio counts
-    scope = ledger.read()
-    assert scope.feedback == {"gold": 2, "user": 1}
-    assert (scope.experts["b"].mistakes, scope.experts["b"].rounds) == (2, 3)
+    book = ledger.read()
+    assert book.feedback == {"gold": 2, "user": 1}
+    assert (book.experts["b"].mistakes, book.experts["b"].rounds) == (2, 3)
+    assert (book.rounds, book.votes, book.vote_mistakes) == (3, 2, 1), "the vote's outcome where it is known"
 
 
 def test_the_default_epsilon_is_the_papers(ledger: ExpertLedger) -> None:
@@ -139,19 +137,6 @@ def test_a_killed_writer_leaves_no_lock(ledger: ExpertLedger, root: Path) -> Non
     assert json.loads(ledger.path.read_text())["rounds"] == 1
 
 
-def test_the_vote_s_own_outcome_is_counted_where_it_is_known(ledger: ExpertLedger) -> None:
-    ledger.update({"a": True, "b": False}, feedback="gold", vote=False)
-    ledger.update({"a": False, "b": False}, feedback="gold", vote=True)
-    ledger.update({"a": True, "b": False}, feedback="gold")
-    scope = ledger.read()
-    assert (scope.rounds, scope.votes, scope.vote_mistakes) == (3, 2, 1)
-
-
-def test_regret_is_per_round() -> None:
-    assert bounds(2, 4, 3, 1).regret == 0.5
-    assert bounds(2, 0, 0, 0).regret == 0.0
-
-
 @pytest.mark.parametrize("seed", range(5))
 def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: int) -> None:
     draw = random.Random(seed)
@@ -167,6 +152,7 @@ def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: in
         ledger.update(right, feedback="gold", vote=vote, epsilon=e)
     best = min(expert.mistakes for expert in ledger.read().experts.values())
     limit = bounds(5, rounds, mistakes, best, e)
+    assert limit.regret == (mistakes - best) / rounds
     assert mistakes <= limit.wma
     assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
     assert ledger.read().vote_mistakes == mistakes

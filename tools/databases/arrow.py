@@ -80,6 +80,14 @@ class Collector(Capped):
         return [_array(values, kind) for values, kind in zip(columns, self._kinds, strict=False)]
 
 
+def to_stream(table: pa.Table) -> pa.Buffer:
+    """Return a table as an Arrow IPC stream, for a pipe."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
 def capped(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> tuple[list[pa.RecordBatch], str]:
     """Return the batches that the caps allow, the last one cut, and the cap that cut it.
 
@@ -127,7 +135,12 @@ def joined(chunks: Sequence[pa.Array], kind: Kind) -> pa.ChunkedArray:
     common = reduce(_common, {chunk.type: None for chunk in chunks}, pa.null())
     if pa.types.is_null(common):
         common = kind.empty
-    return pa.chunked_array([_cast(chunk, common) for chunk in chunks], common)
+    text = pa.types.is_string(common)
+    cast = [
+        chunk if chunk.type == common else _as_texts(chunk.to_pylist()) if text else chunk.cast(common)
+        for chunk in chunks
+    ]
+    return pa.chunked_array(cast, common)
 
 
 def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -153,12 +166,6 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         mixed = pa.types.is_string(item) and one.value_type != other.value_type
         return pa.string() if mixed else pa.list_(item)
     return pa.string()
-
-
-def _cast(chunk: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if chunk.type == wanted:
-        return chunk
-    return _as_texts(chunk.to_pylist()) if pa.types.is_string(wanted) else chunk.cast(wanted)
 
 
 def _as_texts(values: Sequence[Any]) -> pa.Array:

@@ -24,6 +24,11 @@ GROUPING = (
 """What engines say of a query that groups or aggregates what it may not (``ErrorKind.GROUPING``)."""
 
 
+def line_and_column(before: str) -> tuple[int, int]:
+    """Return line and column, from 1, of the place after a text."""
+    return before.count("\n") + 1, len(before) - before.rfind("\n")
+
+
 @dataclass(frozen=True)
 class Account:
     """Whom a server takes a connector for.

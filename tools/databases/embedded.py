@@ -138,7 +138,7 @@ class EmbeddedConnector(Connector):
                     await child.close()
                 return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
         return QueryResult(
-            table=await _table(reply.payload),
+            table=await read_stream(reply.payload),
             seconds=reply.header["seconds"],
             truncated=reply.header["truncated"],
             sql=sql,
@@ -177,7 +177,8 @@ def _resolve(path: Path) -> Path:
         raise DatabaseUnavailable(f"There is no home folder for {path}.") from error
 
 
-async def _table(payload: bytes) -> pa.Table:
+async def read_stream(payload: bytes) -> pa.Table:
+    """Return the table of an Arrow IPC stream; a large one is decoded in a thread."""
     import pyarrow as pa
 
     stream = pa.ipc.open_stream(payload)

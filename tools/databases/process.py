@@ -243,7 +243,11 @@ class Pool:
                 try:
                     yield child
                 finally:
-                    self._put_back(child)
+                    if child.alive:
+                        self._idle.append(child)
+                    else:
+                        self._children.discard(child)
+                    self._freed.set()
             finally:
                 self._busy -= 1
                 if self._busy == 0:
@@ -293,10 +297,3 @@ class Pool:
                         self._freed.clear()
                         await self._freed.wait()
                     return
-
-    def _put_back(self, child: Child) -> None:
-        if child.alive:
-            self._idle.append(child)
-        else:
-            self._children.discard(child)
-        self._freed.set()

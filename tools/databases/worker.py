@@ -100,7 +100,8 @@ def pack(header: dict[str, Any], payload: int = 0) -> bytes:
 
 def main() -> None:
     """Serve until the standard input ends."""
-    replies = _private_stdout()
+    replies = os.fdopen(os.dup(1), "wb")  # a pipe of our own: what an engine prints is dropped
+    os.dup2(2, 1)
     requests: SimpleQueue[tuple[dict[str, Any], bytes]] = SimpleQueue()
     threading.Thread(target=_listen, args=(requests,), daemon=True).start()
     opening, _ = requests.get()
@@ -136,25 +137,14 @@ def _answer(session: Session, request: dict[str, Any], payload: bytes, replies: 
             _send(replies, {"loaded": True})
             return
         fetched = session.run(request["sql"], request["rows"], request["bytes"], request["seconds"])
-        result = _stream(fetched)
+        from quorum.tools.databases.arrow import to_stream
+
+        result = to_stream(fetched.table)
     except Exception as error:  # noqa: BLE001 - whatever the driver raises, the parent must hear it
         _send(replies, _failure(error))
         return
-    header = {
-        "seconds": time.perf_counter() - started,
-        "truncated": fetched.truncated,
-        "types": fetched.types,
-    }
-    _send(replies, header, result)
-
-
-def _stream(fetched: Fetched) -> Any:
-    import pyarrow as pa
-
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, fetched.table.schema) as writer:
-        writer.write_table(fetched.table)
-    return sink.getvalue()
+    seconds = time.perf_counter() - started
+    _send(replies, {"seconds": seconds, "truncated": fetched.truncated, "types": fetched.types}, result)
 
 
 def _failure(error: Exception) -> dict[str, Any]:
@@ -185,13 +175,6 @@ def _listen(requests: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
         size, payload = HEAD.unpack(head)
         requests.put((json.loads(source.read(size)), source.read(payload)))
     os._exit(0)
-
-
-def _private_stdout() -> IO[bytes]:
-    """Keep the pipe for replies, and drop what an engine prints."""
-    replies = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    return replies
 
 
 def open_session(opening: dict[str, Any]) -> Session:

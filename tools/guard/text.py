@@ -224,8 +224,8 @@ def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
             continue
         kind, what = name.token_type.name, word.text.upper()
         listed = name.text.upper() in ("TABLES", "DATABASES")
-        told = what in ("SHOW", "DESC") and kind in ("VAR", "IDENTIFIER") and not listed
-        if told or (what in ("SHOW", "DESC", "TABLE") and kind.endswith("STRING")):
+        shows = what in ("SHOW", "DESC") and kind in ("VAR", "IDENTIFIER") and not listed
+        if shows or (what in ("SHOW", "DESC", "TABLE") and kind.endswith("STRING")):
             reason = f"{what} {name.text} in brackets may tell a setting or read a file; use DESCRIBE."
             return Refused(reason, "statement", word.line, word.col)
     return None

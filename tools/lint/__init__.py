@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Linter"]
 
 _NUMBERS = count()
-_SHOWN = 3  # problems told at once: enough to repair in one go, few enough to read
+_SHOWN = 3  # problems in one message: enough to repair in one go, few enough to read
 
 
 class Linter:
@@ -96,13 +96,13 @@ class Linter:
         resolver.query(tree, None, {})
         if self._names.strict:
             resolver.check_other_tables(tree)
-        told: set[str] = set()
+        messages_given: set[str] = set()
         seen: set[tuple[object, ...]] = set()
         for issue in sorted(resolver.issues, key=lambda issue: issue.place):
             if issue.key in seen:
                 continue
             seen.add(issue.key)
             error = messages.error(issue)
-            if error is not None and error.message not in told:
-                told.add(error.message)
+            if error is not None and error.message not in messages_given:
+                messages_given.add(error.message)
                 yield error

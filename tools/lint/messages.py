@@ -227,7 +227,7 @@ def position(node: exp.Expr) -> tuple[int | None, int | None]:
 def maybe_text(node: exp.Expr) -> bool:
     """True if an unknown double-quoted name is plausibly meant as text, for which SQLite takes it.
 
-    It is where a value is expected beside something else: one side of a comparison whose other side is
+    It is where a value is expected: one side of a comparison whose other side is
     no constant, an element of IN, a result of CASE, an argument of a function that is no aggregate.
     It is not where it stands for data itself: the SELECT list, GROUP BY, ORDER BY, an aggregate.
     """

@@ -61,15 +61,12 @@ class Capabilities:
         if parameter in ("response_format", "tools"):
             return self._next_method(failure, output, method)
         if parameter in ("max_tokens", "max_completion_tokens"):
-            return self._next_limit(parameter)
+            if parameter in self.token_limits:
+                self.token_limits.remove(parameter)
+            instead = f"{self.token_limits[0]} is sent instead" if self.token_limits else "no limit is sent"
+            return f"{parameter} is not sent any more, {instead}"
         self.dropped |= {parameter} - {""}
         return f"{parameter} is not sent any more" if parameter else ""
-
-    def _next_limit(self, refused: str) -> str:
-        if refused in self.token_limits:
-            self.token_limits.remove(refused)
-        instead = f"{self.token_limits[0]} is sent instead" if self.token_limits else "no limit is sent"
-        return f"{refused} is not sent any more, {instead}"
 
     def _next_method(self, failure: Failure, output: type | None, method: Method | None) -> str:
         this_one = re.search(r"invalid schema", failure.message, re.IGNORECASE)

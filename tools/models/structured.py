@@ -130,17 +130,13 @@ _CONSTRAINTS = {
 }
 
 
-def _about(node: dict[str, Any]) -> str:
-    """Return a field's description, value constraints included."""
-    notes = [f"{words} {node[key]}" for key, words in _CONSTRAINTS.items() if key in node]
-    return " ".join(filter(None, (node.get("description"), f"({', '.join(notes)})" if notes else "")))
-
-
 def _fields(node: dict[str, Any], parts: dict[str, Any], inside: tuple[str, ...]) -> Iterator[str]:
     """Yield a line for each field, those of inner objects below; ``inside`` are the outer objects."""
     for name, field in node.get("properties", {}).items():
+        limits = ", ".join(f"{words} {field[key]}" for key, words in _CONSTRAINTS.items() if key in field)
+        about = " ".join(filter(None, (field.get("description"), limits and f"({limits})")))
         line = f"{'  ' * (len(inside) - 1)}- `{name}` ({_kind(field, parts)})"
-        yield ": ".join(filter(None, (line, _about(field))))
+        yield ": ".join(filter(None, (line, about)))
         for part in _objects(field, parts):
             if (title := str(part.get("title", ""))) not in inside:  # a recursive model is shown once
                 yield from _fields(part, parts, (*inside, title))

@@ -28,6 +28,8 @@ _SYNONYMS = {"earn": "amount", "revenu": "amount", "sal": "amount"}
 _WORDS = """a an the of in on at to for from by with and or is are was were be do does did has have had that
 who what which how many much number count list show give find there their its all each every per we you"""
 _STOP = frozenset(_WORDS.split())
+_SILENT = {*_STOP, *_FUNCTIONS, *_EXTREMES}
+"""Words that name nothing."""
 _POINT = re.compile("(?:19|20)[0-9]{2}(?:-(?:0[1-9]|1[0-2])(?:-(?:0[1-9]|[12][0-9]|3[01]))?)?")
 _FOUR = 4  # words that name something together, at most
 _GUESS = 0.1  # how well a name or a value fits that the schema does not show
@@ -76,8 +78,8 @@ class Reading:
             width, hit = next(self._named(at), (1, None))
             if hit is not None:
                 self.hits.append(hit)
-            elif self._could_name(self.words[at]):
-                self.ignored.append(self.words[at])
+            elif (word := self.words[at]).isalpha() and word.lower() not in _SILENT:
+                self.ignored.append(word)
             at += width
         self.unread = all(hit.score == _GUESS for hit in self.hits) or len(self.ignored) > 2 * len(self.hits)
         if self.hits:
@@ -88,9 +90,6 @@ class Reading:
     def main(self) -> Table:
         """Return the table that is asked about: the first one named, else that of the first column."""
         return next((hit.table for hit in self.hits if not hit.column), self.hits[0].table)
-
-    def _could_name(self, word: str) -> bool:
-        return word.isalpha() and word.lower() not in {*_STOP, *_FUNCTIONS, *_EXTREMES}
 
     def _named(self, at: int) -> Iterator[tuple[int, Hit]]:
         """Yield the number of words from here that name something, the most first, and their meaning."""

@@ -34,8 +34,8 @@ def fingerprint(result: Result, *, ordered: bool = False) -> str:
     """Return a key (32 hex digits) of what a result says; the same for every form of the same content.
 
     A column is known by the sum of its cells' hashes, a row by the sum of its cells' hashes
-    mixed with their columns', and once more round, so that columns of the same values are told
-    apart by the rows they stand in. Sums do not depend on order; with ``ordered`` the row's
+    mixed with their columns', and once more round, so that columns of the same values are
+    distinguished by the rows they are in. Sums do not depend on order; with ``ordered`` the row's
     number is mixed in.
     """
     form = canonical(result)

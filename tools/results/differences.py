@@ -35,7 +35,7 @@ class Differences:
         rows: Row counts.
         agreeing: Places of columns with the same values, in both results; by the key, in the rows of both.
         differing: Places of the columns without such a partner, per result.
-        key: Places of the column by which rows are told apart; None if none does.
+        key: Places of the column that identifies rows; None if none does.
         only: How many rows stand in one result only, per result: by the key, else whole rows.
         examples: Up to ``EXAMPLES`` of them, per result: the key's value, else the row's.
         cell: The key's value of a row of both, and its cell in the one pair of columns that differ.

@@ -63,8 +63,8 @@ class Overlap:
 
         The F-measure of columns to the power of ``POWER``, with recall (how much of ``b`` is in
         ``a``) ``BETA`` times as important as precision (how much of ``a`` is in ``b``). An extra
-        column beside two costs 0.17, a missing one of three 0.49. A wrong order of rows is as a column of
-        both that has no partner: beside two columns it costs 0.56.
+        column to two costs 0.17, a missing one of three 0.49. A wrong order of rows counts as a column of
+        both that has no partner: with two columns it costs 0.56.
         """
         if self.relation == "equal":
             return 1.0

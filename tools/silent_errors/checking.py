@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.silent_errors import days, fan_out, literals, ties
-from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, effect, steadied
+from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, by, many, number, value
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.writing import write
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from quorum.knowledge.catalog import Catalog
     from quorum.tools.execute import Database
+    from quorum.tools.results.differences import Differences
 
 SECONDS = 2.0
 """Wall clock for all checks of a query beyond what the query itself took."""
@@ -122,7 +123,7 @@ class _Asked:
         pair = await self._changed(mended) if doubt and mended else None
         if doubt is None or mended is None or pair is None:
             return None
-        matters = effect(differences(*pair))
+        matters = _effect(differences(*pair))
         dialect = self.query.dialect
         return Suspicion(doubt.kind, says, write(doubt.evidence, dialect), write(mended, dialect), matters)
 
@@ -134,7 +135,7 @@ class _Asked:
         """
         from quorum.tools.results.compare import equal
 
-        before, after = (steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
+        before, after = (_steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
         if before is None or after is None:
             return None
         other = await self._ask(write(after, self.query.dialect))
@@ -160,3 +161,49 @@ class _Asked:
         limited = replace(self.database, limits=limits)
         outcome = await execute(limited, sql, agent=self.agent, candidate=self.candidate)
         return None if isinstance(outcome, QueryError) or outcome.truncated else outcome.table
+
+
+def _effect(found: Differences) -> str:
+    """Return how the answer changes if the second result is the right one."""
+    before, after = found.rows
+    if found.relation == "equal":
+        return ""
+    if found.cell is not None and found.only == (0, 0):
+        key, old, new = found.cell
+        where = "" if key is None else f" for {value(key)}"
+        return f"The answer{where} would be {value(new)} instead of {value(old)}."
+    if before != after:
+        return f"The answer would have {many(after, 'row', 'rows')} instead of {before:,}.{_example(found)}"
+    return f"The answer would have other values in its {many(after, 'row', 'rows')}.{_example(found)}"
+
+
+def _example(found: Differences) -> str:
+    for verb, examples in (("more", found.examples[1]), ("less", found.examples[0])):
+        if examples:
+            return f" One {verb}: {_shown(examples[0])}."
+    return ""
+
+
+def _shown(example: Any) -> str:
+    return ", ".join(map(value, example)) if isinstance(example, tuple | list) else value(example)
+
+
+def _steadied(tree: exp.Expr, dialect: str) -> exp.Expr | None:
+    """Return a copy in which rows that share a place under a LIMIT are sorted by all columns.
+
+    It is the tree itself if it has no LIMIT, and None if the number of columns is not known.
+    """
+    from sqlglot import exp
+
+    copy, changed = tree.copy(), False
+    for node in copy.find_all(exp.Query):
+        if not (node.args.get("limit") or node.args.get("fetch")):
+            continue
+        changed = True
+        if not isinstance(node, exp.Select | exp.SetOperation) or any(each.is_star for each in node.selects):
+            return None
+        order = node.args.get("order")
+        keys = list(order.expressions) if order else []
+        places = [by(number(place), dialect) for place in range(1, len(node.selects) + 1)]
+        node.set("order", exp.Order(expressions=[*keys, *places]))
+    return copy if changed else tree

@@ -1,4 +1,4 @@
-"""Reading a query: its SELECTs, what each selects from, whose each column is, what tells rows apart."""
+"""Reading a query: its SELECTs, their sources, the source of each column, the keys of rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.naming import write_name
 
 ROW_IDS = {"sqlite": "rowid", "duckdb": "rowid", "postgres": "ctid"}
-"""What engines call a row's own number, which tells rows apart where a table declares no key."""
+"""The engines' names for a row's number, which identifies rows where a table declares no key."""
 
 
 @dataclass(frozen=True)
@@ -20,8 +20,8 @@ class Source:
     """One thing in a FROM clause.
 
     Attributes:
-        name: As the query calls it.
-        node: Where it stands.
+        name: Its name in the query.
+        node: Its node in the FROM clause.
         join: The join that adds it; None for the first.
         columns: Lower-case names; None where they cannot be known.
         table: The catalog's table, if it is one.
@@ -36,7 +36,7 @@ class Source:
     inner: exp.Query | None = None
 
     def column(self, name: str, dialect: str) -> exp.Column:
-        """A column of this source, as the query would write it."""
+        """Return a column of this source, as the query would write it."""
         identifier = exp.to_identifier(name, quoted=write_name(name, dialect) != name)
         return exp.Column(this=identifier, table=self.name.copy())
 
@@ -46,7 +46,7 @@ class Core:
 
     Attributes:
         sources: What it selects from, in order.
-        correlated: Whether it uses columns of a query around it, or may do so: it does not run by itself.
+        correlated: True if it uses columns of a query around it, or may do so: it does not run by itself.
     """
 
     def __init__(self, select: exp.Select, catalog: Catalog) -> None:
@@ -54,7 +54,10 @@ class Core:
         self.dialect = catalog.dialect
         self._catalog = catalog
         self._ctes, self._recursive = _visible(select)
-        self.sources = tuple(self._read_sources())
+        start = select.args.get("from_")
+        nodes: list[tuple[exp.Expr, exp.Join | None]] = [(start.this, None)] if start else []
+        nodes += [(join.this, join) for join in self.joins]
+        self.sources = tuple(self._source(*each) for each in nodes)
         self.correlated = any(self._is_foreign(column) for column in self.columns(select))
 
     @property
@@ -64,7 +67,7 @@ class Core:
 
     @cached_property
     def known(self) -> bool:
-        """Whether it can be asked by itself, and every source is known."""
+        """True if it can be asked by itself, and every source is known."""
         odd = ("laterals", "pivots", "match", "sample", "connect", "prewhere", "into")
         plain = not any(self.select.args.get(name) for name in odd)
         known = all(source.columns is not None for source in self.sources)
@@ -72,7 +75,7 @@ class Core:
 
     @cached_property
     def groups(self) -> list[exp.Expr] | None:
-        """What it groups by, aliases and places spelled out; None for no groups, or several sets of them."""
+        """The expressions it groups by, without aliases and places; None for no groups, or several sets."""
         group = self.select.args.get("group")
         if group is None or any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "all")):
             return None
@@ -91,7 +94,7 @@ class Core:
 
     @cached_property
     def conditions(self) -> list[exp.Expr]:
-        """The parts of its WHERE that must all hold."""
+        """The parts of its WHERE that must all be true."""
         where = self.select.args.get("where")
         return conjuncts(where.this) if where else []
 
@@ -105,22 +108,19 @@ class Core:
                 other = part.expression
                 if isinstance(other, exp.Column) and self.owner(part.this) is not self.owner(other):
                     found.append((part.this, other))
-        for join in self.joins:
-            for name in join.args.get("using") or ():
-                source = next(each for each in self.sources if each.join is join)
-                before = self.sources[: self.sources.index(source)]
-                for other in (each for each in before if name.name.casefold() in (each.columns or ())):
-                    found.append(
-                        (other.column(name.name, self.dialect), source.column(name.name, self.dialect))
-                    )
+        for place, source in enumerate(self.sources):
+            for using in source.join.args.get("using") or () if source.join else ():
+                column = source.column(using.name, self.dialect)
+                before = (s for s in self.sources[:place] if using.name.casefold() in (s.columns or ()))
+                found += [(other.column(using.name, self.dialect), column) for other in before]
         return found
 
     def columns(self, node: exp.Expr) -> Iterator[exp.Column]:
-        """The columns below ``node``, those of subqueries left out."""
+        """Return the columns below ``node`` without those of subqueries."""
         return (each for each in own_nodes(node) if isinstance(each, exp.Column) and not each.is_star)
 
     def owner(self, column: exp.Column) -> Source | None:
-        """Whose a column is; None where that is not known."""
+        """Return the source of a column; None where that is not known."""
         qualifier, name = column.table.casefold(), column.name.casefold()
         if qualifier:
             return next((each for each in self.sources if each.name.name.casefold() == qualifier), None)
@@ -131,20 +131,20 @@ class Core:
         return holders[0] if holders and holders[0].columns is not None else None
 
     def stored(self, column: exp.Column) -> tuple[Source, Column] | None:
-        """The catalog's column behind a column of a table; None if there is none."""
+        """Return the catalog's column behind a column of a table; None if there is none."""
         source = self.owner(column)
         found = source.table.column(column.name) if source and source.table else None
         return (source, found) if source and found else None
 
     def same(self, one: exp.Expr, other: exp.Expr) -> bool:
-        """Whether two expressions are one column, however they are written, or are written alike."""
+        """True if two expressions are one column, however they are written, or are written alike."""
         if not isinstance(one, exp.Column) or not isinstance(other, exp.Column):
             return one == other
         alike = one.name.casefold() == other.name.casefold()
         return alike and self.owner(one) is self.owner(other)
 
     def linked(self, column: exp.Expr, others: Iterable[exp.Expr]) -> bool:
-        """Whether a join equates a column with one of the others."""
+        """True if a join equates a column with one of the others."""
         wanted = list(others)
         sides = [pair for one, other in self.links for pair in ((one, other), (other, one))]
         return any(
@@ -152,13 +152,15 @@ class Core:
         )
 
     def owners(self, node: exp.Expr) -> list[Source] | None:
-        """The sources of all columns below ``node``, each once; None where one is not known."""
+        """Return the sources of all columns below ``node``, each once; None where one is not known."""
         found = [self.owner(column) for column in self.columns(node)]
         return None if None in found else list({id(each): each for each in found if each}.values())
 
     def spelled(self, node: exp.Expr, *, by_place: bool = False) -> exp.Expr:
-        """A copy of ``node`` in which the SELECT's own aliases, and with ``by_place`` numbers of its columns,
-        are replaced by what they stand for."""
+        """Return a copy of ``node`` in which the SELECT's own aliases are replaced by what they mean.
+
+        With ``by_place`` numbers of columns are replaced, too.
+        """
         items = self.select.expressions
         if by_place and node.is_int and 0 < int(node.name) <= len(items):
             chosen: exp.Expr = items[int(node.name) - 1].unalias().copy()
@@ -175,7 +177,7 @@ class Core:
         return node.copy().transform(meant)
 
     def key(self, source: Source) -> list[exp.Column]:
-        """Columns that tell the rows of a source apart; empty where none are known to."""
+        """Return the columns that identify a source's rows; [] where none are known to."""
         if source.table is not None:
             names: tuple[str, ...] = source.table.primary_key
             if not names and source.table.kind == "table" and self.dialect in ROW_IDS:
@@ -195,12 +197,12 @@ class Core:
         return [] if -1 in places else [source.column(outputs[place], self.dialect) for place in places]
 
     def outputs(self) -> list[str]:
-        """The names of its columns; empty where one has none, or a ``*`` cannot be spelled out."""
+        """Return the names of its columns; [] where one has none, or a ``*`` cannot be expanded."""
         names: list[str] = []
         for item in self.select.expressions:
             if item.is_star:
-                own = [each for each in self.sources if item is each or not getattr(item, "table", "")]
-                own = own or [each for each in self.sources if each.name.name == getattr(item, "table", "")]
+                qualifier = getattr(item, "table", "")
+                own = [each for each in self.sources if qualifier in ("", each.name.name)]
                 if any(each.columns is None for each in own):
                     return []
                 names += [name for each in own for name in self._names(each)]
@@ -217,10 +219,10 @@ class Core:
         where: Iterable[exp.Expr] = (),
         without: exp.Expr | None = None,
     ) -> exp.Select:
-        """A query over what this SELECT reads, before it groups.
+        """Return a query over what this SELECT reads, before it groups.
 
         Args:
-            where: Conditions beside its own.
+            where: Conditions in addition to its own.
             without: One of its own conditions, or of a join's, that is left out.
         """
 
@@ -240,7 +242,7 @@ class Core:
         return self.within(made)
 
     def grouped(self, shown: Iterable[exp.Expr]) -> exp.Select:
-        """A query over its groups, those that HAVING leaves; over its rows, if it has none."""
+        """Return a query over the groups that HAVING leaves; over its rows, if it has none."""
         made = self.rows(shown)
         if self.groups:
             made.set("group", exp.Group(expressions=[each.copy() for each in self.groups]))
@@ -249,7 +251,7 @@ class Core:
         return made
 
     def within(self, made: exp.Select) -> exp.Select:
-        """``made`` with the CTEs that this SELECT sees."""
+        """Add the CTEs that this SELECT sees."""
         if self._ctes:
             ctes = [cte.copy() for cte in self._ctes]
             made.set("with_", exp.With(expressions=ctes, recursive=self._recursive))
@@ -259,13 +261,6 @@ class Core:
         if source.table is not None:
             return [column.name for column in source.table.columns]
         return Core(source.inner, self._catalog).outputs() if isinstance(source.inner, exp.Select) else []
-
-    def _read_sources(self) -> Iterator[Source]:
-        start = self.select.args.get("from_")
-        nodes: list[tuple[exp.Expr, exp.Join | None]] = [(start.this, None)] if start else []
-        nodes += [(join.this, join) for join in self.joins]
-        for node, join in nodes:
-            yield self._source(node, join)
 
     def _source(self, node: exp.Expr, join: exp.Join | None) -> Source:
         alias = node.args.get("alias")
@@ -311,19 +306,19 @@ class Core:
 
 
 def own_nodes(node: exp.Expr) -> Iterator[exp.Expr]:
-    """``node`` and all below it but subqueries."""
+    """Return ``node`` and all below it, without subqueries."""
     return node.walk(prune=lambda each: isinstance(each, exp.Query) and each is not node)
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """The parts of a condition that must all hold."""
+    """Return the parts of a condition that must all be true."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
     return list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
 
 
 def _visible(select: exp.Select) -> tuple[list[exp.CTE], bool]:
-    """The CTEs that a SELECT sees, and whether one may read itself."""
+    """Return the CTEs that a SELECT sees, and True if one may read itself."""
     found: list[exp.CTE] = []
     recursive = False
     below: exp.Expr = select

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from quorum.knowledge.catalog import Column
 from quorum.tools.silent_errors.cores import Core, own_nodes
-from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, many, value
+from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, many, number, value
 from quorum.tools.sql.writing import write
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DAY_FUNCTIONS = ("date", "current_date", "curdate", "to_date", "last_day", "ts_or_ds_to_date")
+_COMPARED = (exp.LTE, exp.GT, exp.EQ, exp.Between)
 _TIMES = re.compile(r"(?i)time|text|char|string")
 
 
@@ -20,24 +22,14 @@ def trials(query: Query) -> Iterator[Trial]:
     """Yield one for each comparison of a column that may have times with a day."""
     for core in query.cores:
         for node in own_nodes(core.select):
-            if not isinstance(node, exp.LTE | exp.GT | exp.EQ | exp.Between) or not isinstance(
+            if isinstance(node, exp.LTE | exp.GT | exp.EQ | exp.Between) and isinstance(
                 node.this, exp.Column
             ):
-                continue
-            bound = node.args.get("high") or node.expression
-            stored = core.stored(node.this)
-            if (
-                stored
-                and _is_day(bound)
-                and _may_hold_times(stored[1].type, stored[1].samples, query.dialect)
-            ):
-                yield _trial(
-                    query,
-                    core,
-                    node,
-                    bound,
-                    _TIMES.search(stored[1].type) is not None and "time" not in stored[1].type.lower(),
-                )
+                bound, stored = node.args.get("high") or node.expression, core.stored(node.this)
+                if stored and _is_day(bound) and _may_hold_times(stored[1], query.dialect):
+                    kind = stored[1].type
+                    text = _TIMES.search(kind) is not None and "time" not in kind.lower()
+                    yield _trial(query, core, node, bound, text)
 
 
 def _is_day(node: exp.Expr) -> bool:
@@ -50,46 +42,37 @@ def _is_day(node: exp.Expr) -> bool:
     return isinstance(node, exp.Func) and node.sql_name().lower() in _DAY_FUNCTIONS
 
 
-def _may_hold_times(kind: str, samples: tuple[str, ...], dialect: str) -> bool:
+def _may_hold_times(column: Column, dialect: str) -> bool:
     """True if a column may have times: any of SQLite's may, unless samples show other values."""
     if dialect != "sqlite":
-        return _TIMES.search(kind) is not None
-    return not samples or any(re.match(r"\d{4}-\d{2}-\d{2}", sample) for sample in samples)
+        return _TIMES.search(column.type) is not None
+    return not column.samples or any(re.match(r"\d{4}-\d{2}-\d{2}", each) for each in column.samples)
 
 
 def day_of(column: exp.Expr, dialect: str, text: bool) -> exp.Expr:
     """Return the day of a time, as the engine compares it with a day."""
     if dialect == "sqlite" or text:
-        return exp.func(
-            "SUBSTR", column.copy(), exp.Literal.number(1), exp.Literal.number(10), dialect=dialect
-        )
+        return exp.func("SUBSTR", column.copy(), number(1), number(10), dialect=dialect)
     return exp.cast(column.copy(), "date", dialect=dialect)
 
 
 def _trial(query: Query, core: Core, node: exp.Expr, bound: exp.Expr, text: bool) -> Trial:
     column, dialect = node.this, query.dialect
-    that_day = [
-        exp.EQ(this=day_of(column, dialect, text), expression=bound.copy()),
-        exp.GT(this=column.copy(), expression=bound.copy()),
-    ]
-    shown = [
-        exp.alias_(exp.Count(this=exp.Star()), "later"),
-        exp.alias_(exp.Max(this=column.copy()), "latest"),
-    ]
-    rows = core.rows([*shown, exp.alias_(exp.Max(this=bound.copy()), "day")], where=that_day, without=node)
+    that_day = exp.EQ(this=day_of(column, dialect, text), expression=bound.copy())
+    after = exp.GT(this=column.copy(), expression=bound.copy())
+    wanted = {"later": exp.Count(this=exp.Star()), "latest": exp.Max(this=column.copy())}
+    wanted["day"] = exp.Max(this=bound.copy())
+    shown = [exp.alias_(each, name) for name, each in wanted.items()]
+    rows = core.rows(shown, where=[that_day, after], without=node)
     passes = "lets them pass" if isinstance(node, exp.GT) else "leaves them out"
 
     def tell(found: Rows) -> str:
         later, latest, day = found[0]
-        which = f"at {value(latest)}" if later == 1 else f"the last at {value(latest)}"
-        fall = "falls" if later == 1 else "fall"
-        condition = write(node, dialect)
-        return (
-            f"{many(later, 'row', 'rows')} {fall} on the day {value(day)} itself, "
-            f"{which}: `{condition}` {passes}."
-            if later
-            else ""
-        )
+        if not later:
+            return ""
+        fall, at = ("falls", "at") if later == 1 else ("fall", "the last at")
+        where = f"{many(later, 'row', 'rows')} {fall} on the day {value(day)} itself, {at} {value(latest)}"
+        return f"{where}: `{write(node, dialect)}` {passes}."
 
     def mend() -> exp.Expr:
         tree, (place,) = query.copy(node)

@@ -1,4 +1,4 @@
-"""What the checks share: a query under suspicion, what they find and want to know, and how they put it."""
+"""What the checks share: a query under suspicion, what they find, and how they put it in words."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.silent_errors.cores import Core
 from quorum.tools.sql import parse_one_statement, sqlglot_dialect
-
-if TYPE_CHECKING:
-    from quorum.tools.results.differences import Differences
 
 LONGEST = 60
 """Characters of a value that are shown."""
@@ -72,7 +69,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class Look:
-    """A query whose rows tell what there is to doubt."""
+    """A query whose rows decide what to doubt."""
 
     query: exp.Query
     follow: Callable[[Rows], Look | Trial | None]
@@ -82,7 +79,7 @@ class Query:
     """A query that ran, read for its checks.
 
     Attributes:
-        question: What it answers, in words; empty where nobody says. It tells what a convention settles.
+        question: The question it answers, "" if unknown; its words decide which ties and rows are wanted.
 
     Raises:
         SyntaxProblem: It cannot be read.
@@ -103,7 +100,7 @@ class Query:
         return [core for core in found if core.known]
 
     def copy(self, *nodes: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
-        """A copy of the tree to be changed, and where these of its nodes stand in it, in the same order."""
+        """Return a copy of the tree to be changed, and the copies of these nodes, in the same order."""
         for place, node in enumerate(nodes):
             node.meta[_MARK] = place
         tree = self.tree.copy()
@@ -128,30 +125,25 @@ def _spell_texts(tree: exp.Expr, catalog: Catalog) -> None:
                 column.replace(exp.Literal.string(column.name))
 
 
-def counted() -> exp.Expr:
-    """How many rows, or groups, a query has before its LIMIT."""
-    return exp.Window(this=exp.Count(this=exp.Star()))
-
-
 def by(node: exp.Expr, dialect: str, *, down: bool = False) -> exp.Expr:
-    """A key to sort by, with NULLs where the engine puts them by itself."""
+    """Return a key to sort by, with NULLs where the engine puts them by default."""
     small = sqlglot_dialect(dialect).NULL_ORDERING == "nulls_are_small"
     large = sqlglot_dialect(dialect).NULL_ORDERING == "nulls_are_large"
     return exp.Ordered(this=node, desc=down, nulls_first=large if down else small)
 
 
 def number(digits: int) -> exp.Expr:
-    """A whole number."""
+    """Return a whole number."""
     return exp.Literal.number(digits)
 
 
 def present(column: exp.Expr) -> exp.Expr:
-    """Whether a column has a value."""
+    """Return the condition that a column has a value."""
     return exp.Not(this=exp.Is(this=column.copy(), expression=exp.Null()))
 
 
 def value(content: Any) -> str:
-    """A figure or a value as sentences show it: figures with commas, texts whole between backticks."""
+    """Return a figure or a value as sentences show it: figures with commas, texts between backticks."""
     if isinstance(content, bool) or content is None:
         return "NULL" if content is None else str(content).lower()
     if isinstance(content, int):
@@ -163,54 +155,10 @@ def value(content: Any) -> str:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """``a, b and c``."""
+    """Return ``a, b and c``."""
     return " and ".join(part for part in (", ".join(texts[:-1]), *texts[-1:]) if part)
 
 
 def many(amount: int, one: str, more: str) -> str:
-    """``1 row``, ``2,000 rows``."""
+    """Return ``1 row``, ``2,000 rows``."""
     return f"{amount:,} {one if amount == 1 else more}"
-
-
-def effect(found: Differences) -> str:
-    """How the answer changes if the second result is the right one."""
-    before, after = found.rows
-    if found.relation == "equal":
-        return ""
-    if found.cell is not None and found.only == (0, 0):
-        key, old, new = found.cell
-        where = "" if key is None else f" for {value(key)}"
-        return f"The answer{where} would be {value(new)} instead of {value(old)}."
-    if before != after:
-        return f"The answer would have {many(after, 'row', 'rows')} instead of {before:,}.{_example(found)}"
-    return f"The answer would have other values in its {many(after, 'row', 'rows')}.{_example(found)}"
-
-
-def _example(found: Differences) -> str:
-    for verb, examples in (("more", found.examples[1]), ("less", found.examples[0])):
-        if examples:
-            return f" One {verb}: {_shown(examples[0])}."
-    return ""
-
-
-def _shown(example: Any) -> str:
-    return ", ".join(map(value, example)) if isinstance(example, tuple | list) else value(example)
-
-
-def steadied(tree: exp.Expr, dialect: str) -> exp.Expr | None:
-    """A copy in which rows that share a place under a LIMIT are sorted by all columns; the tree itself if it
-    has no LIMIT, and None if the number of columns is not known."""
-    cutting = [node for node in tree.find_all(exp.Query) if node.args.get("limit") or node.args.get("fetch")]
-    if not cutting:
-        return tree
-    copy = tree.copy()
-    for node in copy.find_all(exp.Query):
-        if not (node.args.get("limit") or node.args.get("fetch")):
-            continue
-        if not isinstance(node, exp.Select | exp.SetOperation) or any(each.is_star for each in node.selects):
-            return None
-        order = node.args.get("order")
-        keys = list(order.expressions) if order else []
-        places = [by(number(place), dialect) for place in range(1, len(node.selects) + 1)]
-        node.set("order", exp.Order(expressions=[*keys, *places]))
-    return copy

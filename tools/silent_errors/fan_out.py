@@ -16,7 +16,6 @@ from quorum.tools.silent_errors.doubts import (
     Rows,
     Trial,
     by,
-    counted,
     many,
     number,
     present,
@@ -30,6 +29,7 @@ _PARTS = re.compile(
 )
 """What may stand before ``name`` in any table."""
 EXAMPLES = 3
+_TIMES = exp.alias_(exp.Count(this=exp.Star()), "times")
 SUMMED = (exp.Sum, exp.Avg, exp.Count)
 
 
@@ -149,22 +149,14 @@ def _evidence(core: Core, key: list[exp.Column], groups: list[exp.Expr], node: e
     together = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[each.copy() for each in groups])
     columns = [exp.alias_(each.copy(), f"key_{place}") for place, each in enumerate(key)]
     given = [] if isinstance(node.this, exp.Star) else [present(exp.Paren(this=node.this))]
-    times = exp.alias_(exp.Count(this=exp.Star()), "times")
-    inner = core.rows([*columns, times, exp.alias_(together, "together")], where=given)
+    inner = core.rows([*columns, _TIMES, exp.alias_(together, "together")], where=given)
     inner.set("group", exp.Group(expressions=[each.copy() for each in [*groups, *key]]))
     inner.set("with_", None)
     names = [exp.column(each.alias) for each in columns]
-    sorting = [by(each.copy(), core.dialect) for each in names]
-    most = exp.Window(this=exp.Max(this=exp.column("together")))
-    shown = [*names, exp.column("times"), exp.alias_(most, "together"), exp.alias_(counted(), "repeated")]
-    rows = (
-        exp.select(*shown).from_(inner.subquery("taken")).where(exp.column("times") > number(1), copy=False)
-    )
-    return core.within(
-        rows.order_by(by(exp.column("times"), core.dialect, down=True), *sorting, copy=False).limit(
-            EXAMPLES, copy=False
-        )
-    )
+    order = [by(exp.column("times"), core.dialect, down=True), *(by(each, core.dialect) for each in names)]
+    counts = ("times", "MAX(together) OVER () AS together", "COUNT(*) OVER () AS repeated")
+    rows = exp.select(*names, *counts).from_(inner.subquery("taken")).where("times > 1")
+    return core.within(rows.order_by(*order).limit(EXAMPLES))
 
 
 def take_once(core: Core, place: int, aggregates: list[exp.Expr]) -> None:
@@ -183,20 +175,16 @@ def take_once(core: Core, place: int, aggregates: list[exp.Expr]) -> None:
         node.set("this", once)
         node.set("big_int", None)
     shown: dict[str, exp.Expr] = {}
-    clauses = [
-        *select.expressions,
-        *(select.args[name] for name in ("group", "having", "order") if select.args.get(name)),
-    ]
-    for clause in clauses:
+    others = [select.args[name] for name in ("group", "having", "order") if select.args.get(name)]
+    for clause in [*select.expressions, *others]:
         for column in list(core.columns(clause)):
             if column.name == "nth" or core.owner(column) is None:
                 continue
             name = shown.setdefault(column.sql(), exp.alias_(column.copy(), f"column_{len(shown)}")).alias
-            bare = exp.column(name)
-            named = clause is column and column.arg_key == "expressions" and column.parent is select
-            column.replace(
-                exp.alias_(bare, column.name, quoted=column.this.args.get("quoted")) if named else bare
-            )
+            bare: exp.Expr = exp.column(name)
+            if clause is column and column.arg_key == "expressions" and column.parent is select:
+                bare = exp.alias_(bare, column.name, quoted=column.this.args.get("quoted"))
+            column.replace(bare)
     inner = core.rows([*shown.values(), exp.alias_(nth, "nth")])
     inner.set("with_", None)
     select.set("from_", exp.From(this=inner.subquery("numbered")))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 from rapidfuzz import fuzz, process
 from sqlglot import exp
 
 from quorum.tools.databases.introspection import is_private
-from quorum.tools.silent_errors.cores import Core, Source, own_nodes
+from quorum.tools.silent_errors.cores import Core, own_nodes
 from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
 from quorum.tools.sql.writing import write
 
@@ -40,128 +41,121 @@ def _looks(query: Query) -> Iterator[Look]:
             if stored is None or node.this.find(exp.AggFunc, exp.Query):
                 continue
             source, column = stored
-            texts = node.expressions if isinstance(node, exp.In) else [node.expression]
-            for literal in texts:
-                plain = (
-                    isinstance(literal, exp.Literal) and literal.is_string and not _MOMENT.match(literal.name)
-                )
+            for literal in node.expressions if isinstance(node, exp.In) else [node.expression]:
+                text = isinstance(literal, exp.Literal) and literal.is_string
                 known = column.complete and {s.casefold().strip() for s in column.samples}
                 sure = known and literal.name in column.samples and len(known) == len(column.samples)
-                if plain and not (sure and isinstance(node.this, exp.Column)):
-                    yield _look(query, core, source, node, literal)
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    """Return the compared expression as a query over the table alone has it."""
-    copy: exp.Expr = node.this.copy()
-    for column in [copy] if isinstance(copy, exp.Column) else list(copy.find_all(exp.Column)):
-        column.set("table", None)
-    return copy
+                bare = isinstance(node.this, exp.Column)
+                if text and not _MOMENT.match(literal.name) and not (sure and bare):
+                    yield _Compared(query, core, source.node, node, literal).look()
 
 
 def _folded(node: exp.Expr) -> exp.Expr:
     return exp.Lower(this=exp.Trim(this=node.copy()))
 
 
-def _look(query: Query, core: Core, source: Source, node: exp.Expr, literal: exp.Expr) -> Look:
-    """Ask how often a value occurs, and how often in another case or with blanks."""
-    held = _bare(node)
-    table = source.node.copy()
-    table.set("alias", None)
-    there = exp.Sum(
-        this=exp.Case().when(exp.EQ(this=held.copy(), expression=literal.copy()), number(1)).else_(number(0))
-    )
-    alike = exp.EQ(this=_folded(held), expression=_folded(literal))
-    rows = (
-        exp.select(exp.alias_(there, "same"), exp.alias_(exp.Count(this=exp.Star()), "alike"))
-        .from_(table)
-        .where(alike)
-    )
+@dataclass(frozen=True)
+class _Compared:
+    """A text that a column is compared with.
 
-    def follow(found: Rows) -> Look | Trial | None:
-        same, alike_ = found[0]
-        if same and same == alike_:
+    Attributes:
+        source: The table in the FROM clause.
+        node: The comparison.
+        literal: The text in it.
+    """
+
+    query: Query
+    core: Core
+    source: exp.Expr
+    node: exp.Expr
+    literal: exp.Expr
+
+    @property
+    def table(self) -> exp.Expr:
+        table = self.source.copy()
+        table.set("alias", None)
+        return table
+
+    @property
+    def held(self) -> exp.Expr:
+        """The expression that is compared, as a query over the table alone has it."""
+        copy: exp.Expr = self.node.this.copy()
+        for column in [copy] if isinstance(copy, exp.Column) else list(copy.find_all(exp.Column)):
+            column.set("table", None)
+        return copy
+
+    def look(self) -> Look:
+        """Ask how often the value occurs, and how often in another case or with blanks."""
+        same = exp.EQ(this=self.held, expression=self.literal.copy())
+        there = exp.Sum(this=exp.Case().when(same, number(1)).else_(number(0)))
+        shown = (exp.alias_(there, "same"), exp.alias_(exp.Count(this=exp.Star()), "alike"))
+        alike = exp.EQ(this=_folded(self.held), expression=_folded(self.literal))
+
+        def follow(found: Rows) -> Look | None:
+            same, alike = found[0]
+            return None if same and same == alike else self._values(occurs=bool(same))
+
+        return Look(exp.select(*shown).from_(self.table).where(alike), follow)
+
+    def _values(self, *, occurs: bool) -> Look:
+        """Ask for the column's values, to find those like the text."""
+        order = by(exp.Count(this=exp.Star()), self.query.dialect, down=True)
+        rows = exp.select(exp.alias_(self.held, "held")).from_(self.table).group_by(self.held)
+
+        def follow(found: Rows) -> Trial | None:
+            texts = [row[0] for row in found if isinstance(row[0], str)]
+            folded = self.literal.name.casefold().strip()
+            same = [t for t in texts if t.casefold().strip() == folded and t != self.literal.name]
+            scored = process.extract(
+                folded, {t: t.casefold() for t in texts}, scorer=fuzz.ratio, limit=NAMED, score_cutoff=NEAR
+            )
+            near = same or [text for _, _, text in scored]
+            column = next(iter(self.core.columns(self.node.this)))
+            if is_private(column.name) or (occurs and not same):
+                return None
+            return self._trial(near[:NAMED], occurs)
+
+        return Look(rows.order_by(order).limit(VALUES), follow)
+
+    def _trial(self, near: list[str], occurs: bool) -> Trial | None:
+        node, name = self.node, self.literal.name
+        negative = isinstance(node, exp.NEQ) or isinstance(node.parent, exp.Not)
+        several = isinstance(node, exp.In) and len(node.expressions) > 1
+        if not near and (negative or several or node not in self.core.conditions):
             return None
-        return _values(query, core, source, node, literal, bool(same))
-
-    return Look(rows, follow)
-
-
-def _values(
-    query: Query, core: Core, source: Source, node: exp.Expr, literal: exp.Expr, occurs: bool
-) -> Look:
-    held = _bare(node)
-    table = source.node.copy()
-    table.set("alias", None)
-    order = by(exp.Count(this=exp.Star()), query.dialect, down=True)
-    rows = (
-        exp.select(exp.alias_(held, "held")).from_(table).group_by(held.copy()).order_by(order).limit(VALUES)
-    )
-
-    def follow(found: Rows) -> Trial | None:
-        texts = [row[0] for row in found if isinstance(row[0], str)]
-        folded = literal.name.casefold().strip()
-        same = [text for text in texts if text.casefold().strip() == folded and text != literal.name]
-        scored = process.extract(
-            folded, {t: t.casefold() for t in texts}, scorer=fuzz.ratio, limit=NAMED, score_cutoff=NEAR
-        )
-        near = same or [text for _, _, text in scored]
-        column = next(iter(core.columns(node.this)))
-        if is_private(column.name) or (occurs and not same):
-            return None
-        return _trial(query, core, source, node, literal, near[:NAMED], occurs)
-
-    return Look(rows, follow)
-
-
-def _trial(
-    query: Query, core: Core, source: Source, node: exp.Expr, literal: exp.Expr, near: list[str], occurs: bool
-) -> Trial | None:
-    held = _bare(node)
-    negative = isinstance(node, exp.NEQ) or isinstance(node.parent, exp.Not)
-    several = isinstance(node, exp.In) and len(node.expressions) > 1
-    if not near and (negative or several or node not in core.conditions):
-        return None
-    table = source.node.copy()
-    table.set("alias", None)
-    texts = [exp.Literal.string(text) for text in near]
-    among = exp.In(this=held.copy(), expressions=[literal.copy(), *texts])
-    every = exp.Subquery(
-        this=exp.select(exp.Count(this=exp.Distinct(expressions=[held.copy()]))).from_(table.copy())
-    )
-    often = exp.alias_(exp.Count(this=exp.Star()), "rows_with")
-    rows = exp.select(exp.alias_(held, "held"), often, every).from_(table).where(among).group_by(held.copy())
-    if not near:
+        different = exp.select(exp.Count(this=exp.Distinct(expressions=[self.held]))).from_(self.table)
+        every = exp.Subquery(this=different)
         rows = exp.select(exp.alias_(every, "different"))
-    what = write(held, query.dialect)
+        if near:
+            often = exp.alias_(exp.Count(this=exp.Star()), "rows_with")
+            texts = [self.literal.copy(), *map(exp.Literal.string, near)]
+            rows = exp.select(exp.alias_(self.held, "held"), often, every).from_(self.table)
+            rows = rows.where(exp.In(this=self.held, expressions=texts)).group_by(self.held)
+        what = write(self.held, self.query.dialect)
 
-    def tell(found: Rows) -> str:
-        counts = {row[0]: row[1] for row in found} if near else {}
-        held_so = [f"{value(text)} ({many(counts[text], 'row', 'rows')})" for text in near if text in counts]
-        if occurs and literal.name in counts:
-            rows_so = many(counts[literal.name], "row", "rows")
-            is_so = f"{what} is {value(literal.name)} in {rows_so} of {source.node.name}"
-            return f"{is_so}, and also {listed(held_so)}."
-        if literal.name in counts:
-            return ""
-        nearest = (
-            f"nearest: {listed(held_so)}"
-            if held_so
-            else f"among {many(found[0][-1], 'value', 'different values')} none is like it"
-        )
-        return f"No row of {source.node.name} has {value(literal.name)} in {what}; {nearest}."
+        def tell(found: Rows) -> str:
+            counts = {row[0]: row[1] for row in found} if near else {}
+            spelled = listed([f"{value(t)} ({many(counts[t], 'row', 'rows')})" for t in near if t in counts])
+            if occurs and name in counts:
+                rows_so = many(counts[name], "row", "rows")
+                return f"{what} is {value(name)} in {rows_so} of {self.source.name}, and also {spelled}."
+            if name in counts:
+                return ""
+            among = f"among {many(found[0][-1], 'value', 'different values')} none is like it"
+            nearest = f"nearest: {spelled}" if spelled else among
+            return f"No row of {self.source.name} has {value(name)} in {what}; {nearest}."
 
-    def mend() -> exp.Expr:
-        tree, (place, text) = query.copy(node, literal)
-        if not near:
-            place.replace(exp.true())
-        elif occurs and not isinstance(place, exp.In):
-            place.set("this", _folded(place.this))
-            place.set("expression", _folded(place.expression))
-        elif occurs:
-            place.append("expressions", exp.Literal.string(near[0]))
-        else:
-            text.replace(exp.Literal.string(near[0]))
-        return tree
+        def mend() -> exp.Expr:
+            tree, (place, text) = self.query.copy(node, self.literal)
+            if not near:
+                place.replace(exp.true())
+            elif occurs and not isinstance(place, exp.In):
+                place.set("this", _folded(place.this))
+                place.set("expression", _folded(place.expression))
+            elif occurs:
+                place.append("expressions", exp.Literal.string(near[0]))
+            else:
+                text.replace(exp.Literal.string(near[0]))
+            return tree
 
-    return Trial(Kind.ABSENT_VALUE, rows, tell, mend)
+        return Trial(Kind.ABSENT_VALUE, rows, tell, mend)

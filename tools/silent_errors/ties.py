@@ -14,10 +14,8 @@ from quorum.tools.silent_errors.doubts import (
     Rows,
     Trial,
     by,
-    counted,
     listed,
     many,
-    number,
     value,
 )
 from quorum.tools.sql.writing import write
@@ -41,11 +39,7 @@ def _limited(core: Core) -> int:
     """Return how many rows an ordered SELECT keeps; 0 if it keeps all, or their order is not known."""
     select = core.select
     limit, order = select.args.get("limit"), select.args.get("order")
-    odd = (
-        select.args.get("distinct")
-        or select.args.get("offset")
-        or any(each.is_star for each in select.selects)
-    )
+    odd = any(map(select.args.get, ("distinct", "offset"))) or any(each.is_star for each in select.selects)
     if order is None or not isinstance(limit, exp.Limit) or odd:
         return 0
     return int(limit.expression.name) if limit.expression.is_int else 0
@@ -76,18 +70,12 @@ def _limit_trial(query: Query, core: Core, places: int) -> Trial:
     ranked = _ranked(core)
     width = len(core.select.expressions)
     names = [exp.column(f"column_{nth}") for nth in range(width)]
-    windows = {"together": exp.Count(this=exp.Star()), "last": exp.Max(this=exp.column("place"))}
-    counts = [exp.alias_(exp.Window(this=each), name) for name, each in windows.items()]
-    first = exp.select(*names, exp.column("place"), *counts).from_(ranked.subquery("ranked"))
-    first = first.where(exp.column("place") <= number(places), copy=False)
+    first = exp.select(*names, "place", "COUNT(*) OVER () AS together", "MAX(place) OVER () AS last")
+    first = first.from_(ranked.subquery("ranked")).where(f"place <= {places}")
     same = exp.select(*names, "together", "last").distinct().from_(first.subquery("first"))
-    same = same.where(exp.EQ(this=exp.column("place"), expression=exp.column("last")), copy=False)
-    rows = exp.select("*", exp.alias_(counted(), "sharing")).from_(same.subquery("same"))
-    evidence = core.within(
-        rows.order_by(*(by(each.copy(), query.dialect) for each in names), copy=False).limit(
-            EXAMPLES, copy=False
-        )
-    )
+    rows = exp.select("*", "COUNT(*) OVER () AS sharing").from_(same.where("place = last").subquery("same"))
+    order = [by(each.copy(), query.dialect) for each in names]
+    evidence = core.within(rows.order_by(*order).limit(EXAMPLES))
 
     def tell(found: Rows) -> str:
         *_, together, last, sharing = found[0]
@@ -100,13 +88,11 @@ def _limit_trial(query: Query, core: Core, places: int) -> Trial:
 
     def mend() -> exp.Expr:
         tree, (select,) = query.copy(core.select)
-        made = exp.select(
-            *(
-                exp.alias_(each.copy(), name, quoted=True)
-                for each, name in zip(names, _outputs(core), strict=True)
-            )
-        )
-        made = made.from_(ranked.copy().subquery("ranked")).where(exp.column("place") <= number(places))
+        outputs = [item.alias_or_name or f"column_{nth}" for nth, item in enumerate(core.select.expressions)]
+        shown = [
+            exp.alias_(each.copy(), name, quoted=True) for each, name in zip(names, outputs, strict=True)
+        ]
+        made = exp.select(*shown).from_(ranked.copy().subquery("ranked")).where(f"place <= {places}")
         made = made.order_by(by(exp.column("place"), query.dialect))
         if with_ := select.args.get("with_"):
             made.set("with_", with_.copy())
@@ -123,28 +109,19 @@ def _limit_trial(query: Query, core: Core, places: int) -> Trial:
     return Trial(Kind.CUT_TIES, evidence, tell, mend)
 
 
-def _outputs(core: Core) -> list[str]:
-    return [item.alias_or_name or f"column_{nth}" for nth, item in enumerate(core.select.expressions)]
-
-
 def _cut_numbering(node: exp.RowNumber) -> tuple[exp.Window, int] | None:
     """Return the window of a row_number() of which only the first rows are used, and their number."""
     window = node.parent
     if not isinstance(window, exp.Window) or not window.args.get("order"):
         return None
-    alias = window.parent.alias if isinstance(window.parent, exp.Alias) else ""
+    alias = window.parent.alias.casefold() if isinstance(window.parent, exp.Alias) else ""
     tree = window.root()
     for clause in tree.find_all(exp.Where, exp.Qualify):
         for part in conjuncts(clause.this):
-            named = isinstance(part, exp.EQ | exp.LTE) and part.expression.is_int
-            if named and (
-                part.this == window
-                or (
-                    isinstance(part.this, exp.Column)
-                    and alias
-                    and part.this.name.casefold() == alias.casefold()
-                )
-            ):
+            if not isinstance(part, exp.EQ | exp.LTE) or not part.expression.is_int:
+                continue
+            named = alias and isinstance(part.this, exp.Column) and part.this.name.casefold() == alias
+            if named or part.this == window:
                 places = int(part.expression.name)
                 return (window, places) if isinstance(part, exp.LTE) or places == 1 else None
     return None
@@ -161,14 +138,12 @@ def _number_trial(query: Query, core: Core, node: exp.RowNumber, cut: tuple[exp.
     inner = core.grouped([*shown, exp.alias_(spelled, "place")])
     inner.set("with_", None)
     names = [exp.column(each.alias) for each in shown]
-    together = exp.alias_(exp.Count(this=exp.Star()), "together")
-    rows = exp.select(*names, together, exp.alias_(exp.Window(this=exp.Count(this=exp.Star())), "parts"))
-    rows = rows.from_(inner.subquery("ranked")).where(exp.column("place") <= number(places))
-    rows = rows.group_by(*names) if names else rows
-    rows = rows.having(exp.GT(this=exp.Count(this=exp.Star()), expression=number(places)))
-    sorting = [by(each.copy(), query.dialect) for each in names]
-    sorting.insert(0, by(exp.column("together"), query.dialect, down=True))
-    evidence = core.within(rows.order_by(*sorting).limit(EXAMPLES, copy=False))
+    rows = exp.select(*names, "COUNT(*) AS together", "COUNT(*) OVER () AS parts")
+    rows = rows.from_(inner.subquery("ranked")).where(f"place <= {places}")
+    rows = (rows.group_by(*names) if names else rows).having(f"COUNT(*) > {places}")
+    order = [by(exp.column("together"), query.dialect, down=True)]
+    order += [by(each.copy(), query.dialect) for each in names]
+    evidence = core.within(rows.order_by(*order).limit(EXAMPLES))
     first_by = listed([write(key.this, query.dialect) for key in keys])
 
     def tell(found: Rows) -> str:

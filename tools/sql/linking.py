@@ -64,11 +64,11 @@ def used(sql: str, catalog: Catalog) -> Linked:
     from quorum.tools.lint.usage import names_used
 
     trees = parse_statements(sql, dialect_name(catalog.dialect))
-    strict = union(catalog, [Linked(*names_used(trees, catalog))])
-    if not strict.unknown:
-        return strict
-    loose = union(catalog, [Linked(*names_used(trees, catalog, exact=False))])
-    return replace(union(catalog, (strict, loose)), unknown=loose.unknown)
+    exact = union(catalog, [Linked(*names_used(trees, catalog))])
+    if not exact.unknown:
+        return exact
+    folded = union(catalog, [Linked(*names_used(trees, catalog, exact=False))])
+    return replace(union(catalog, (exact, folded)), unknown=folded.unknown)
 
 
 def table_marks(sql: str, catalog: Catalog) -> dict[str, str]:

@@ -1,9 +1,8 @@
 """The one place that writes SQL from trees.
 
-sqlglot's writers are made to translate: they spell types, paths into documents and clauses anew even where a
-query stays in its own dialect, and some of that reads as another query. What is theirs is taken, but for what
-they change without need, and what is written is read again wherever it stands for a whole query: a text that
-does not read as the tree that it was written from is never used.
+sqlglot's writers are made to translate: even within a dialect they rewrite types, paths into documents and
+clauses, and some of that reads as another query. They are used except for what they change without need, and
+a whole query that is written is read again: a text that does not read as its tree is never used.
 """
 
 from __future__ import annotations
@@ -81,9 +80,9 @@ def _content(part: Any) -> Any:
         return ["text", part.name]
     if not isinstance(part, exp.Expr):
         return part
-    held = [(name, part.args[name]) for name in sorted(part.args)]
-    told = (pair for pair in held if pair[1] is not None and pair[1] is not False and pair[1] != [])
-    return [part.key, *(each for pair in told for each in pair)]
+    pairs = [(name, part.args[name]) for name in sorted(part.args)]
+    given = (pair for pair in pairs if pair[1] is not None and pair[1] is not False and pair[1] != [])
+    return [part.key, *(each for pair in given for each in pair)]
 
 
 @cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -67,6 +68,13 @@ def error(outcome: QueryResult | QueryError) -> QueryError:
     """The error of a query that must have failed."""
     assert isinstance(outcome, QueryError), rows(outcome)
     return outcome
+
+
+def listed(shared: Path, dialect: str, verdict: str) -> list[str]:
+    """The queries of the shared lists that a guard must ``pass`` or ``refuse``."""
+    files = (shared / "security" / name for name in (f"{verdict}.jsonl", f"{verdict}2.jsonl"))
+    entries = (json.loads(line) for file in files for line in file.read_text().splitlines())
+    return [entry["sql"] for entry in entries if entry["dialect"] == dialect]
 
 
 async def no_count(look: Introspection, source: str) -> None:

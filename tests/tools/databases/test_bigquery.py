@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from quorum.knowledge.catalog import Field
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.bigquery.url import Target
@@ -32,6 +32,7 @@ from tests.tools.databases.contract import (
     ConnectorContract,
     RightsContract,
     error,
+    listed,
     rows,
     table,
 )
@@ -371,21 +372,6 @@ def test_urls(url: str, target: Target) -> None:
     assert Target.of(url) == target
 
 
-@pytest.mark.parametrize(
-    "rest", ["", "/d", "p/d/t", "me:pw@p/d", "p/d?nope=1", "p?anonymous=1", "p/d?dataset="]
-)
-def test_malformed_urls(rest: str) -> None:
-    with pytest.raises(ConfigurationError) as malformed:
-        connect(f"bigquery://{rest}")
-    assert "pw" not in str(malformed.value)
-
-
-def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.bigquery.connector.is_installed", lambda name: False)
-    with pytest.raises(ConfigurationError, match=r"google-cloud-bigquery.*pip install"):
-        connect("bigquery://p/d")
-
-
 async def test_account(odd: Connector) -> None:
     account = await odd.account()
     assert account is not None
@@ -393,11 +379,6 @@ async def test_account(odd: Connector) -> None:
 
 
 # Safety
-
-
-def listed(shared: Path, *names: str) -> list[str]:
-    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
-    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "bigquery"]
 
 
 WRITABLE = """
@@ -417,7 +398,7 @@ async def attacked(bigquery: BigqueryServer) -> AsyncIterator[Database]:
 
 async def test_attacks_do_not_run(attacked: Database, bigquery: BigqueryServer, shared: Path) -> None:
     before = len(bigquery.jobs)
-    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    attacks = listed(shared, "bigquery", "refuse")
     assert len(attacks) > 10
     for sql in attacks:
         outcome = await execute(attacked, sql, agent="attacker")
@@ -435,7 +416,7 @@ async def test_attacks_past_the_guard_begin_no_job_that_writes(
         "EXPORT DATA OPTIONS(uri='gs://x') AS SELECT 1",
     ]
     before = set(bigquery.jobs)
-    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *more]:
+    for sql in [*listed(shared, "bigquery", "refuse"), *more]:
         if "LPAD" not in sql and "GENERATE_ARRAY" not in sql:  # which only cost time, DuckDB's too
             await attacked.connector.run(sql, SOON)
     assert {job.plan.kind for id, job in bigquery.jobs.items() if id not in before} <= {"SELECT"}
@@ -444,7 +425,7 @@ async def test_attacks_past_the_guard_begin_no_job_that_writes(
 async def test_good_queries_run(attacked: Database, shared: Path) -> None:
     """Or name a table, a column, or what the tests' server does not know."""
     ran = 0
-    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+    for sql in listed(shared, "bigquery", "pass"):
         outcome = await execute(attacked, sql, agent="analyst")
         assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
         ran += isinstance(outcome, QueryResult)

@@ -21,6 +21,7 @@ from quorum.tools.databases.embedded import file_of
 from quorum.tools.databases.server import Link
 from quorum.tools.databases.sqlalchemy.session import AlchemyLink
 from quorum.tools.query import ErrorKind, Limits
+from quorum.tools.urls import mask_url
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.proxy import Proxy
@@ -89,6 +90,58 @@ print(sorted({"sqlite3", "duckdb", "pyarrow", "sqlglot"} & set(sys.modules)))
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+MALFORMED = {
+    "postgresql": """
+        me:wr0ng/x@host/db me:wr0ng?x@host/db me:wr0ng#x@host/db me:wr0ng@x@host/db me:wr0ng:x@host:port/db
+        me:wr0ng@host/db?pasword=x me:wr0ng@host/db?options=-cx me:wr0ng@[::1/db
+    """,
+    "mysql": """
+        me:wr0ng/x@host/db me:wr0ng@x@host/db me:wr0ng@host:port/db me:wr0ng@host/db?pasword=x me:wr0ng@host
+    """,
+    "snowflake": """
+        acc /shop acc/a/b/c acc/1x me:wr0ng@x@acc/shop :wr0ng@acc/shop me:wr0ng@acc/shop?pasword=x
+        me:wr0ng@acc/shop?password=wr0ng me:wr0ng@acc/shop?database=a.b.c
+        me:wr0ng@acc/shop?endpoint=http://elsewhere.example me:wr0ng@acc/shop?endpoint=ftp://127.0.0.1
+        me:wr0ng@acc/shop?authenticator=x;y me:wr0ng@acc/shop?connection=dev me:wr0ng@a/b@acc/shop
+    """,
+    "bigquery": "/d p/d/t me:wr0ng@p/d p/d?nope=1 p?anonymous=1 p/d?dataset=",
+}
+
+
+@pytest.mark.parametrize("scheme", MALFORMED)
+def test_a_malformed_url_is_said_without_its_secrets(scheme: str) -> None:
+    for rest in MALFORMED[scheme].split():
+        url = f"{scheme}://{rest}"
+        with pytest.raises(ConfigurationError) as malformed:
+            connect(url)
+        assert "wr0ng" not in str(malformed.value) + malformed.value.hint, url
+        assert "wr0ng" not in mask_url(url), url
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "package"),
+    [
+        ("postgresql://h/x", "postgres", "psycopg"),
+        ("mysql://h/x", "mysql", "pymysql"),
+        ("snowflake://acc/shop", "snowflake", "snowflake-connector-python"),
+        ("bigquery://p/d", "bigquery", "google-cloud-bigquery"),
+    ],
+)
+def test_a_missing_driver_is_said(
+    url: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"quorum.tools.databases.{module}.connector.is_installed", lambda name: False)
+    with pytest.raises(ConfigurationError, match=rf"{package}.*pip install"):
+        connect(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:wr0ng@host/db?sslpassword=wr0ng", "mysql://me:wr0ng@host/db"]
+)
+def test_a_connector_shows_no_password(url: str) -> None:
+    assert "wr0ng" not in repr(vars(connect(url)))
 
 
 @pytest.fixture

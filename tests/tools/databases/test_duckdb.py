@@ -164,15 +164,6 @@ async def test_call_with_wrong_types_suggests_signatures(odd: Connector) -> None
 
 
 @pytest.mark.heavy
-async def test_too_large_for_its_memory(odd: Connector) -> None:
-    for sql in ("SELECT repeat('x', 3000000000) AS r", "SELECT list(range) FROM range(300000000)"):
-        outcome = error(await odd.run(sql, Limits(memory=100 * 2**20)))
-        assert outcome.kind is ErrorKind.RESOURCES, outcome
-        assert len(outcome.message) < 200
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
-@pytest.mark.heavy
 async def test_queries_after_those_that_ran_out_of_memory(tmp_path: Path) -> None:
     """What one of them leaves behind would fail the next good query, or the one after it."""
     with duckdb.connect(tmp_path / "words.duckdb") as database:

@@ -19,7 +19,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
-from tests.tools.databases import test_duckdb, test_postgres, test_sqlite
+from tests.tools.databases import test_duckdb, test_sqlite
 from tests.tools.databases.contract import (
     ENDLESS,
     ConnectorContract,
@@ -29,6 +29,7 @@ from tests.tools.databases.contract import (
     error,
     rows,
 )
+from tests.tools.databases.served import POSTGRES_STATE, PostgresContract, for_postgres
 from tests.waiting import until
 
 BESIDE = "CREATE TABLE beside (id INTEGER, word VARCHAR); INSERT INTO beside VALUES (1, 'one'), (2, 'two');"
@@ -113,7 +114,7 @@ class TestSqliteBesideDuckdb(ManyContract):
 
 class TestPostgresBesideSqlite(ManyContract):
     scheme = "postgresql"
-    long_text = test_postgres.TestPostgres.long_text
+    long_text = PostgresContract.long_text
     whole_double = "{}"
     beside = "sqlite"
 
@@ -124,7 +125,7 @@ class TestPostgresBesideSqlite(ManyContract):
 
     @override
     def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(test_postgres.translated(script))
+        self.names[path] = self.server.new_database(for_postgres(script))
 
     @override
     def first(self, path: Path) -> Connector:
@@ -132,4 +133,4 @@ class TestPostgresBesideSqlite(ManyContract):
 
     @override
     def state(self, path: Path) -> object:
-        return self.server.execute(test_postgres.STATE, self.names[path])
+        return self.server.execute(POSTGRES_STATE, self.names[path])

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -17,67 +15,21 @@ import pyarrow as pa
 import pytest
 
 from quorum.knowledge.catalog import ForeignKey
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.mysql.url import Target
-from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from quorum.tools.urls import mask_url
 from tests.servers.mariadb_server import PASSWORD, MariadbServer
-from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
-from tests.waiting import PATIENCE, until
+from tests.tools.databases.contract import ENDLESS, SOON, error, rows, table
+from tests.tools.databases.served import MariadbContract
+from tests.waiting import until
 
 pytest.importorskip("pymysql", reason="the extra quorum-sql[mysql] is not installed")
 
-STATE = """
-    SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM information_schema.tables),
-        (SELECT count(*) FROM information_schema.columns)
-"""
 
-
-_QUOTED = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*\"""")
-
-
-def translated(script: str) -> str:
-    """A script or query of the contract in MySQL's own words."""
-
-    def name(found: re.Match[str]) -> str:
-        text = found[0]
-        return text if text[0] == "'" else "`" + text[1:-1].replace('""', '"') + "`"
-
-    script = _QUOTED.sub(name, script)
-    script = re.sub(r"\bVARCHAR\b", "LONGTEXT", script)
-    script = re.sub(r"'row ' \|\| (\S+)", r"concat('row ', \1)", script)
-    return re.sub(r"CAST\('(\w)' AS BLOB\)", r"CAST('\1' AS BINARY)", script)
-
-
-class TestMysql(ConnectorContract):
+class TestMysql(MariadbContract):
     scheme = "mysql"
-    long_text = "repeat('x', 100000)"
     whole_double = "{}"
-
-    @pytest.fixture(autouse=True)
-    def _server(self, mariadb: MariadbServer) -> None:
-        self.server = mariadb
-        self.names: dict[Path, str] = {}
-
-    def said(self, sql: str) -> str:
-        return translated(sql)
-
-    def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(translated(script))
-
-    def connect(self, path: Path) -> Connector:
-        return connect(f"{self.server.admin_url}/{self.names[path]}")
-
-    def at_work(self, connector: Connector) -> int:
-        return len(connector._busy)  # type: ignore[attr-defined]
-
-    def state(self, path: Path) -> object:
-        return self.server.execute(STATE, self.names[path])
 
 
 ODD = """
@@ -239,37 +191,10 @@ async def test_what_the_account_may_not_read(mariadb: MariadbServer) -> None:
 # Limits
 
 
-async def test_ten_million_rows_are_not_fetched(odd: Connector) -> None:
-    outcome = await odd.run("SELECT seq, 'text' AS t FROM seq_1_to_10000000", Limits(rows=1000))
-    assert isinstance(outcome, QueryResult)
-    assert (outcome.row_count, outcome.truncated) == (1000, "rows")
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
 def running(mariadb: MariadbServer, words: str) -> list[int]:
     """The connections that work at such a query."""
     sql = "SELECT id FROM information_schema.processlist WHERE command = 'Query' AND info LIKE '{}%'"
     return [row[0] for row in mariadb.execute(sql.format(words))]
-
-
-async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-    odd: Connector, mariadb: MariadbServer
-) -> None:
-    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-    assert not running(mariadb, "WITH RECURSIVE spin")
-    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
-    await until(lambda: running(mariadb, "WITH RECURSIVE spin"))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not running(mariadb, "WITH RECURSIVE spin")
-
-
-async def test_fifty_queries_at_once_share_the_connections(odd: Connector, mariadb: MariadbServer) -> None:
-    outcomes = await asyncio.gather(*(odd.ask(f"SELECT {i}, SLEEP(0.01)", Limits()) for i in range(50)))
-    assert [rows(outcome)[0][0] for outcome in outcomes] == list(range(50))
-    sql = "SELECT count(*) FROM information_schema.processlist WHERE db = 'sales'"
-    assert mariadb.execute(sql)[0][0] <= 4
 
 
 async def test_a_lock_is_not_waited_for_endlessly(
@@ -288,27 +213,6 @@ async def test_a_lock_is_not_waited_for_endlessly(
 
 
 # Connections
-
-
-@pytest.mark.usefixtures("sales")
-async def test_no_password_is_told(mariadb: MariadbServer) -> None:
-    wrong = "wr0ng/@:#?%"
-    with pytest.raises(DatabaseUnavailable, match="Access denied") as failed:
-        await connect(reader_url(mariadb, password=wrong)).open()
-    told = f"{failed.value!r} {failed.value} {failed.value.__cause__} {failed.value.__context__}"
-    assert "wr0ng" not in told
-    for url in (
-        "mysql://me:wr0ng/x@host/db",
-        "mysql://me:wr0ng@x@host/db",
-        "mysql://me:wr0ng@host:port/db",
-        "mysql://me:wr0ng@host/db?pasword=x",
-        "mysql://me:wr0ng@host",
-    ):
-        with pytest.raises(ConfigurationError) as malformed:
-            connect(url)
-        assert "wr0ng" not in str(malformed.value), url
-        assert "wr0ng" not in mask_url(url)
-    assert "wr0ng" not in repr(vars(connect("mysql://me:wr0ng@host/db")))
 
 
 @pytest.mark.parametrize(
@@ -337,12 +241,6 @@ def test_urls(url: str, parameters: dict[str, object], schemas: tuple[str, ...])
     assert (target.parameters, target.schemas) == (parameters, schemas)
 
 
-def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.mysql.connector.is_installed", lambda name: False)
-    with pytest.raises(ConfigurationError, match=r"pymysql.*pip install"):
-        connect("mysql://h/x")
-
-
 @pytest.mark.usefixtures("sales")
 async def test_credentials_from_an_option_file(
     mariadb: MariadbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -356,77 +254,13 @@ async def test_credentials_from_an_option_file(
         assert rows(await connector.run("SELECT count(*) FROM orders", Limits())) == [(20_000,)]
 
 
-async def test_what_cannot_be_opened(mariadb: MariadbServer) -> None:
-    for url, words in (
-        (f"{mariadb.admin_url}/nowhere", "Unknown database"),
-        ("mysql://me@127.0.0.1:1/db", "connect"),
-    ):
-        with pytest.raises(DatabaseUnavailable, match=words):
-            await connect(url).open()
-
-
-async def test_lost_connections_are_opened_again(odd: Connector, mariadb: MariadbServer) -> None:
-    await asyncio.gather(*(odd.ask("SELECT SLEEP(0.05)", Limits()) for _ in range(4)))
-    for (number,) in mariadb.execute("SELECT id FROM information_schema.processlist WHERE db = 'sales'"):
-        mariadb.execute(f"KILL {number}")
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
-async def test_a_server_that_dies_in_mid_query(odd: Connector, mariadb: MariadbServer) -> None:
-    task = asyncio.create_task(odd.ask("SELECT SLEEP(60)", Limits()))
-    await until(lambda: running(mariadb, "SELECT SLEEP(60)"))
-    await asyncio.to_thread(mariadb.kill)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            outcome = error(await task)
-        assert outcome.kind is ErrorKind.UNAVAILABLE
-        assert error(await odd.run("SELECT 1", Limits())).kind is ErrorKind.UNAVAILABLE
-    finally:
-        await asyncio.to_thread(mariadb.start)
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
 async def test_accounts(odd: Connector) -> None:
     account = await odd.account()
     assert account is not None
     assert account.powers == ("has all rights on *.*", "may grant its rights on *.*")
 
 
-# Safety, as an administrator
-
-
-WRITABLE = """
-CREATE TABLE customers (id int, name text, parent_id int, x int, email text);
-CREATE TABLE orders (
-    id int auto_increment primary key, customer_id int, total int, note text, created_at timestamp,
-    status text, amount int, x int);
-CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
-CREATE SEQUENCE s1; INSERT INTO orders (id) VALUES (1), (2);
-"""
-
-
-def listed(shared: Path, *names: str) -> list[str]:
-    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
-    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "mysql"]
-
-
-@pytest.fixture
-async def attacked(mariadb: MariadbServer) -> AsyncIterator[Database]:
-    async with connect(f"{mariadb.admin_url}/{mariadb.new_database(WRITABLE)}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-
-
-async def test_good_queries_run(attacked: Database, shared: Path) -> None:
-    """Or name a table, a column or a function that is not here."""
-    missing = (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
-    ran = 0
-    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
-        outcome = await execute(attacked, sql, agent="analyst")
-        unknown = "ANY_VALUE" in sql  # MySQL's, which MariaDB lacks
-        assert isinstance(outcome, QueryResult) or outcome.kind in missing or unknown, (sql, outcome)
-        ran += isinstance(outcome, QueryResult)
-    assert ran > 3
+# Safety
 
 
 TRAPS = """

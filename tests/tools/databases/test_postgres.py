@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -19,62 +17,21 @@ import pyarrow as pa
 import pytest
 
 from quorum.knowledge.catalog import Field, ForeignKey
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from quorum.tools.urls import mask_url
 from tests.servers.postgres_server import PASSWORD, PostgresServer
-from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
+from tests.tools.databases.contract import ENDLESS, error, rows, table
+from tests.tools.databases.served import PostgresContract
 from tests.waiting import PATIENCE, until, wait_until
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 
-BROKEN = "CREATE VIEW broken AS SELECT 1 / 0 AS x;"
-STATE = """
-    SELECT (SELECT count(*) FROM customers), (SELECT count(*) FROM pg_class),
-        (SELECT count(*) FROM pg_attribute),
-        (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'), (SELECT count(*) FROM pg_prepared_xacts)
-"""
 
-
-def translated(script: str) -> str:
-    """A script of the contract in PostgreSQL's own words."""
-    script = re.sub(r"\bDOUBLE\b", "DOUBLE PRECISION", script)
-    script = re.sub(r"CAST\('(\w)' AS BLOB\)", r"'\1'::bytea", script)
-    script = re.sub(r"\bBLOB\b", "bytea", script)
-    return re.sub(r"(?s)CREATE TABLE gone.*DROP TABLE gone;", BROKEN, script)
-
-
-class TestPostgres(ConnectorContract):
+class TestPostgres(PostgresContract):
     scheme = "postgresql"
-    long_text = "repeat('x', 100000)"
     whole_double = "{}"
-
-    @property
-    def dialect(self) -> str:
-        return "postgres"
-
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: PostgresServer) -> None:
-        self.server = postgres
-        self.names: dict[Path, str] = {}
-
-    def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(translated(script))
-
-    def connect(self, path: Path) -> Connector:
-        return connect(f"{self.server.admin_url}/{self.names[path]}")
-
-    def at_work(self, connector: Connector) -> int:
-        return len(connector._busy)  # type: ignore[attr-defined]
-
-    def state(self, path: Path) -> object:
-        return self.server.execute(STATE, self.names[path])
 
 
 ODD = """
@@ -105,14 +62,6 @@ GRANT USAGE ON SCHEMA sales TO reader;
 GRANT SELECT ON sales.orders, sales.lines, sales.totals, sales.empty TO reader;
 GRANT SELECT (id, name) ON sales.people TO reader;
 """.replace("{password}", PASSWORD)
-
-WRITABLE = """
-CREATE TABLE customers (id int, name text, parent_id int, x int);
-CREATE TABLE orders (id serial, customer_id int, total int, note text, created_at timestamp, status text,
-    amount int, x int);
-CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
-INSERT INTO orders (id) VALUES (1), (2);
-"""
 
 
 @pytest.fixture(scope="module")
@@ -311,14 +260,6 @@ async def test_an_error_after_many_rows(odd: Connector) -> None:
 # Limits
 
 
-@pytest.mark.heavy
-async def test_ten_million_rows_are_not_fetched(odd: Connector) -> None:
-    outcome = await odd.run("SELECT i, 'text' AS t FROM generate_series(1, 10000000) AS i", Limits(rows=1000))
-    assert isinstance(outcome, QueryResult)
-    assert (outcome.row_count, outcome.truncated) == (1000, "rows")
-    assert outcome.seconds < 10
-
-
 async def test_a_lock_is_not_waited_for_endlessly(
     odd: Connector, postgres: PostgresServer, odd_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -361,19 +302,6 @@ def is_running(postgres: PostgresServer) -> bool:
     return bool(postgres.execute(sql)[0][0])
 
 
-async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-    odd: Connector, postgres: PostgresServer
-) -> None:
-    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-    assert not is_running(postgres)
-    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
-    await until(lambda: is_running(postgres))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not is_running(postgres)
-
-
 def test_a_query_ends_with_its_process(postgres: PostgresServer, odd_name: str, root: Path) -> None:
     program = f"""
 import asyncio
@@ -400,30 +328,6 @@ asyncio.run(main())
 # Connections
 
 
-async def test_no_password_is_told(postgres: PostgresServer, odd_name: str) -> None:
-    wrong = "wr0ng/@:#?%"
-    with pytest.raises(DatabaseUnavailable, match="Password authentication failed") as failed:
-        await connect(reader_url(postgres, odd_name, wrong)).open()
-    told = f"{failed.value!r} {failed.value} {failed.value.__cause__} {failed.value.__context__}"
-    assert "wr0ng" not in told
-    assert "PGPASSFILE" in failed.value.hint
-    for url in (
-        "postgresql://me:wr0ng/x@host/db",
-        "postgresql://me:wr0ng?x@host/db",
-        "postgresql://me:wr0ng#x@host/db",
-        "postgresql://me:wr0ng@x@host/db",
-        "postgresql://me:wr0ng:x@host:port/db",
-        "postgresql://me:wr0ng@host/db?pasword=x",
-        "postgresql://me:wr0ng@host/db?options=-cx",
-        "postgresql://me:wr0ng@[::1/db",
-    ):
-        with pytest.raises(ConfigurationError) as malformed:
-            connect(url)
-        assert "wr0ng" not in str(malformed.value), url
-        assert "wr0ng" not in mask_url(url)
-    assert "wr0ng" not in repr(vars(connect("postgresql://me:wr0ng@host/db?sslpassword=wr0ng")))
-
-
 @pytest.mark.parametrize(
     ("url", "parameters"),
     [
@@ -445,12 +349,6 @@ def test_urls(url: str, parameters: dict[str, str]) -> None:
     assert Target.of(url).parameters == parameters
 
 
-def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quorum.tools.databases.postgres.connector.is_installed", lambda name: False)
-    with pytest.raises(ConfigurationError, match=r"psycopg.*pip install"):
-        connect("postgresql://h/x")
-
-
 async def test_credentials_from_libpqs_own_places(
     postgres: PostgresServer, odd_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -464,38 +362,6 @@ async def test_credentials_from_libpqs_own_places(
     monkeypatch.setenv("PGUSER", "reader")
     async with connect(f"postgres:///{odd_name}") as connector:
         assert rows(await connector.run("SELECT current_user::text", Limits())) == [("reader",)]
-
-
-async def test_what_cannot_be_opened(postgres: PostgresServer) -> None:
-    for url, words in (
-        (f"{postgres.admin_url}/nowhere", 'Database "nowhere" does not exist'),
-        ("postgresql://me@127.0.0.1:1/db", "refused"),
-    ):
-        with pytest.raises(DatabaseUnavailable, match=words):
-            await connect(url).open()
-
-
-async def test_lost_connections_are_opened_again(odd: Connector, postgres: PostgresServer) -> None:
-    await asyncio.gather(*(odd.ask("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
-    postgres.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'quorum'"
-    )
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
-async def test_a_server_that_dies_in_mid_query(odd: Connector, postgres: PostgresServer) -> None:
-    task = asyncio.create_task(odd.ask("SELECT pg_sleep(60)", Limits()))
-    running = "SELECT 1 FROM pg_stat_activity WHERE state = 'active' AND query LIKE 'SELECT pg_sleep(60)%'"
-    await until(lambda: postgres.execute(running))
-    await asyncio.to_thread(postgres.kill)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            outcome = error(await task)
-        assert outcome.kind is ErrorKind.UNAVAILABLE
-        assert error(await odd.run("SELECT 1", Limits())).kind is ErrorKind.UNAVAILABLE
-    finally:
-        await asyncio.to_thread(postgres.start)
-    assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
 
 
 # Accounts
@@ -551,32 +417,3 @@ async def test_bytes_that_are_no_text(postgres: PostgresServer) -> None:
     async with connect(f"{postgres.admin_url}/{name}_ascii") as connector:
         assert error(await connector.run("SELECT x FROM t", Limits())).kind is ErrorKind.OTHER
         assert [t.name for t in (await connector.catalog()).tables] == ["t"]
-
-
-# Safety, as a superuser
-
-
-def listed(shared: Path, *names: str) -> list[str]:
-    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
-    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "postgres"]
-
-
-@pytest.fixture
-async def attacked(postgres: PostgresServer) -> AsyncIterator[Database]:
-    async with connect(f"{postgres.admin_url}/{postgres.new_database(WRITABLE)}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-
-
-async def test_good_queries_run(attacked: Database, shared: Path) -> None:
-    """Or name a table or column that is not here; one is wrong in PostgreSQL's eyes."""
-    missing = (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
-    ran = 0
-    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
-        outcome = await execute(attacked, sql, agent="analyst")
-        assert isinstance(outcome, QueryResult) or outcome.kind in missing or "WITH TIES" in sql, (
-            sql,
-            outcome,
-        )
-        ran += isinstance(outcome, QueryResult)
-    assert ran > 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, date, datetime, time
@@ -31,7 +30,7 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.servers.snowflake_server import SnowflakeServer
-from tests.tools.databases.contract import SOON, ConnectorContract, RightsContract, error, rows, table
+from tests.tools.databases.contract import SOON, ConnectorContract, RightsContract, error, listed, rows, table
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
 
@@ -470,11 +469,6 @@ async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
 # Safety
 
 
-def listed(shared: Path, *names: str) -> list[str]:
-    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
-    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == "snowflake"]
-
-
 WRITABLE = """
 CREATE TABLE customers (id INT, name TEXT, email TEXT);
 CREATE TABLE orders (id INT, customer_id INT, total INT, created_at TIMESTAMP, payload VARIANT);
@@ -510,7 +504,7 @@ def state(attacked: Database, snowflake: SnowflakeServer) -> object:
 
 async def test_attacks_do_not_run(attacked: Database, snowflake: SnowflakeServer, shared: Path) -> None:
     before, there = snowflake.asked(), state(attacked, snowflake)
-    attacks = listed(shared, "refuse.jsonl", "refuse2.jsonl")
+    attacks = listed(shared, "snowflake", "refuse")
     assert len(attacks) > 40
     for sql in attacks:
         outcome = await execute(attacked, sql, agent="attacker")
@@ -541,7 +535,7 @@ async def test_attacks_past_the_guard_do_not_reach_the_server(
     attacked: Database, snowflake: SnowflakeServer, shared: Path
 ) -> None:
     before, there = snowflake.asked(), state(attacked, snowflake)
-    for sql in [*listed(shared, "refuse.jsonl", "refuse2.jsonl"), *MORE]:
+    for sql in [*listed(shared, "snowflake", "refuse"), *MORE]:
         if not any(word in sql for word in COSTLY):
             error(await attacked.connector.run(sql, SOON))
             assert snowflake.asked() == before, sql
@@ -551,7 +545,7 @@ async def test_attacks_past_the_guard_do_not_reach_the_server(
 async def test_good_queries_run(attacked: Database, shared: Path) -> None:
     """Or name a table, a column, a place that was not named, or what fakesnow does not know."""
     ran = 0
-    for sql in listed(shared, "pass.jsonl", "pass2.jsonl"):
+    for sql in listed(shared, "snowflake", "pass"):
         outcome = await execute(attacked, sql, agent="analyst")
         assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
         ran += isinstance(outcome, QueryResult)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 import re
 import sqlite3
 import subprocess
@@ -15,7 +13,6 @@ from decimal import Decimal
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
@@ -33,79 +30,26 @@ from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryResult
 from quorum.tools.urls import mask_url, url_secrets
 from tests.servers.mariadb_server import MariadbServer
-from tests.servers.postgres_server import PASSWORD, PostgresServer
-from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows, table
-from tests.tools.databases.test_mysql import STATE as MYSQL_STATE
-from tests.tools.databases.test_mysql import WRITABLE as MYSQL_WRITABLE
-from tests.tools.databases.test_mysql import translated as for_mysql
-from tests.tools.databases.test_postgres import STATE as POSTGRES_STATE
-from tests.tools.databases.test_postgres import WRITABLE as POSTGRES_WRITABLE
-from tests.tools.databases.test_postgres import translated as for_postgres
-from tests.waiting import until
+from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases.contract import SOON, error, rows, table
+from tests.tools.databases.served import MariadbContract, PostgresContract
 
 sqlalchemy = pytest.importorskip("sqlalchemy", reason="the extra quorum-sql[sqlalchemy] is not installed")
 from sqlalchemy.dialects import registry  # noqa: E402
 from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite  # noqa: E402
 
 
-class AlchemyContract(ConnectorContract):
-    """Of an engine that is asked through SQLAlchemy: no view is read, no column scanned."""
+class TestPostgres(PostgresContract):
+    """No view is read, no column scanned."""
 
+    scheme = "sqlalchemy+postgresql+psycopg"
     scans = False
 
-    def at_work(self, connector: Connector) -> int:
-        return len(connector._busy)  # type: ignore[attr-defined]
 
-
-class TestPostgres(AlchemyContract):
-    scheme = "sqlalchemy+postgresql+psycopg"
-    long_text = "repeat('x', 100000)"
-
-    @property
-    def dialect(self) -> str:
-        return "postgres"
-
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: PostgresServer) -> None:
-        self.server = postgres
-        self.names: dict[Path, str] = {}
-
-    def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(for_postgres(script))
-
-    def connect(self, path: Path) -> Connector:
-        place = self.server.admin_url.partition("://")[2]
-        return connect(f"{self.scheme}://{place}/{self.names[path]}")
-
-    def state(self, path: Path) -> object:
-        return self.server.execute(POSTGRES_STATE, self.names[path])
-
-
-class TestMariadb(AlchemyContract):
+class TestMariadb(MariadbContract):
     scheme = "sqlalchemy+mysql+pymysql"
-    long_text = "repeat('x', 100000)"
-
-    @property
-    def dialect(self) -> str:
-        return "mysql"
-
-    @pytest.fixture(autouse=True)
-    def _server(self, mariadb: MariadbServer) -> None:
-        self.server = mariadb
-        self.names: dict[Path, str] = {}
-
-    def said(self, sql: str) -> str:
-        return for_mysql(sql)
-
-    def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(for_mysql(script))
-
-    def connect(self, path: Path) -> Connector:
-        place = self.server.admin_url.partition("://")[2]
-        return connect(f"{self.scheme}://{place}/{self.names[path]}?charset=utf8mb4")
-
-    def state(self, path: Path) -> object:
-        return self.server.execute(MYSQL_STATE, self.names[path])
+    scans = False
+    options = "?charset=utf8mb4"
 
 
 # URLs
@@ -193,16 +137,6 @@ async def test_a_schema_that_is_absent_is_said_with_those_there_are(postgres: Po
         with pytest.raises(DatabaseUnavailable, match="holds no schema sale") as caught:
             await connector.catalog()
     assert "There are: sales, " in caught.value.hint
-
-
-async def test_no_error_tells_a_password(postgres: PostgresServer) -> None:
-    postgres.execute("DROP ROLE IF EXISTS alchemist; CREATE ROLE alchemist LOGIN PASSWORD 'right'")
-    who = f"alchemist:{quote(PASSWORD, safe='')}"
-    url = f"sqlalchemy+postgresql+psycopg://{who}@127.0.0.1:{postgres.port}/postgres"
-    with pytest.raises(DatabaseUnavailable, match="password authentication failed") as raised:
-        await connect(url).open()
-    assert PASSWORD not in str(raised.value)
-    assert quote(PASSWORD, safe="") not in str(raised.value)
 
 
 # Texts and values
@@ -322,35 +256,6 @@ def test_what_drivers_say_has_its_kind(raised: Said, kind: ErrorKind) -> None:
 
 
 # Time, and lines that break
-
-
-async def test_what_takes_too_long_stops_on_the_server(
-    pg: Connector, maria: Connector, postgres: PostgresServer, mariadb: MariadbServer
-) -> None:
-    """Looked at by the session that runs it: a cursor on PostgreSQL does not show the query's text."""
-    (pid,) = rows(await pg.run("SELECT pg_backend_pid()", Limits()))[0]
-    (thread,) = rows(await maria.run("SELECT connection_id()", Limits()))[0]
-    busy = {
-        pg: lambda: postgres.execute(
-            f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND state = 'active'"
-        ),
-        maria: lambda: mariadb.execute(
-            f"SELECT 1 FROM information_schema.processlist WHERE id = {thread} AND command = 'Query'"
-        ),
-    }
-    for connector, running in busy.items():
-        query = asyncio.create_task(connector.run(ENDLESS, Limits(seconds=2)))
-        await until(running)
-        outcome = error(await query)
-        assert (outcome.kind, "go on with it" in outcome.message) == (ErrorKind.TIMEOUT, False)
-        await until(lambda running=running: not running())  # type: ignore[misc]
-
-
-async def test_a_lost_connection_is_opened_again(pg: Connector, postgres: PostgresServer) -> None:
-    (pid,) = rows(await pg.run("SELECT pg_backend_pid()", Limits()))[0]
-    postgres.execute(f"SELECT pg_terminate_backend({pid})")
-    await until(lambda: not postgres.execute(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid}"))
-    assert rows(await pg.run("SELECT 1", Limits())) == [(1,)]
 
 
 HANGS = """
@@ -474,37 +379,6 @@ def test_what_the_catalog_asks_is_the_engines_own_sql_and_passes_the_guard(diale
     for statement in (no_rows(source), how_many(source), first_rows(source, {"b"})):
         sql = str(statement.compile(dialect=module, compile_kwargs={"literal_binds": True}))
         assert isinstance(check(sql, name), Passed), sql
-
-
-# Good queries
-
-
-def listed(shared: Path, dialect: str, *names: str) -> list[str]:
-    lines = [line for name in names for line in (shared / "security" / name).read_text().splitlines()]
-    return [entry["sql"] for entry in map(json.loads, lines) if entry["dialect"] == dialect]
-
-
-@pytest.fixture(params=["postgres", "mysql"])
-async def open_to_all(request: pytest.FixtureRequest) -> AsyncIterator[Database]:
-    """A database that its account may write to."""
-    server = request.getfixturevalue({"postgres": "postgres", "mysql": "mariadb"}[request.param])
-    script = POSTGRES_WRITABLE if request.param == "postgres" else MYSQL_WRITABLE
-    driver = "postgresql+psycopg" if request.param == "postgres" else "mysql+pymysql"
-    place = f"{server.admin_url.partition('://')[2]}/{server.new_database(script)}"
-    async with connect(f"sqlalchemy+{driver}://{place}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-
-
-async def test_good_queries_run(open_to_all: Database, shared: Path) -> None:
-    """Or name what is not here, or what this version of the server lacks."""
-    database = open_to_all
-    ran = 0
-    for sql in listed(shared, database.catalog.dialect, "pass.jsonl", "pass2.jsonl"):
-        outcome = await execute(database, sql, agent="analyst")
-        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
-        ran += isinstance(outcome, QueryResult)
-    assert ran > 2
 
 
 async def test_a_character_set_in_which_a_backslash_hides_is_refused(mariadb: MariadbServer) -> None:

@@ -154,15 +154,6 @@ async def test_text_that_is_not_utf8(odd: Connector) -> None:
     assert await only(odd, "SELECT 'ü'") == "ü"
 
 
-@pytest.mark.heavy
-async def test_function_call_that_never_ends_is_stopped(odd: Connector) -> None:
-    """Inside of one call SQLite looks at no clock: only killing the process helps."""
-    await only(odd, "SELECT 1")
-    sql = "SELECT instr(printf('%.*c', 20000000, 'a'), printf('%.*c', 9000000, 'a') || 'b')"
-    assert error(await odd.run(sql, Limits(seconds=0.1))).kind is ErrorKind.TIMEOUT
-    assert await only(odd, "SELECT 1") == 1
-
-
 # Errors
 
 

@@ -12,6 +12,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryResult
 from quorum.tools.results.values import plain_rows
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
+from tests.tools.case_files import cases
 
 SCRIPT = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), credit INTEGER);
@@ -38,53 +39,15 @@ class Case:
     question: str = ""
 
 
-BOTH = "orders AS o JOIN items AS i ON i.order_id = o.id"
+def _case(kind: str, sql: str, says: str, question: str = "") -> Case:
+    return Case(Kind(kind), sql, says, question)
 
-CASES = (
-    Case(
-        Kind.FAN_OUT,
-        f"SELECT SUM(o.total) AS t FROM {BOTH}",
-        "1 row is taken more than once, one (id 1) 2 times",
-    ),
-    Case(Kind.FAN_OUT, f"SELECT COUNT(o.id) AS n FROM {BOTH}", "under COUNT(o.id)"),
-    Case(Kind.FAN_OUT, f"SELECT COUNT(*) AS n FROM {BOTH}", "COUNT(*)", "How many orders have items?"),
-    Case(
-        Kind.FAN_OUT, f"SELECT o.status, AVG(o.total) AS a FROM {BOTH} GROUP BY o.status", "in 1 case a group"
-    ),
-    Case(
-        Kind.CUT_TIES,
-        "SELECT name, city FROM customers ORDER BY credit DESC LIMIT 1",
-        "2 answers share place 1",
-    ),
-    Case(
-        Kind.CUT_TIES,
-        "SELECT status, id FROM (SELECT o.*, ROW_NUMBER() OVER (PARTITION BY status"
-        " ORDER BY placed >= '2020-01-01') AS nth FROM orders AS o) AS t WHERE nth = 1",
-        "row_number() keeps 1",
-    ),
-    Case(
-        Kind.CUT_DAY,
-        "SELECT COUNT(*) AS n FROM orders WHERE placed BETWEEN '2023-03-30' AND '2023-03-31'",
-        "1 row falls on the day `2023-03-31` itself",
-    ),
-    Case(Kind.CUT_DAY, "SELECT id FROM orders WHERE placed > '2023-03-31'", "lets them pass"),
-    Case(Kind.ABSENT_VALUE, "SELECT id FROM orders WHERE status = 'shutt'", "nearest: `shut` (2 rows)"),
-    Case(Kind.ABSENT_VALUE, "SELECT id FROM customers WHERE city = 'Quito'", "none is like it"),
-)
+
+CASES = [_case(*fields) for fields in cases("silent_errors", "case")]
 """Of all engines."""
-
-OTHER_CASE = Case(Kind.ABSENT_VALUE, "SELECT id FROM orders WHERE status = 'open'", "and also `Open` (1 row)")
+OTHER_CASE = _case(*cases("silent_errors", "other case")[0])
 """Where the case of letters counts."""
-
-QUIET = (
-    f"SELECT SUM(i.qty) AS q FROM {BOTH}",  # one row for each item
-    f"SELECT MAX(o.total) AS m FROM {BOTH}",  # repeated rows have the same greatest
-    f"SELECT COUNT(DISTINCT o.id) AS n FROM {BOTH}",
-    f"SELECT o.id, COUNT(o.id) AS n FROM {BOTH} GROUP BY o.id",  # rows of each order are meant
-    "SELECT name, city FROM customers ORDER BY credit DESC LIMIT 2",  # no tie runs over the edge
-    "SELECT COUNT(*) AS n FROM orders WHERE placed < '2023-04-01'",
-    "SELECT id FROM customers WHERE city = 'Rome'",
-)
+QUIET = [sql for (sql,) in cases("silent_errors", "quiet")]
 """Right queries of which nothing is to be said."""
 
 

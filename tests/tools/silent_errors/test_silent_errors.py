@@ -167,29 +167,24 @@ async def test_values_of_private_columns_are_not_named(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str) -> None:
+async def test_evidence_passes_guard_and_lint_in_every_dialect(
+    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_no_process(monkeypatch)
     upper = str.upper if dialect == "snowflake" else str
-    tables = {
-        "customers": ("id INTEGER", "name VARCHAR", "city VARCHAR", "credit INTEGER"),
-        "orders": (
-            "id INTEGER",
-            "customer_id INTEGER",
-            "total INTEGER",
-            "status VARCHAR",
-            "rating INTEGER",
-            "placed TIMESTAMP",
-        ),
-        "items": ("id INTEGER", "order_id INTEGER", "qty INTEGER"),
-    }
-    known = tuple(
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.executescript(SCRIPT)
+    async with connect(str(tmp_path / "shop.db")) as connector:
+        known = (await connector.catalog()).tables
+    tables = (
         CatalogTable(
-            upper(name),
-            tuple(CatalogColumn(*map(upper, column.split())) for column in columns),
-            primary_key=(upper("id"),),
+            upper(table.name),
+            tuple(CatalogColumn(upper(column.name), column.type) for column in table.columns),
+            primary_key=tuple(map(upper, table.primary_key)),
         )
-        for name, columns in tables.items()
+        for table in known
     )
-    catalog = Catalog("shop", dialect, known)
+    catalog = Catalog("shop", dialect, tuple(tables))
     linter = Linter(catalog)
     asked = 0
     for case in (*CASES, OTHER_CASE):

@@ -61,8 +61,10 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         of_view = row["kind"] == "view"
         row["kind"] = connector.views if of_view else row["kind"]
         table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
-        if of_view and (problem := await _problem(look, table)):
-            why = connector.refused.get(table.full_name) or brief(problem)
+        empty = f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0"
+        answer = await look.try_to(empty) if of_view else None
+        if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
+            why = connector.refused.get(table.full_name) or brief(answer.message)
             look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
@@ -94,14 +96,6 @@ def _table(row: Row, columns: list[Row], constraints: list[Row]) -> Table:
             for key in keys
         ),
     )
-
-
-async def _problem(look: Introspection, table: Table) -> str:
-    """Return why a view cannot be read; empty if it can, or if there was no time to find out."""
-    answer = await look.try_to(f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0")
-    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-        return answer.message
-    return ""
 
 
 async def _with_values(look: Introspection, table: Table, estimate: int | None, samples: int) -> Table:

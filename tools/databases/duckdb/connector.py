@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.base import GROUPING, line_and_column
 from quorum.tools.databases.duckdb.views import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
@@ -143,8 +143,15 @@ class DuckdbConnector(EmbeddedConnector):
         """Return the kind, a clean message, position and DuckDB's own suggestions; errors come as JSON."""
         details = _details(failure.message)
         message = _CLASS.sub("", details.get("exception_message", failure.message).strip())
-        kind = TYPES.get(_type(details.get("exception_type", failure.type))) or _by_message(message)
-        line, column = _position(details.get("position", ""), sql)
+        # ``Out of Memory`` and ``OutOfMemoryException`` alike; errors while streaming come as OSError
+        type_name = "".join(details.get("exception_type", failure.type).lower().split())
+        by_message = (kind for pattern, kind in MESSAGES if re.search(pattern, message))
+        kind = TYPES.get(type_name.removesuffix("exception")) or next(by_message, ErrorKind.OTHER)
+        line: int | None = None
+        column: int | None = None
+        position, encoded = details.get("position", ""), sql.encode(errors="replace")
+        if position.isdigit() and int(position) <= len(encoded):  # in bytes
+            line, column = line_and_column(encoded[: int(position)].decode(errors="replace"))
         if kind is ErrorKind.RESOURCES:
             message = f"The query needs more memory than it may use: {message}"
         return QueryError(
@@ -175,27 +182,6 @@ def _details(message: str) -> dict[str, Any]:
     except ValueError:  # not every error is JSON
         return {}
     return details if isinstance(details, dict) else {}
-
-
-def _type(name: str) -> str:
-    """``Out of Memory`` and ``OutOfMemoryException`` alike; errors while streaming come as OSError."""
-    return "".join(name.lower().split()).removesuffix("exception")
-
-
-def _by_message(message: str) -> ErrorKind:
-    for pattern, kind in MESSAGES:
-        if re.search(pattern, message):
-            return kind
-    return ErrorKind.OTHER
-
-
-def _position(position: str, sql: str) -> tuple[int, int] | tuple[None, None]:
-    """1-based line and column of DuckDB's offset in bytes."""
-    encoded = sql.encode(errors="replace")
-    if not position.isdigit() or int(position) > len(encoded):
-        return None, None
-    before = encoded[: int(position)].decode(errors="replace")
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
 
 
 def _sentence(message: str) -> str:

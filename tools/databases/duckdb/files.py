@@ -18,7 +18,7 @@ from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, stat
 from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.views import text
-from quorum.tools.databases.embedded import file_of
+from quorum.tools.databases.embedded import file_of, read_stream
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -149,6 +149,8 @@ class FilesConnector(DuckdbConnector):
             await pool.close()
 
     async def _sheets_of(self, source: Source, pool: Pool) -> list[Source]:
+        import pyarrow.parquet as pq
+
         sheets = (await self._of_workbook(source, pool, "")).to_pylist()
         found, empty = [], []
         for sheet in sheets:
@@ -160,7 +162,7 @@ class FilesConnector(DuckdbConnector):
                 continue
             file = self._place(f"{len(self._written)}.parquet")
             self._written.append(file)
-            await asyncio.to_thread(_write, table, file)
+            await asyncio.to_thread(pq.write_table, table, file)
             shown = f"{source.shown}, sheet {name}"
             found.append(replace(source, table=name, files=(file,), shown=shown))
             header = Header(**json.loads(table.schema.metadata[FOUND]))
@@ -178,7 +180,7 @@ class FilesConnector(DuckdbConnector):
     async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
         async with pool.child(source.files[0], LOOK.memory) as child:
             reply = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
-        return await asyncio.to_thread(_table, reply.payload)
+        return await read_stream(reply.payload)
 
     async def _build(self, source: Source) -> bool:
         """Make the view of a source; else warn why it is left out."""
@@ -330,15 +332,3 @@ def _decoded(raw: bytes) -> tuple[str, Sequence[str]]:
         return codecs.getincrementaldecoder("utf-8-sig")().decode(raw), ENCODINGS
     except UnicodeDecodeError:
         return raw.decode(ENCODINGS[1]), ENCODINGS[1:]
-
-
-def _table(payload: bytes) -> pa.Table:
-    import pyarrow as pa
-
-    return pa.ipc.open_stream(payload).read_all()
-
-
-def _write(table: pa.Table, file: str) -> None:
-    import pyarrow.parquet as pq
-
-    pq.write_table(table, file)

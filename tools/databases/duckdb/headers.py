@@ -114,8 +114,12 @@ def find(rows: Rows, width: int) -> Header | None:
     first = next(i for i, row in enumerate(rows) if _filled(row) and not _is_title(rows, i, width))
     lacks = len(_used(rows, first, width) - _filled(rows[first]))
     if lacks:  # a title of several cells, if a whole header follows it
-        after = (i for i in range(first + 1, min(first + 6, len(rows))) if _is_whole(rows, i, width))
-        better = next(after, None)
+        whole = (
+            i
+            for i in range(first + 1, min(first + 6, len(rows)))
+            if len(rows[i]) == width and _used(rows, i, width) <= _filled(rows[i])
+        )
+        better = next(whole, None)
         if better is not None and _is_header(rows, better, sure=True):
             first = better
     named = _is_header(rows, first)
@@ -158,10 +162,6 @@ def _is_title(rows: Rows, i: int, width: int) -> bool:
         return False
     merged = len(filled) > 1 and len({str(rows[i][c]) for c in filled}) == 1
     return merged or 2 * len(filled & used) <= len(used)
-
-
-def _is_whole(rows: Rows, i: int, width: int) -> bool:
-    return len(rows[i]) == width and _used(rows, i, width) <= _filled(rows[i])
 
 
 def _is_header(rows: Rows, i: int, *, sure: bool = False) -> bool:

@@ -76,7 +76,9 @@ def _named(catalogs: Sequence[Catalog]) -> list[dict[str, str]]:
         databases = list(dict.fromkeys(table.database for table in catalog.tables))
         names: dict[str, str] = {}
         for database in databases:
-            base = _identifier(catalog.name if len(databases) == 1 else database)
+            plain = catalog.name if len(databases) == 1 else database
+            base = re.sub(r"\W+", "_", plain).strip("_") or "db"
+            base = f"db_{base}" if base[0].isdigit() else base
             base = f"{base}_db" if base.casefold() in meant else base
             names[database] = _unlike(base, taken)
             taken.add(names[database].casefold())
@@ -90,11 +92,6 @@ def _schemas(catalog: Catalog) -> dict[str, str]:
     if {schema.casefold() for schema in own} <= {"", catalog.name.casefold()}:
         return dict.fromkeys(own, MAIN)
     return {schema: schema or MAIN for schema in own}
-
-
-def _identifier(name: str) -> str:
-    plain = re.sub(r"\W+", "_", name).strip("_") or "db"
-    return f"db_{plain}" if plain[0].isdigit() else plain
 
 
 def _unlike(name: str, taken: Iterable[str]) -> str:

@@ -335,7 +335,7 @@ def _read_in_place(part: PartQuery) -> Part:
 
 def _fetched_part(part: PartQuery, rows: pa.Table | None) -> Load:
     """Return rows that were fetched, or their number if no column is needed; without rows an empty part."""
-    import pyarrow as pa
+    from quorum.tools.databases.arrow import to_stream
 
     table, wanted = part.table, []
     for i in part.columns or (0,):
@@ -346,7 +346,4 @@ def _fetched_part(part: PartQuery, rows: pa.Table | None) -> Load:
     if rows is None or not part.columns:
         count = 0 if rows is None else rows.column(0)[0].as_py()
         return {"table": table.path, "columns": wanted, "rows": count}, b""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return {"table": table.path, "columns": wanted}, memoryview(sink.getvalue())
+    return {"table": table.path, "columns": wanted}, memoryview(to_stream(rows))

@@ -74,7 +74,10 @@ class PartsSession(DuckdbSession):
             schemas = ",".join(quoted(*schema) for schema in what["path"])
             self._connection.execute(f"SET search_path = {text(schemas)}")
         else:
-            self._forget()
+            self._connection.execute("SET search_path = 'memory.main'")
+            for name in self._made:
+                self._connection.execute(f"DETACH {quoted(name)}")
+            self._made.clear()
 
     def _take(self, what: Mapping[str, Any], payload: bytes) -> None:
         self._parts += 1
@@ -96,12 +99,6 @@ class PartsSession(DuckdbSession):
         self._connection.execute(
             f"CREATE VIEW {quoted(catalog, schema, name)} AS SELECT {columns} FROM {rows}"
         )
-
-    def _forget(self) -> None:
-        self._connection.execute("SET search_path = 'memory.main'")
-        for name in self._made:
-            self._connection.execute(f"DETACH {quoted(name)}")
-        self._made.clear()
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement, in a transaction that cannot write; see ``Session.run``."""
@@ -150,7 +147,7 @@ class PartsSession(DuckdbSession):
         casts |= {
             i: wanted
             for i, (kind, (_, wanted, _)) in enumerate(zip(found, columns, strict=True))
-            if _follows(kind, wanted)
+            if wanted and ('"NULL"' in kind or (wanted == "DOUBLE" and kind in WHOLE))  # no value is lost
         }
         return [f"CAST(c{i} AS {casts[i]})" if i in casts else f"c{i}" for i in range(len(found))]
 
@@ -190,8 +187,3 @@ def _narrow(kind: pa.DataType, narrower: Callable[[int, int], pa.DataType]) -> p
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_narrow(field.type, narrower)) for field in kind])
     return kind
-
-
-def _follows(kind: str, wanted: str) -> bool:
-    """Return True if values of a type become the wanted one without loss: whole numbers, or none."""
-    return bool(wanted) and ('"NULL"' in kind or (wanted == "DOUBLE" and kind in WHOLE))

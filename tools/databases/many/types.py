@@ -118,14 +118,10 @@ def duckdb_type(kind: str, dialect: str) -> str:
         if found != "DECIMAL" and (found == "VARCHAR" or not node.args.get("nested")):
             node.set("expressions", None)
         node.set("this", exp.DType[found])
-    return _words(known.sql("duckdb"))
-
-
-def _words(kind: str) -> str:
-    """Return a type as DuckDB itself writes it."""
-    for short, whole in _LONG.items():
-        kind = re.sub(rf"\b{short}\b", whole, kind)
-    return kind
+    written = known.sql("duckdb")
+    for short, long in _LONG.items():  # as DuckDB itself writes them
+        written = re.sub(rf"\b{short}\b", long, written)
+    return written
 
 
 def _by_affinity(kind: str) -> str:

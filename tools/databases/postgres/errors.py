@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.base import GROUPING, line_and_column
 from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -77,5 +77,4 @@ def _kind(refusal: Refusal) -> ErrorKind:
 def _place(position: int | None, sql: str) -> tuple[int, int] | tuple[None, None]:
     if position is None or not 0 < position <= len(sql) + 1:
         return None, None
-    before = sql[: position - 1]
-    return before.count("\n") + 1, len(before) - before.rfind("\n")
+    return line_and_column(sql[: position - 1])

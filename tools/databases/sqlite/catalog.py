@@ -65,20 +65,16 @@ Row = dict[str, Any]
 async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run)
-    objects = _without_shadows(await look.ask(OBJECTS))
+    objects = await look.ask(OBJECTS)
+    ends = [(row["name"], SHADOWS.get(_module(row["sql"]), ())) for row in objects]
+    shadows = {f"{name}_{end}".lower() for name, each in ends for end in each}
+    objects = [row for row in objects if row["name"].lower() not in shadows]
     columns = await _columns(look, objects)
     tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]
     tables = _with_foreign_keys(look, tables, await look.ask(FOREIGN_KEYS))
     filled = [await _with_values(look, table, samples) for table in tables]
     filled = [await look.confirmed(table) for table in filled]
     return look.catalog(filled)
-
-
-def _without_shadows(objects: list[Row]) -> list[Row]:
-    shadows = {
-        f"{row['name']}_{end}".lower() for row in objects for end in SHADOWS.get(_module(row["sql"]), ())
-    }
-    return [row for row in objects if row["name"].lower() not in shadows]
 
 
 def _module(sql: str) -> str:
@@ -114,6 +110,10 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
     comments = comments_of(sql) if row["type"] == "table" and not virtual else {}
     shown = [column for column in columns if column["hidden"] != HIDDEN]
     keys = sorted((column["pk"], column["name"]) for column in shown if column["pk"])
+    numbers = [
+        column["name"] for column in shown if column["pk"] and (column["type"] or "").upper() == "INTEGER"
+    ]
+    row_id = numbers[0] if len(keys) == len(numbers) == 1 else None
     return Table(
         name=row["name"],
         columns=tuple(
@@ -121,7 +121,8 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
                 column["name"],
                 re.sub(r"\s*GENERATED ALWAYS$", "", column["type"] or "", flags=re.IGNORECASE),
                 description=comments.get(column["name"].lower(), ""),
-                nullable=not column["notnull"] and not (len(keys) == 1 and _is_row_id(column)),
+                # a key may be NULL unless it is declared NOT NULL or is the row's number
+                nullable=not column["notnull"] and column["name"] != row_id,
             )
             for column in shown
         ),
@@ -168,11 +169,6 @@ def _unquoted(name: str) -> str:
     if name[0] == "[":
         return name[1:-1]
     return name[1:-1].replace(name[0] * 2, name[0]) if name[0] in "\"`'" else name
-
-
-def _is_row_id(column: Row) -> bool:
-    """Return True for the row's number. Any other key may be NULL unless it is declared NOT NULL."""
-    return bool(column["pk"]) and (column["type"] or "").upper() == "INTEGER"
 
 
 def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]) -> list[Table]:

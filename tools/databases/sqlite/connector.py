@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.base import GROUPING, line_and_column
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.query import ErrorKind, QueryError
@@ -66,33 +66,16 @@ class SqliteConnector(EmbeddedConnector):
 
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         """Return the kind, a clean message, and the position if the name occurs only once in ``sql``."""
-        kind = TYPES.get(failure.type)
-        name: str | None = None
-        if kind is None:
-            primary = "_".join(failure.code.split("_")[:2])
-            kind = CODES.get(primary, ErrorKind.OTHER)
+        primary = "_".join(failure.code.split("_")[:2])
+        kind = TYPES.get(failure.type) or CODES.get(primary, ErrorKind.OTHER)
+        line: int | None = None
+        column: int | None = None
         if kind is ErrorKind.OTHER:
-            kind, name = _by_message(failure.message)
-        line, column = _position(name, sql) if name else (None, None)
-        return QueryError(kind, _sentence(failure), line=line, column=column)
-
-
-def _by_message(message: str) -> tuple[ErrorKind, str | None]:
-    for pattern, kind in MESSAGES:
-        if found := re.search(pattern, message):
-            return kind, found.groupdict().get("name")
-    return ErrorKind.OTHER, None
-
-
-def _position(name: str, sql: str) -> tuple[int, int] | tuple[None, None]:
-    """1-based line and column; SQLite names the culprit but not its place, so it must be unique."""
-    found = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE))
-    if len(found) != 1:
-        return None, None
-    start = found[0].start()
-    return sql.count("\n", 0, start) + 1, start - sql.rfind("\n", 0, start)
-
-
-def _sentence(failure: EngineFailed) -> str:
-    text = failure.message.strip().rstrip(".") or failure.type
-    return f"{text[0].upper()}{text[1:]}."
+            matches = ((re.search(pattern, failure.message), each) for pattern, each in MESSAGES)
+            match, kind = next((found for found in matches if found[0]), (None, kind))
+            if name := match.groupdict().get("name") if match else None:
+                places = list(re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", sql, re.IGNORECASE))
+                if len(places) == 1:
+                    line, column = line_and_column(sql[: places[0].start()])
+        text = failure.message.strip().rstrip(".") or failure.type
+        return QueryError(kind, f"{text[0].upper()}{text[1:]}.", line=line, column=column)

@@ -84,7 +84,13 @@ def column(chunks: Sequence[Chunk], lengths: Sequence[int]) -> tuple[pa.ChunkedA
     kinds = [kind for kind in ARROW if any(kind in chunk for chunk in chunks)]
     if not kinds:
         return pa.chunked_array([pa.nulls(n) for n in lengths], pa.null()), "NULL"
-    parts = {kind: _whole(kind, chunks, lengths) for kind in kinds}
+    parts = {
+        kind: pa.chunked_array(
+            [chunk.get(kind, pa.nulls(n, ARROW[kind])) for chunk, n in zip(chunks, lengths, strict=True)],
+            ARROW[kind],
+        )
+        for kind in kinds
+    }
     name = "|".join(NAMES[kind] for kind in kinds)
     if len(kinds) == 1:
         return parts[kinds[0]], name
@@ -96,23 +102,11 @@ def column(chunks: Sequence[Chunk], lengths: Sequence[int]) -> tuple[pa.ChunkedA
     return reduce(pc.coalesce, [_text(kind, part) for kind, part in parts.items()]), name
 
 
-def _whole(kind: type, chunks: Sequence[Chunk], lengths: Sequence[int]) -> pa.ChunkedArray:
-    arrays = [
-        chunk[kind] if kind in chunk else pa.nulls(length, ARROW[kind])
-        for chunk, length in zip(chunks, lengths, strict=True)
-    ]
-    return pa.chunked_array(arrays, ARROW[kind])
-
-
 def _text(kind: type, part: pa.ChunkedArray) -> pa.ChunkedArray:
     if kind is str:
         return part
     if kind is int:
         return part.cast(pa.string())
-    write = repr if kind is float else _blob
+    write = repr if kind is float else lambda value: f"X'{value.hex().upper()}'"
     values = [None if value is None else write(value) for value in part.to_pylist()]
     return pa.chunked_array([pa.array(values, pa.string())])
-
-
-def _blob(value: bytes) -> str:
-    return f"X'{value.hex().upper()}'"

@@ -1,0 +1,450 @@
+"""``quorum eval`` report, compare, score, export, retrieval and verify-gold: output, files, errors."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+
+from quorum.cli import cli
+from quorum.eval_progress import indexing
+from quorum.evals.submissions import BIRD_MARK
+from quorum.graph.trace import Trace
+from tests.evals import test_export as exports
+from tests.evals.evaluations import asked, manifest, record, write
+from tests.evals.recordings import write_gold
+from tests.evals.small_suite import write_database, write_spider1
+from tests.quorum.conftest import HOSTILE
+from tests.servers.chat_server import Answer, ChatServer, Request, status
+
+IDS = "abcd"
+
+
+def quorum(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["eval", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def evaluation(folder: Path, right: str, answer: dict[str, Any], *, traced: str = IDS, **values: Any) -> Path:
+    """An evaluation of ``IDS`` with the traces of its runs."""
+    records = [record(id, match=id in right, reason="" if id in right else HOSTILE) for id in IDS]
+    write(folder, manifest([asked(id) for id in IDS], **values), records)
+    for id in traced:
+        trace = Trace.create(folder, id, {"question": f"What is {id}?", "options": {}})
+        trace.finish(answer)
+        trace.close()
+    return folder
+
+
+@pytest.fixture
+def pair(workplace: Path, answer: dict[str, Any]) -> tuple[Path, Path]:
+    return (
+        evaluation(workplace / "evals" / "base # 1", "ab", answer),
+        evaluation(workplace / "evals" / "new", "bcd", answer),
+    )
+
+
+@pytest.fixture
+def data(workplace: Path) -> Path:
+    """Two questions in Spider 1.0's layout."""
+    return write_spider1(workplace / "spider1")
+
+
+@pytest.fixture
+def gold(workplace: Path) -> Path:
+    return write_gold(workplace / "gold", q1=1, q2=2, q3=3)
+
+
+@pytest.fixture
+def pred(workplace: Path) -> Path:
+    """Predictions for ``gold``: q1 right, q2 wrong, q3 as SQL, which nothing runs, and one of no question."""
+    folder = workplace / "pred"
+    folder.mkdir()
+    for name, number in {"q1.csv": 1, "q2.csv": 9, "q7.csv": 1}.items():
+        (folder / name).write_text(f"n\n{number}\n")
+    (folder / "q3.sql").write_text("SELECT 3")
+    return folder
+
+
+MISUSED = [
+    (["report", "nowhere"], "There is no folder nowhere"),
+    (["report", "empty"], "holds no evaluation: it has no eval.json"),
+    (["report", "evals/new", "--out", "evals"], "is a folder, not a file"),
+    (["report"], "Missing argument"),
+    (["compare", "evals/new", "nowhere"], "There is no folder nowhere."),
+    (["compare", "evals/new", "empty"], "empty holds no evaluation"),
+    (["compare", "evals/new", "file"], "file is a file, not a folder."),
+    (["compare", "evals/new", "evals/new", "--html", "file/page.html"], "file is a file, not a folder. Name"),
+    (["compare", "evals/new", "other"], "different suites"),
+    (["export", "empty", "--format", "bird", "--out", "sub"], "holds no evaluation"),
+    (["retrieval", "spider1"], "--data is missing"),
+    (["verify-gold", "spider1"], "--data is missing"),
+    (["verify-gold", "spider1", "--data", "spider1", "--out", "file/gold.json"], "file is a file, not a"),
+    (["score", "spider2", "--pred", "pred"], "--gold is missing"),
+    (["score", "spider2", "--pred", "nowhere", "--gold", "gold"], "no folder nowhere"),
+    (["score", "spider2", "--pred", "pred", "--gold", "pred"], "no Spider 2.0 gold folder"),
+    (["score", "spider2-lite", "--pred", "pred", "--gold", "gold"], "gold of Spider 2.0-Snow, not of -Lite"),
+    (["score", "spider3", "--pred", "pred", "--gold", "gold"], "no suite 'spider3'"),
+    (["score", "spider2", "--pred", "pred/q1.csv", "--gold", "gold"], "pred/q1.csv is a file, not a folder."),
+    (["score", "spider2", "--pred", "pred", "--gold", "no"], "no folder no. Name the benchmark's folder"),
+    (["score", "spider1", "--pred", "pred", "--gold", "no"], "Name the benchmark's folder with --gold."),
+    (["score", "bird", "--pred", "pred", "--gold", "pred/q1.csv"], "q1.csv is a file, not a folder."),
+    (["score", "spider2", "--pred", "pred", "--gold", "gold", "--ids", "ids"], "no question 'q8'"),
+    (["score", "mine.jsonl", "--pred", "pred", "--gold", "gold"], "Own questions need none"),
+    (["score", "spider1", "--pred", "pred", "--db", "sample", "--gold", "gold"], "brings its databases"),
+]
+
+
+def test_what_is_wrong_is_said_with_exit_code_2(
+    workplace: Path,
+    pair: tuple[Path, Path],
+    data: Path,
+    gold: Path,
+    pred: Path,
+    answer: dict[str, Any],
+    subtests: pytest.Subtests,
+) -> None:
+    (workplace / "empty").mkdir()
+    (workplace / "file").touch()
+    (workplace / "ids").write_text("q8\n")
+    (workplace / "mine.jsonl").write_text(json.dumps({"id": "q1", "question": "?", "sql": "SELECT 1"}) + "\n")
+    evaluation(workplace / "other", "a", answer, suite="other")
+    for arguments, said in MISUSED:
+        with subtests.test(arguments=arguments):
+            result = quorum(*arguments)
+            assert result.exit_code == 2
+            assert said in " ".join(result.stderr.split())
+    assert json.loads(quorum("compare", pair[0], "other", "--json").stdout)["error"]["kind"] == (
+        "ConfigurationError"
+    )
+    (pair[0] / "results.jsonl").write_text("{}\n", encoding="utf-8")
+    assert "Line 1 of" in quorum("report", pair[0]).stderr
+
+
+# report
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without plots: drawing takes time."""
+    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda found: [])
+
+
+def test_a_report_goes_to_standard_output_or_to_a_file(pair: tuple[Path, Path], workplace: Path) -> None:
+    shown = quorum("report", pair[0])
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("# 1 evaluation\n")
+    assert "| all questions asked for | 2 | 4 | 50.0 |" in shown.stdout
+    (found,) = json.loads(quorum("report", pair[0], "--json").stdout, parse_constant=pytest.fail)
+    assert (found["suite"], found["overall"]["ex"]["share"]) == ("shops", 0.5)
+    written = quorum("report", pair[0], "--out", workplace / "new" / "report.md")
+    assert (written.stdout, written.exit_code) == ("", 0)
+    assert (workplace / "new" / "report.md").read_text(encoding="utf-8") == shown.stdout
+    quorum("report", pair[0], "--json", "--out", workplace / "report.json")
+    assert json.loads((workplace / "report.json").read_text(encoding="utf-8")) == [found]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_page_links_every_question_to_its_trace(workplace: Path, run: Trace) -> None:
+    folder = workplace / "run"
+    records = [record(id, run=f"runs/{id}") for id in "abc"]
+    write(folder, manifest([asked(id) for id in "abc"]), records)
+    for id in "ab":
+        shutil.copytree(run.folder, folder / "runs" / id)
+    assert quorum("report", folder, "--html", "without.html", "--no-traces").exit_code == 0
+    assert "trace.html" not in Path("without.html").read_text(encoding="utf-8")
+    result = quorum("report", folder, "--html", "page.html")
+    assert (result.stdout, result.exit_code) == ("", 0)
+    assert "Question c has no trace to link to. " in result.stderr
+    links = re.findall(r'href="([^"]+)"', Path("page.html").read_text(encoding="utf-8"))
+    assert links == ["run/runs/a/trace.html", "run/runs/b/trace.html"]
+    first, second = (Path(link) for link in links)
+    assert "<title>What is the average rating?" in first.read_text(encoding="utf-8")
+    first.write_text("as new as the run")
+    second.write_text("old")
+    os.utime(second, (1, 1))
+    quorum("report", folder, "--html", "page.html")
+    assert first.read_text() == "as new as the run"
+    assert second.read_text(encoding="utf-8") != "old"
+    for id in "ab":
+        shutil.rmtree(folder / "runs" / id)
+    lacking = quorum("report", folder, "--html", "page.html")
+    assert "3 questions have no trace to link to (a, b, c). " in lacking.stderr
+
+
+# compare
+
+
+def test_a_comparison_is_printed(pair: tuple[Path, Path], workplace: Path) -> None:
+    result = quorum("compare", *pair)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(r"# shops: base \# 1 against new")
+    assert "+25.0 percentage points" in result.stdout
+    assert "Gained: B is right, A is not (2 questions)" in result.stdout
+    assert "\x1b" not in result.stdout
+    assert not list(pair[0].rglob("trace.html")), "nothing is written unasked"
+    result = quorum("compare", *pair, "--json")
+    found = json.loads(result.stdout)
+    assert (found["gained"], found["lost"], found["compared"]) == (2, 1, 4)
+    assert found["flips"][0]["a"]["run"] == "runs/a"
+    assert str(workplace) not in result.stdout
+
+
+HREF: Callable[[str], list[str]] = re.compile(r'href="([^"]+)"').findall
+
+
+def test_its_files_link_to_the_traces_of_both_sides_and_escape_what_others_say(
+    pair: tuple[Path, Path], workplace: Path
+) -> None:
+    result = quorum("compare", *pair, "--html", "out/page.html", "--out", "notes/pull.md")
+    assert result.exit_code == 0
+    assert "Written: out/page.html" in result.stderr
+    html = (workplace / "out" / "page.html").read_text()
+    text = (workplace / "notes" / "pull.md").read_text()
+    for links, folder in ((HREF(html), "out"), (re.findall(r"\[trace\]\(([^)]+)\)", text), "notes")):
+        assert len(links) == 2 * 3, "both sides of a, c, d"
+        for link in links:
+            assert "#" not in link
+            assert "<title>What is" in (workplace / folder / unquote(link)).read_text()
+        assert {Path(unquote(link)).parts[-4] for link in links} == {"base # 1", "new"}
+    assert not (pair[0] / "runs" / "b" / "trace.html").exists(), "b did not flip"
+    assert "default-src 'none'; style-src 'unsafe-inline'" in html
+    assert "&lt;script&gt;" in html
+    assert not re.search(r"<script|\x1b|url\(|@import|src=|https?://", html)
+    assert "```sql" in text
+    assert str(workplace) not in html + text
+
+
+def test_a_run_without_a_trace_is_not_linked(workplace: Path, answer: dict[str, Any]) -> None:
+    one = evaluation(workplace / "one", "ab", answer, traced="a")
+    two = evaluation(workplace / "two", "b", answer, traced="")
+    result = quorum("compare", one, two, "--html", "page.html")
+    assert "Question a has no trace to link to" in result.stderr
+    assert HREF((workplace / "page.html").read_text()) == ["one/runs/a/trace.html"]
+
+
+# score
+
+
+@pytest.mark.parametrize("suite", ["spider2", "spider2-snow"])
+def test_scores_are_json_by_id_or_a_table(suite: str, pred: Path, gold: Path, workplace: Path) -> None:
+    given = ("score", suite, "--pred", pred, "--gold", gold)
+    result = quorum(*given, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {"q1": 1, "q2": 0, "q3": 0}
+    assert "the gold knows no such question: q7.csv (1)." in result.stderr
+    assert "Not read: q3.sql (1)." in result.stderr
+    table = quorum(*given).stdout
+    assert f"{suite}: 2 of 3 questions answered" in table
+    assert "33.3 ± 33.3 %" in table
+    assert "q1.csv" not in table
+    verbose = quorum(*given, "--verbose").stdout
+    assert "right  q1  q1.csv" in verbose
+    assert "wrong  q2  q2.csv: no column matches column 0 (n)" in verbose
+    assert "wrong  q3  there is no prediction" in verbose
+    (workplace / "ids").write_text("# two\nq3\n\nq1\n")
+    some = quorum(*given, "--ids", "ids", "--json")
+    assert list(json.loads(some.stdout).items()) == [("q3", 0), ("q1", 1)]
+    assert "1 prediction of questions that were not asked for." in some.stderr
+
+
+def test_nothing_that_can_be_read_scores_0_and_is_named_without_control_characters(
+    workplace: Path, pred: Path, gold: Path, data: Path
+) -> None:
+    (workplace / "none").mkdir()
+    empty = quorum("score", "spider2", "--pred", "none", "--gold", gold, "--json")
+    assert json.loads(empty.stdout) == {"q1": 0, "q2": 0, "q3": 0}
+    assert "none holds no prediction for any question" in empty.stderr
+    (pred / "q1.csv").write_bytes(b"n\n\xff\n")
+    (pred / "q2.csv").write_bytes(b"")
+    (pred / "0001.csv").write_bytes(b"")
+    (pred / "\x1b[31mred.csv").write_text("n\n1\n")
+    result = quorum("score", "spider2", "--pred", pred, "--gold", gold)
+    assert "spider2: 0 of 3 questions answered" in result.stdout
+    assert "Results that cannot be read score 0: q1, q2 (2)." in result.stderr
+    assert "red.csv" in result.stderr
+    assert "\x1b" not in result.stderr
+    result = quorum("score", "spider1", "--pred", pred, "--gold", data)
+    assert "spider1: 0 of 2 questions answered" in result.stdout
+    assert "Results that cannot be read score 0: 0001 (1)." in result.stderr
+
+
+def test_a_suite_runs_queries_and_reads_results(workplace: Path, pred: Path, data: Path) -> None:
+    (pred / "0000.sql").write_text("SELECT COUNT(*) FROM pet")
+    (pred / "0001.csv").write_text("name\nAda\n")
+    result = quorum("score", "spider1", "--pred", pred, "--gold", data, "--json")
+    assert json.loads(result.stdout) == {"0000": 1, "0001": 0}
+    url = f"sqlite:///{write_database(workplace / 'pets.sqlite')}"
+    (workplace / "mine.jsonl").write_text(json.dumps({"id": "q1", "question": "?", "sql": "SELECT 1"}) + "\n")
+    own = quorum("score", "mine.jsonl", "--db", url, "--pred", pred, "--json")
+    assert json.loads(own.stdout) == {"q1": 1}
+
+
+def test_birds_own_file_goes_by_the_places_of_questions(workplace: Path) -> None:
+    folder = workplace / "bird"
+    write_database(folder / "dev_databases" / "pets" / "pets.sqlite")
+    entries = [
+        {"question_id": id, "db_id": "pets", "question": "?", "evidence": "", "SQL": f"SELECT {id}"}
+        for id in (7, 5, 9)
+    ]
+    (folder / "dev.json").write_text(json.dumps(entries))
+    predicted = {"0": f"SELECT 7{BIRD_MARK}pets", "1": f"SELECT 7{BIRD_MARK}shops", "2": 0, "3": "SELECT 1"}
+    (workplace / "pred").mkdir()
+    (workplace / "pred" / "predict_dev.json").write_text(json.dumps(predicted))
+    result = quorum("score", "bird", "--pred", "pred", "--gold", folder, "--json")
+    assert json.loads(result.stdout) == {"7": 1, "5": 0, "9": 0}
+    assert "no such question: 3 (1)." in result.stderr
+    assert "1 (shops, not pets)" in result.stderr
+    entries.append({"question_id": 1, "db_id": "shops", "question": "?", "SQL": "SELECT 1"})
+    (folder / "dev.json").write_text(json.dumps(entries))
+    result = quorum("score", "bird", "--pred", "pred", "--gold", folder)
+    assert result.exit_code == 2
+    assert "goes by the questions' places" in result.stderr
+
+
+# export
+
+
+def test_an_export_says_what_was_written_and_leaves_other_files_alone(workplace: Path) -> None:
+    records = [
+        exports.record("q0", pa.table({"n": [1]})),
+        exports.record("q1", pa.table({"n": [2]}), status="stopped"),
+    ]
+    done = exports.evaluation(workplace / "eval", [f"q{number}" for number in range(30)], records)
+    given = ("export", done, "--format", "spider2-csv", "--out", "sub")
+    result = quorum(*given)
+    assert (result.exit_code, result.stdout) == (0, "sub: 2 of 30 questions written as spider2-csv.\n")
+    assert sorted(path.name for path in (workplace / "sub").glob("*.csv")) == ["q0.csv", "q1.csv"]
+    for said in ("Among them: 1 best effort", "Without an answer: 28 questions.", "  q2: it has not been"):
+        assert said in result.stderr
+    assert "and 8 more; --verbose names them." in result.stderr
+    verbose = quorum(*given, "--verbose").stderr
+    assert "  q29: " in verbose
+    assert "more;" not in verbose
+    result = quorum("export", done, "--format", "bird", "--out", "bird")
+    assert len(json.loads((workplace / "bird" / "predict_dev.json").read_text())) == 30
+    assert "these are 30 entries" in result.stderr
+    (workplace / "own").mkdir()
+    (workplace / "own" / "mine.sql").write_text("SELECT 1")
+    given = ("export", done, "--format", "spider2-sql", "--out", "own")
+    for force, said in (
+        ((), "own is not empty, and no export."),
+        (("--force",), "no export left there: mine.sql"),
+    ):
+        result = quorum(*given, *force)
+        assert (result.exit_code, said in result.stderr) == (2, True)
+    assert (workplace / "own" / "mine.sql").read_text() == "SELECT 1"
+
+
+# retrieval
+
+
+def test_the_figures_of_retrieval(data: Path) -> None:
+    result = quorum("retrieval", "spider1", "--data", data)
+    assert result.exit_code == 0, result.output
+    said = result.stdout.splitlines()
+    assert said[0] == "spider1: 2 questions with gold SQL, 1 database, 2 column texts"
+    tables, columns = [it.split("  ") for it in said if it.strip().startswith("lexical ") and "/" in it]
+    assert tables[1].strip() == "100.0 / 100.0"
+    assert columns
+    assert "all gold tables within 8,000 tokens" in result.stdout
+    assert "whole schema of 0 questions exceeds 8,000 tokens" in said[-1]
+    assert "dense" not in result.stdout
+    given = ("--limit", "1", "--budget", "5", "--no-groups", "--json")
+    found = json.loads(quorum("retrieval", "spider1", "--data", data, *given).stdout)
+    assert (found["questions"], found["budget"], found["large"]) == (1, 5, 1)
+    assert found["ways"]["lexical"]["missed"] == ["0000"]
+
+
+def test_an_embedding_model_behind_an_endpoint(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
+
+    def vectors(request: Request) -> Answer:
+        texts = enumerate(request.body["input"])
+        return Answer(
+            {"data": [{"index": n, "embedding": [it.count(c) + 1 for c in "abn"]} for n, it in texts]}
+        )
+
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    given = ("retrieval", "spider1", "--data", data, "--embedding-model")
+    with ChatServer(vectors) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        result = quorum(*given, "openai:small", "--all-databases")
+        assert result.exit_code == 0, result.output
+        assert [line.split()[0] for line in result.stdout.splitlines() if "hybrid" in line] == ["hybrid"] * 3
+        sent = len(server.requests)
+        again = quorum(*given, "openai:small", "--json")
+        assert set(json.loads(again.stdout)["ways"]) == {"lexical", "dense", "hybrid"}
+        assert len(server.requests) == 2 * sent - 1, "the columns are known; questions are asked again"
+    with ChatServer([status(401)]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        denied = quorum(*given, "openai:other")
+        assert denied.exit_code != 0
+        assert "Is the API key right" in denied.stderr
+
+
+def test_what_cannot_be_measured_is_said(data: Path, workplace: Path) -> None:
+    (data / "dev.json").write_text(json.dumps([{"db_id": "pets", "question": "?", "query": "SELECT 1"}]))
+    result = quorum("retrieval", "spider1", "--data", data)
+    assert result.exit_code == 1
+    assert "No question has gold SQL that names a table of its database." in result.stderr
+    (workplace / "mine.jsonl").write_text(json.dumps({"question": "?", "sql": "SELECT 1"}) + "\n")
+    gone = quorum("retrieval", "mine.jsonl", "--db", "sqlite:///none.db")
+    assert gone.exit_code == 1
+    assert "Not opened: " in gone.stderr
+
+
+def test_a_terminal_sees_how_far_the_index_is() -> None:
+    console = Console(force_terminal=True, width=100, record=True, file=io.StringIO())
+    with indexing(console) as update:
+        update("shop [bold]", 3, 7)
+    assert "3/7" in console.export_text()
+    with indexing(Console(force_terminal=False)) as update:
+        update("shop", 3, 7)
+
+
+# verify-gold
+
+
+def test_gold_is_checked_and_what_fails_is_named(data: Path, workplace: Path) -> None:
+    whole = quorum("verify-gold", "spider1", "--data", data)
+    assert whole.exit_code == 0
+    assert "spider1: the gold of 2 questions\n" in whole.stdout
+    assert [it.split()[:2] for it in whole.stdout.splitlines() if it.startswith(" ok")] == [["ok", "2"]]
+    entries = json.loads((data / "dev.json").read_text())
+    entries[1]["query"] = "SELECT nope FROM pet"
+    entries.append({"db_id": "shops", "question": "?", "query": "SELECT 1"})
+    (data / "dev.json").write_text(json.dumps(entries))
+    result = quorum("verify-gold", "spider1", "--data", data, "--out", workplace / "new" / "gold.json")
+    assert result.exit_code == 1
+    (line,) = [line for line in result.stdout.splitlines() if line.startswith("fails")]
+    assert line.split()[:2] == ["fails", "0001"]
+    assert "nope" in line
+    assert "shops" in result.stderr, "what could not be checked"
+    written = json.loads((workplace / "new" / "gold.json").read_text())
+    assert written["0000"] == {"state": "ok", "reason": "", "rows": 1}
+    assert (written["0001"]["state"], len(written)) == ("fails", 2)
+    assert json.loads(quorum("verify-gold", "spider1", "--data", data, "--json").stdout) == written
+    (workplace / "ids").write_text("0000\n")
+    some = quorum("verify-gold", "spider1", "--data", data, "--ids", "ids", "--json")
+    assert (some.exit_code, list(json.loads(some.stdout))) == (0, ["0000"])
+
+
+@pytest.mark.heavy
+def test_own_questions_may_be_about_the_sample_database(workplace: Path) -> None:
+    own = json.dumps({"question": "?", "sql": "SELECT 1", "db": "sample"})
+    (workplace / "mine.jsonl").write_text(own + "\n")
+    result = quorum("verify-gold", "mine.jsonl", "--json")
+    assert json.loads(result.stdout) == {"0000": {"state": "ok", "reason": "", "rows": 1}}

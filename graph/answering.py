@@ -90,7 +90,7 @@ class _Asked:
     on_approve: OnApprove | None
 
     async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
-        """What the user replies to each interrupt, by its id; the time they take is not the run's.
+        """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
 
         Branches that want to run the same query get one reply; ``all`` is one for all of them.
         """

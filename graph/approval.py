@@ -38,7 +38,7 @@ HOW = "Reply yes, no, or all for this query and every other one of this run."
 
 
 class Approval(Asked):
-    """What the user is asked before a query runs. The reply is ``yes``, ``no`` or ``all``.
+    """A question to the user before a query runs. The reply is ``yes``, ``no`` or ``all``.
 
     Attributes:
         why: Why the user is asked, in a sentence.
@@ -102,7 +102,7 @@ def attempt() -> Iterator[None]:
 
 @dataclass
 class Approvals:
-    """Who is asked before a run's queries run, and what was said.
+    """The questions of a run to its user before queries run, with the replies.
 
     Attributes:
         rule: The option ``approve``, not ``never``.
@@ -151,7 +151,7 @@ class Approvals:
         return not why or self._approved(proposal, why) != NO
 
     def _why(self, proposal: Proposal) -> str:
-        """Why the user is asked; empty if not."""
+        """Return the reason why the user is asked; empty if not."""
         if self.rule == ALWAYS:
             return "You are asked before every query."
         most, size = approval_bytes(self.rule), proposal.estimate.bytes

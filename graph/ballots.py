@@ -75,8 +75,7 @@ class Ballot:
 
     @property
     def reason(self) -> str:
-        """Why it does not vote: ``unanswerable``, ``failed: KIND``, ``no result`` or ``blank result``; else
-        empty."""
+        """The reason for not voting: ``unanswerable``, ``failed: KIND``, ``no result``, ``blank result``; else ""."""
         if self.error == UNANSWERABLE:
             return UNANSWERABLE
         if self.error:
@@ -189,8 +188,10 @@ class Vote:
 
     @property
     def cannot_answer(self) -> bool:
-        """Whether more candidates say that the data cannot answer than agree on any answer; never where a
-        revision was chosen."""
+        """True if more candidates say that the data cannot answer than agree on any answer.
+
+        False where a revision was chosen.
+        """
         most = max((len(cluster.candidates) for cluster in self.clusters), default=0)
         return len(self.unanswerable) > most and self.decided != "revision"
 
@@ -227,7 +228,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Rules:
-    """What a strategy may need beside the ballots.
+    """Inputs of a strategy besides the ballots.
 
     Attributes:
         weights: Per expert; 1.0 where an expert is not named.
@@ -268,8 +269,10 @@ def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
 
 
 def plainness(ballot: Ballot) -> tuple[bool, int, bool, int, str, str]:
-    """Which of those that agree stands for them, best first: as ``rank``, but before the hash the one with
-    the plan's column names, then the shortest SQL."""
+    """Return the sort key of candidates that agree; the first stands for them.
+
+    As ``rank``, but the plan's column names, then the shortest SQL come before the hash.
+    """
     approved, repairs, digest, name = rank(ballot)
     return (approved, repairs, not ballot.named, ballot.size, digest, name)
 

@@ -137,8 +137,7 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
-    """How the first answer differs from each of the others, sentence by sentence, beginning with what each
-    assumes."""
+    """Say how the first answer differs from each of the others; what each assumes comes first."""
     found = [sentence for other in sides[1:] for sentence in disagreement(sides[0], other, dialect)]
     assumed = [_assumed(side) for side in sides if side.assumptions] if found else []
     return list(dict.fromkeys([*assumed, *found]))
@@ -150,7 +149,7 @@ def _assumed(side: Side) -> str:
 
 
 def describe(side: Side, dialect: str) -> str:
-    """What an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
+    """Say what an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
 
     Raises:
         ConfigurationError: The dialect is unknown.
@@ -179,7 +178,7 @@ class _Pair:
 
     @property
     def same_rows(self) -> bool:
-        """Whether one result merely has more columns, or its rows in another order."""
+        """True if one result merely has more columns, or its rows in another order."""
         return self.found.relation in ("equal", "contains", "within")
 
     def columns(self) -> Iterator[str]:
@@ -226,7 +225,7 @@ class _Pair:
 
     @property
     def other_rows(self) -> bool:
-        """Whether rows are in one result only."""
+        """True if rows are in one result only."""
         return self.found.rows[0] != self.found.rows[1] or any(self.found.only)
 
     def _differing(self) -> list[list[str]]:

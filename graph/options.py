@@ -266,7 +266,7 @@ class Options(BaseModel):
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
-        """What is declared of each option, in order, by name."""
+        """Return the declaration of each option by name, in order."""
         found = {}
         for name, field in cls.model_fields.items():
             found[name] = next(item for item in field.metadata if isinstance(item, Option))

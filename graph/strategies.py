@@ -70,7 +70,7 @@ def _by_weight(groups: list[Cluster]) -> Vote:
 
 
 def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
-    """How far this part of the heaviest cluster's weight exceeds the weight of all others together."""
+    """Return how far this part of the heaviest cluster's weight exceeds that of all others together."""
     heaviest = max(group.weight for group in groups)
     return part * heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
 
@@ -257,7 +257,7 @@ def find_strategy(name: str) -> Strategy:
 
 
 def strategy_words(name: str) -> str:
-    """What a strategy does, in one sentence; empty for one of another version."""
+    """Describe a strategy in one sentence; empty for one of another version."""
     words = inspect.getdoc(STRATEGIES[name]) if name in STRATEGIES else None
     return (words or "").partition("\n\n")[0].replace("\n", " ")
 

@@ -291,7 +291,7 @@ class Trace(RunFolder):
         return sha
 
     def get(self, sha: str) -> str:
-        """As ``RunFolder.get``; from memory if this trace stored the text."""
+        """Return the stored text of that hash; from memory if this trace stored it."""
         if (text := self._texts.get(sha)) is not None:
             return text
         self.flush()

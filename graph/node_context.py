@@ -43,7 +43,7 @@ _WRITER: ContextVar[StreamWriter | None] = ContextVar("_WRITER", default=None)
 
 @contextmanager
 def streaming(writer: StreamWriter) -> Iterator[None]:
-    """What ``stream`` is given inside goes to ``writer``, that of the outermost graph.
+    """Send what ``stream`` is given inside to ``writer``, that of the outermost graph.
 
     A branch's own writer is silent unless the caller asked for the streams of subgraphs.
     """

@@ -35,7 +35,7 @@ class EvalFolder:
         self.folder = folder
 
     def manifest(self) -> Manifest:
-        """What the evaluation is.
+        """Read the manifest.
 
         Raises:
             ConfigurationError: The folder holds none, or it is damaged.
@@ -145,7 +145,7 @@ def _check_division(members: list[Path], manifests: dict[Path, Manifest]) -> Non
 
 
 def _whole(shard: Manifest) -> tuple[int, int]:
-    """How many questions, at least and at most, the list had that the shard was cut from."""
+    """Return the least and most questions that the list had from which the shard was cut."""
     number, count = _number(shard), int(shard.shard.partition("/")[2])
     return number + count * (len(shard.asked) - 1), number + count * len(shard.asked) - 1
 
@@ -161,7 +161,7 @@ def _number(manifest: Manifest) -> int:
 
 
 def _identity(manifest: Manifest) -> str:
-    """What shards of one evaluation have in common."""
+    """Return a key that the shards of one evaluation share."""
     count = manifest.shard.partition("/")[2]
     parts = [manifest.suite, manifest.rules, manifest.metrics, manifest.options, manifest.version, count]
     return json.dumps(parts, default=str)

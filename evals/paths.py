@@ -8,7 +8,7 @@ from quorum.knowledge.errors import ConfigurationError
 
 
 def check_folder(path: Path, *, hint: str) -> None:
-    """Whether there is such a folder.
+    """Check that there is such a folder.
 
     Raises:
         ConfigurationError: There is none, or it is a file.
@@ -21,7 +21,7 @@ def check_folder(path: Path, *, hint: str) -> None:
 
 
 def check_no_file(path: Path, *, hint: str) -> None:
-    """Whether ``path`` can be a folder that is written to.
+    """Check that ``path`` can be a folder that is written to.
 
     Raises:
         ConfigurationError: It, or a folder that it would lie in, is a file.

@@ -56,7 +56,7 @@ class EvalQuestion:
 
     @property
     def live(self) -> bool:
-        """Whether queries can run: not where only the schema is available."""
+        """True if queries can run; False where only the schema is available."""
         return not self.url.startswith("schema://")
 
 
@@ -133,7 +133,7 @@ def _and_more(count: int) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether a text may be a question's id."""
+    """Return True if a text may be a question's id."""
     return _ID.fullmatch(text) is not None
 
 

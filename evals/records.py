@@ -83,13 +83,13 @@ class Asking:
     chosen: str = ""
 
     def suits(self, found: Record | ChoiceRow, intent: int | None) -> bool:
-        """Whether a result is what a user means who has that reading in mind, as ``intent`` names it."""
+        """Return True if a result is what a user means who has the reading ``intent`` in mind."""
         return bool(found.match) if intent is None else intent in found.met
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a candidate took.
+    """The effort that a candidate took.
 
     Attributes:
         repairs: Queries that replaced an earlier one.
@@ -107,7 +107,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Course:
-    """How a run went, by its events.
+    """The course of a run, by its events.
 
     Attributes:
         explored: Whether a column exploration was begun.
@@ -122,7 +122,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Linking:
-    """How the tables and columns of an answer's SQL, or of a linked schema, stand to the gold's, 0 to 1.
+    """The tables and columns of an answer's SQL, or of a linked schema, compared with the gold's, 0 to 1.
 
     Of several accepted gold queries, the one that is nearest counts. None where nothing is used.
     """
@@ -221,13 +221,13 @@ class Record:
 
     @property
     def possible(self) -> bool | None:
-        """Whether any candidate of the last round is right (pass@k); None if unknown."""
+        """True if any candidate of the last round is right (pass@k); None if unknown."""
         known = [row.match for row in self.voters if row.match is not None]
         return any(known) if known else self.match
 
     @property
     def some_reading(self) -> bool | None:
-        """Whether the answer or another reading that it shows is right; None if unknown."""
+        """True if the answer or another reading that it shows is right; None if unknown."""
         known = [found for found in (self.match, *(row.match for row in self.readings)) if found is not None]
         return any(known) if known else None
 
@@ -271,7 +271,7 @@ class Asked:
     parts: tuple[str, ...] | None = field(default=None, compare=False)
 
     def changes(self, before: Asked) -> tuple[str, ...]:
-        """What is not as it was before, for people; empty if it is the same question.
+        """Return what changed, for people; () if it is the same question.
 
         Parts are compared where both have them.
         """
@@ -291,7 +291,7 @@ _SHOWN = ("database", "dialect", "difficulty")
 
 @dataclass(frozen=True)
 class Manifest:
-    """What an evaluation is: enough to go on with it, and to tell whether two can be compared.
+    """A description of an evaluation: enough to go on with it, and to compare two.
 
     Attributes:
         suite, scorer: Names; ``rules`` says whose rules judge.

@@ -325,7 +325,7 @@ class Verification:
 
     @property
     def reproduces(self) -> bool:
-        """Whether all gold that could be checked here is as published."""
+        """True if all gold that could be checked here is as published."""
         return all(check.state in ("ok", *UNCHECKED) for check in self.checks.values())
 
     def apart(self) -> dict[GoldState, dict[str, GoldCheck]]:
@@ -337,7 +337,7 @@ class Verification:
         }
 
     def remarks(self) -> dict[str, str]:
-        """What is to be known of gold that is ok, e.g. that it depends on the date; by question."""
+        """Return remarks on gold that is ok, by question: that it depends on the date, say."""
         return {id: check.reason for id, check in self.checks.items() if check.state == "ok" and check.reason}
 
     def as_json(self) -> dict[str, dict[str, Any]]:

@@ -44,7 +44,7 @@ nothing, and so meet a gold result without rows."""
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written.
+    """The submission that was written.
 
     Attributes:
         written: Ids of the questions that have an answer there.
@@ -138,7 +138,7 @@ def _earlier(out: Path) -> list[str]:
 
 
 class _NoAnswer(Exception):
-    """Why a question is left out."""
+    """A question is left out, for this reason."""
 
 
 def _result(found: Opened, record: Record) -> Iterable[str]:

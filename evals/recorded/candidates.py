@@ -70,7 +70,7 @@ class RecordedCandidate:
 
 @dataclass(frozen=True)
 class RecordedQuestion:
-    """What a model answered to a question.
+    """A model's answers to a question.
 
     Attributes:
         candidates: By number; may be empty, and numbers may be missing.

@@ -43,7 +43,7 @@ class KnownVote:
 
 @dataclass(frozen=True)
 class Checked:
-    """How well a calibration separates right from wrong answers on the votes it is checked on.
+    """The quality of a calibration on the votes that it is checked on.
 
     Attributes:
         brier: Mean squared distance of confidence and rightness, 0 is perfect.

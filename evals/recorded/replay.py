@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Replay:
-    """What a replay found.
+    """The results of a replay.
 
     Attributes:
         rows: By model, ``pooled`` last; a model's ``final`` first.
@@ -107,7 +107,7 @@ class _Results:
     outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
 
     def latest(self, strategy: str) -> float:
-        """How wrong the strategy's answer to the last question is, 0 to 1."""
+        """Return the probability that the strategy's answer to the last question is wrong."""
         return 1 - self.outcomes[strategy, NEVER][-1].right
 
     async def add(self, recorded: RecordedBallots, rules: Rules, orders: int) -> None:

@@ -141,7 +141,7 @@ class OnlineWeights:
         return 1 - sum(lost) / max(1, self.questions)
 
     def no_bound(self, vote: str) -> str:
-        """Why the algorithms' bounds say nothing of a vote; empty if they hold."""
+        """Return why the algorithms' bounds do not hold for a vote; "" if they hold."""
         if vote not in BOUNDED:
             return "only WMA, and RWMA in expectation, have one"
         if self.rounds is None:
@@ -207,7 +207,7 @@ def learn_question(
 
 
 def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:
-    """What an expert is punished for; None if none of its SQL could be judged.
+    """Return the loss that an expert is punished for; None if none of its SQL could be judged.
 
     That the data cannot answer is wrong by a gold that has an answer; execution says nothing of it.
     """
@@ -241,7 +241,7 @@ async def learn(
 
 
 def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """What a coroutine that waits for nothing returns, whether or not an event loop runs here."""
+    """Run a coroutine that waits for nothing, even inside a running event loop."""
     try:
         coroutine.send(None)
     except StopIteration as end:
@@ -251,7 +251,7 @@ def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
 
 
 async def _lost(found: RecordedBallots | None, strategy: str, rules: Rules) -> float:
-    """How probably the vote's answer is wrong."""
+    """Return the probability that the vote's answer is wrong."""
     if found is None:
         return 1.0
     outcome = await ReplayedVote(found, strategy, rules).outcome(find_stopping(NEVER), [found.ballots])

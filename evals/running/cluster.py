@@ -167,7 +167,7 @@ class RemoteAsker:
         self._lost = 0
 
     async def record(self, question: EvalQuestion) -> Record:
-        """As ``Attempts.record``.
+        """Ask and judge, like ``Attempts.record``.
 
         Raises:
             MachineFailed: ``MOST_LOST`` workers were lost, e.g. for lack of memory.
@@ -186,7 +186,7 @@ class RemoteAsker:
             raise found or asyncio.CancelledError
 
     async def close(self, url: str) -> None:
-        """As ``Attempts.close``."""
+        """Close the database after its last question."""
         with suppress(OSError, RuntimeError):
             if self._link is not None:
                 await (await asyncio.shield(self._link)).actor.close(url)
@@ -297,7 +297,7 @@ class Asking:
             self._outcomes.put_nowait((question.id, pickle.dumps((found, replied))))
 
     async def close(self, url: str) -> None:
-        """No further question is on that database."""
+        """Close the database after its last question."""
         await self._databases.close(url)
 
     async def end(self) -> None:

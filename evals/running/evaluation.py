@@ -32,7 +32,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What is to be run.
+    """The questions, options and folder of a run.
 
     Attributes:
         options: Of every run; ``database`` and ``home`` are set for each question.
@@ -88,7 +88,7 @@ class Evaluation:
                 raise ConfigurationError(f"Two questions have the id {question.id!r}.", hint="Rename one.")
 
     def manifest(self) -> Manifest:
-        """What is kept of it; reads the documents, demonstrations and gold files that it names.
+        """Return its description; reads the documents, demonstrations and gold files that it names.
 
         Raises:
             ConfigurationError: They cannot be read.
@@ -165,7 +165,7 @@ def _kept(options: RunOptions) -> dict[str, Any]:
 
 
 def _metric(metric: Metric) -> dict[str, str]:
-    """As it is kept; without ``only`` where it is for all, as before there was such a thing."""
+    """Return a metric as it is kept, without ``only`` where it is for all questions."""
     return {name: value for name, value in asdict(metric).items() if name != "only" or value}
 
 

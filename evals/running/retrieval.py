@@ -46,7 +46,7 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class AtK:
-    """What is among the first ``k``: the gold's share in the mean, and the questions' that have all of it."""
+    """The mean share of the gold among the first ``k``, and the share of questions with all of it."""
 
     k: int
     recall: float
@@ -55,7 +55,7 @@ class AtK:
 
 @dataclass(frozen=True)
 class WayFigures:
-    """How one way did.
+    """The figures of one way.
 
     Attributes:
         within: Share of questions whose gold tables are all in the linked schema.
@@ -77,7 +77,7 @@ class WayFigures:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What was measured.
+    """The figures of a measurement.
 
     Attributes:
         questions: Those with gold SQL that names a table; the others are not measured.
@@ -107,7 +107,7 @@ class Retrieval:
 
 @dataclass
 class _Found:
-    """What one way found, question by question; lists are parallel to the questions."""
+    """The findings of one way; lists are parallel to the questions."""
 
     tables: list[list[float]] = field(default_factory=list)
     columns: list[list[float]] = field(default_factory=list)
@@ -260,11 +260,11 @@ class _LinkedSchema:
         self.whole = self.fits([*self._members])
 
     def fits(self, tables: Sequence[str]) -> bool:
-        """Whether all of them fit, in their order."""
+        """Return True if all of them fit, in their order."""
         return self.fitting(tables) == len(tables)
 
     def fitting(self, ranked: Sequence[str]) -> int:
-        """How many of the ranked tables fit, with all tables of their groups: looked for by doubling."""
+        """Count the ranked tables that fit, with all tables of their groups, by doubling."""
         most = 1
         while most < len(ranked) and not self._exceeds(ranked[:most]):
             most = 2 * most

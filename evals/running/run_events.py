@@ -73,7 +73,7 @@ class RunEvents:
 
     @property
     def course(self) -> Course:
-        """How the run went: who explored, how the first vote ended, what candidates took."""
+        """The run's course: explorations, the end of the first vote, the effort of candidates."""
         efforts = (
             Effort(
                 repairs=int(event.get("refinements") or 0),

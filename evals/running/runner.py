@@ -43,13 +43,13 @@ reach the processor, the databases and the endpoint in bursts."""
 
 
 class Asker(Protocol):
-    """Where questions are asked: this process or another one."""
+    """The place where questions are asked: this process or another one."""
 
     async def record(self, question: EvalQuestion) -> Record:
-        """The record of asking it."""
+        """Ask a question and return its record."""
 
     async def close(self, url: str) -> None:
-        """No further question is on that database."""
+        """Close the database after its last question."""
 
 
 class GaveUp(QuorumError):

@@ -171,7 +171,7 @@ class _Verdicts:
 
 
 async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
-    """What a simulated user would have chosen: the first choice that has the result they mean."""
+    """Add what a simulated user would have chosen: the first choice with the result they mean."""
     every: list[Answer | AnswerCandidate | AnswerReading] = [*answer.readings, *answer.candidates, answer]
     kept = {each.sql: each for each in every if each.result_file}
     rows = []
@@ -196,7 +196,7 @@ class _Shown(NamedTuple):
 
 
 def _shown(answer: Answer) -> _Shown:
-    """What the SQL of the answer returned; a blank result did not vote, but is one."""
+    """Return what the SQL of the answer returned; a blank result did not vote, but is one."""
     if answer.result_file:
         return _Shown(answer.result_file, answer.row_count, answer.truncated)
     same = (each for each in answer.candidates if each.sql == answer.sql and each.result_file)
@@ -233,7 +233,7 @@ async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
 
 
 async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
-    """Whether guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
+    """Return True if guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
     if ran:
         return True
     return isinstance(await allowed(sql, database.resources.linter), str)
@@ -279,7 +279,7 @@ def message_of(error: Exception) -> str:
 
 
 def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
-    """What was unavailable, so that there is no answer: ``endpoint``, ``database``, or empty.
+    """Return what was unavailable, so that there is no answer: ``endpoint``, ``database`` or "".
 
     Set if a candidate got no reply or no connection and no other candidate has a result.
 
@@ -296,7 +296,7 @@ def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True)
 
 
 def why(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> tuple[str, str]:
-    """Why there is no answer, by kind and in words; both empty if there is one."""
+    """Return why there is no answer, by kind and in words; both "" if there is one."""
     if answer.status == "stopped":
         return answer.stopped_by, f"The run was stopped by {answer.stopped_by}."
     if answer.status == "answered":

@@ -165,7 +165,7 @@ def _difference(found: pa.Table, gold: _Gold) -> str:
 
 
 def _sorts(sql: str, dialect: str) -> bool:
-    """Whether a query sorts its result."""
+    """Return True if a query sorts its result."""
     try:
         trees = parse_statements(sql, dialect)
     except SyntaxProblem:

@@ -40,7 +40,7 @@ JUDGED = "quorum_judged"
 
 @dataclass(frozen=True)
 class NoRows:
-    """Why there are no rows to judge, for people."""
+    """There are no rows to judge, for this reason."""
 
     reason: str
 
@@ -161,7 +161,7 @@ def loosely(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Given:
-    """What is judged: SQL to execute, or rows where there is none.
+    """The prediction that is judged: SQL to execute, or rows where there is none.
 
     Attributes:
         rows: Of a prediction without SQL, or why it has none.

@@ -110,7 +110,7 @@ async def _judged(gold: str, given: Given, run: RunSql, keep_distinct: bool) -> 
 
 
 def _holds_distinct(sql: str) -> bool:
-    """Whether the official default executes another text, white space after it aside."""
+    """Return True if the official default executes another text, trailing white space apart."""
     return executed_text(sql, keep_distinct=True).strip() != executed_text(sql, keep_distinct=False).strip()
 
 
@@ -148,7 +148,7 @@ def executed_text(sql: str, *, keep_distinct: bool) -> str:
 
 
 def order_counts(gold: str) -> bool:
-    """Whether the rows' order counts: if the gold's text says so, wherever."""
+    """Return True if the rows' order counts: the gold's text says ``order by`` somewhere."""
     return "order by" in gold.lower()
 
 
@@ -175,7 +175,7 @@ def _without_distinct(sql: str) -> str:
 
 
 def difference(gold: Rows, found: Rows, *, ordered: bool) -> str:
-    """How a result differs from the gold, in words; empty if they are the same (``result_eq``).
+    """Return how a result differs from the gold, in words; "" if they are the same (``result_eq``).
 
     They are if some permutation of the columns makes the same rows, as often each, in the same order if
     that counts. Names do not count. Two empty results are the same whatever their columns.
@@ -208,7 +208,7 @@ def _by_text(row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _permuted(gold: Sequence[tuple[Any, ...]], found: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether the columns can be paired so that the rows are the same multiset.
+    """Return True if the columns can be paired so that the rows are the same multiset.
 
     Columns are paired one by one; each pairing splits the rows into finer classes, which must stay
     equally large in both results. Equal columns are tried once. Gold columns that few others can be are

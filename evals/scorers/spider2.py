@@ -58,7 +58,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Standard:
-    """How a question is to be compared: one line of the ``*_eval.jsonl``.
+    """The rule by which a question is compared: one line of the ``*_eval.jsonl``.
 
     Attributes:
         condition_cols: The required gold columns, in a form that ``required`` knows.

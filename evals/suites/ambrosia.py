@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.ambrosia import AMBIGUOUS, PLAIN, AmbrosiaScorer
-from quorum.evals.suites.files import read_lines, sqlite_url, text_of
+from quorum.evals.suites.files import read_lines, read_table, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://ambrosia-benchmark.github.io"
@@ -45,7 +43,10 @@ def load(folder: Path) -> Suite:
         found = list(_of_lines(path))
     else:
         path = next((folder / name for name in TABLES if (folder / name).is_file()), folder / TABLE)
-        found = list(_of_table(path, _rows(path)))
+        if not path.is_file():
+            message = f"{folder} has neither {LINES} nor {TABLE}."
+            raise ConfigurationError(message, hint=f"Get the data from {SOURCE}.")
+        found = list(_of_table(path, read_table(path, source=SOURCE)))
     questions = tuple(question for question, file in found if file.is_file())
     absent = sorted({file.name for _, file in found if not file.is_file()})
     if not questions:
@@ -70,21 +71,6 @@ def _of_lines(path: Path) -> Iterator[tuple[EvalQuestion, Path]]:
         yield _question(id, text, kind, gold, file, name, ambiguous=item.get("ambiguous") is True), file
 
 
-def _rows(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise ConfigurationError(
-            f"{path.parent} has neither {LINES} nor {TABLE}.", hint=f"Get the data from {SOURCE}."
-        )
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            return list(csv.DictReader(lines, strict=True))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error}.", hint=f"Get it again from {SOURCE}."
-        ) from error
-
-
 def _of_table(path: Path, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[EvalQuestion, Path]]:
     asked = [(number, row) for number, row in enumerate(rows) if row.get("split") != EXAMPLES]
     places = {number: text_of(row, "db_file", path, number) for number, row in asked}
@@ -102,7 +88,7 @@ def _of_table(path: Path, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[Eval
 
 
 def _neutral(places: Sequence[str]) -> dict[str, str]:
-    """By a database's place, its domain with a number."""
+    """Return a neutral name for each database's place: its domain with a number."""
     counts: Counter[str] = Counter()
     found = {}
     for place in places:

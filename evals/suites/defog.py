@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +10,7 @@ from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.defog import DefogScorer, accepted_queries
-from quorum.evals.suites.files import read_lines, sqlite_url, text_of
+from quorum.evals.suites.files import read_lines, read_table, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://github.com/defog-ai/sql-eval"
@@ -137,15 +135,8 @@ def _question_files(folder: Path) -> list[Path]:
 def _items(path: Path) -> list[dict[str, Any]]:
     if path.name == LINES:
         return read_lines(path, source=SOURCE)
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            strict = path.name not in ON_POSTGRES  # defog's own has a quote that is not doubled
-            return list(csv.DictReader(lines, strict=strict))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error}.", hint=f"Get it again from {SOURCE}."
-        ) from error
+    strict = path.name not in ON_POSTGRES  # defog's own has a quote that is not doubled
+    return read_table(path, source=SOURCE, strict=strict)
 
 
 def _database(folder: Path, name: str) -> Path | None:
@@ -154,7 +145,7 @@ def _database(folder: Path, name: str) -> Path | None:
 
 
 def _missing(paths: list[Path], count: int, absent: set[str]) -> Iterator[str]:
-    """What the folder lacks, for people."""
+    """Say what the folder lacks."""
     names = {path.name for path in paths}
     lacking = [] if LINES in names else [name for name in FILES if name not in names]
     if lacking:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -52,6 +54,25 @@ def read_lines(path: Path, *, source: str) -> list[Item]:
                 raise ConfigurationError(f"Line {number} of {path} is no object.")
             found.append(item)
     return found
+
+
+def read_table(path: Path, *, source: str, strict: bool = True) -> list[Item]:
+    """Return the rows of a CSV file by the names in its header.
+
+    Args:
+        strict: Refuse a file that is cut within quotes.
+
+    Raises:
+        ConfigurationError: The file cannot be read, or is damaged.
+    """
+    csv.field_size_limit(sys.maxsize)
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as lines:
+            return list(csv.DictReader(lines, strict=strict))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ConfigurationError(
+            f"{path} cannot be read: {error}.", hint=f"Get it again from {source}."
+        ) from error
 
 
 def read_text(path: Path, source: str) -> str:

@@ -247,7 +247,7 @@ def _table(model: str, rows: Sequence[Row]) -> Table:
 
 
 def _order(row: Row) -> tuple[float, float]:
-    """By accuracy, then by what was asked for it."""
+    """Sort by accuracy, then by the candidates that were asked for it."""
     return (-round(row.ex or 0.0, 6), round(row.samples_mean, 6))
 
 
@@ -270,7 +270,7 @@ def _percent(part: float | None) -> str:
 
 
 def _notes(found: Replay, *, known: bool) -> Iterator[str]:
-    """What the figures rest on."""
+    """Say what the figures rest on."""
     if found.rows:
         asked = count(found.rows[0].questions, "question")
         yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."

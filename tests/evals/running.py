@@ -115,7 +115,7 @@ def questions(count: int, *, shops: int = 1) -> tuple[EvalQuestion, ...]:
 
 
 class Knowing:
-    """What a model says that knows the answers.
+    """A model that knows the answers.
 
     Args:
         special: May answer in its place: is told the role and the question's number.
@@ -130,7 +130,7 @@ class Knowing:
 
     @property
     def numbers(self) -> set[int]:
-        """Of the questions that it was asked."""
+        """Numbers of the questions that it was asked."""
         return {number for _, number in self.asked}
 
     def __call__(self, prompt: Prompt) -> Any:

@@ -20,7 +20,7 @@ def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def course(folder: Path, said: Any, **given: Any) -> Course:
-    """Of a run of ``reforce`` over the shop."""
+    """Return the course of a run of ``reforce`` over the shop."""
     ran = await run_graph(
         folder / "home", f"sqlite:///{make_shop(folder / 'shop.db')}", said, recipe="reforce", **given
     )

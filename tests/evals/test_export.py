@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -197,14 +196,6 @@ def test_a_file_for_a_question_that_an_export_left_out_is_its_user_s(done: Path,
         export(answers, "spider2-csv", out)
 
 
-def test_an_export_of_fewer_questions_leaves_none_of_the_earlier(done: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    export(open_evaluation(done), "spider2-csv", out)
-    fewer = evaluation(tmp_path / "fewer", ["q2"], [record("q2", pa.table({"n": [2]}))])
-    export(open_evaluation(fewer), "spider2-csv", out)
-    assert sorted(path.name for path in out.iterdir()) == [NOTE, "q2.csv"]
-
-
 def test_a_note_that_names_files_elsewhere_deletes_none(done: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
@@ -238,13 +229,3 @@ def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
     evaluation(folder, ["q1"], [record("q1", TABLES[name])])
     export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
     assert score_results(gold, tmp_path / "out").as_json() == {"q1": int(direct.match)}
-
-
-def test_days_match_a_gold_that_pandas_wrote(tmp_path: Path) -> None:
-    gold_folder = write_gold(tmp_path / "gold", q1=1)
-    (gold_folder / "exec_result" / "q1.csv").write_text("day\n2020-01-31\n2020-02-29\n")
-    table = pa.table({"day": [datetime(2020, 1, 31), datetime(2020, 2, 29)]})
-    folder = tmp_path / "eval"
-    evaluation(folder, ["q1"], [record("q1", table)])
-    export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
-    assert score_results(load_gold(gold_folder), tmp_path / "out").as_json() == {"q1": 1}

@@ -111,7 +111,7 @@ async def test_an_evaluation_of_an_earlier_version_goes_on(tmp_path: Path) -> No
 
 
 class Refused(Exception):
-    """What an endpoint says of a request that it will not take."""
+    """An endpoint's refusal of a request."""
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("refusing")
 async def test_a_refused_request_is_remembered_by_a_run_that_goes_on(tmp_path: Path) -> None:
-    """Of three candidates one is refused, two fail: asking again would not help."""
+    """One of three candidates is refused, two fail: asking again would not help."""
     bad = {"reasoning": "Guess.", "sql": "SELECT nothing FROM nowhere"}
 
     def model() -> Knowing:
@@ -153,7 +153,7 @@ async def test_a_refused_request_that_ends_the_run_is_no_want_of_the_endpoint(tm
 
 
 def heard(*events: tuple[str, str, str]) -> set[str]:
-    """Why calls failed, by events of kind, candidate and failure."""
+    """Return why calls failed, by events of kind, candidate and failure."""
     listener = RunEvents()
     for kind, candidate, failure in events:
         listener.learn({"kind": kind, "candidate": candidate, "failure": failure})

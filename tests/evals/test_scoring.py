@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.recorded.candidates import load_candidates
+from quorum.evals.scorers.base import GoldCheck, GoldState
 from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import open_gold, score_results, score_suite
+from quorum.evals.scoring import MEANINGS, Verification, open_gold, score_results, score_suite, verify_gold
+from quorum.evals.submissions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
@@ -118,19 +121,116 @@ async def test_a_mistake_in_a_url_is_told_as_it_is(tmp_path: Path, pred: Path) -
         await score_suite(Suite("small", tmp_path, questions, suite.scorer), pred)
 
 
-def test_the_shared_recordings(shared: Path, pred: Path) -> None:
-    """What is known of them."""
-    gold = open_gold(shared / "data" / "spider2-snow", "snow")
-    recorded = load_candidates(shared / "data" / "candidates")
-    right = {}
-    for model, answers in recorded.models.items():
-        (pred / model).mkdir()
-        for id, answer in answers.items():
-            if answer.final and answer.final.path.is_file():
-                (pred / model / f"{id}.csv").symlink_to(answer.final.path)
-        right[model] = score_results(gold, pred / model).as_json()
-    assert {model: sum(map(bool, scores.values())) for model, scores in right.items()} == {
-        "gpt-4o": 20,
-        "o3": 42,
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "files"
+    (folder / "q3.csv").mkdir(parents=True)  # a folder is no prediction
+    for name in ("q1.csv", "q2.csv", "q9.csv", "notes.txt", ".hidden.csv"):
+        (folder / name).write_text("n\n1\n")
+    (folder / "q1.sql").write_text("\ufeffSELECT 1\n")
+    (folder / "q8.sql").write_text("SELECT 8")
+    return folder
+
+
+def test_files_belong_to_questions_by_their_names(files: Path) -> None:
+    found = find_predictions(files, ["q1", "q2", "q3"])
+    assert found.found == {"q1": Found("", files / "q1.csv"), "q2": Found("", files / "q2.csv")}
+    assert found.unknown == ("q9.csv",)
+    assert found.unread == ("notes.txt", "q1.sql", "q8.sql")
+
+
+def test_queries_count_where_both_are_there(files: Path) -> None:
+    found = find_predictions(files, ["q1", "q2", "q3"], sql=True)
+    assert found.found["q1"] == Found("SELECT 1", files / "q1.csv")
+    assert found.unknown == ("q8.sql", "q9.csv")
+    assert found.remarks == ("1 questions have both a query and a result: the query counts.",)
+
+
+def test_what_cannot_be_read_is_named(files: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"no folder .*nowhere"):
+        find_predictions(tmp_path / "nowhere", [])
+    (files / "q1.sql").write_bytes(b"\xff")
+    with pytest.raises(ConfigurationError, match=r"q1\.sql cannot be read"):
+        find_predictions(files, ["q1"], sql=True)
+
+
+def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
+    questions = small_suite(tmp_path).questions
+    file = tmp_path / "predict_dev.json"
+    entries = {
+        "0": f"SELECT 1{BIRD_MARK}pets",
+        "1": "SELECT 2",  # BIRD's program takes an entry without a database for a query
+        "2": 0,  # and what is no text for none
+        "3": f"SELECT 3{BIRD_MARK}pets",
+        "x": "SELECT 4",
     }
-    assert {len(scores) for scores in right.values()} == {281}
+    file.write_text(json.dumps(entries))
+    found = read_bird(file, questions)
+    assert found.found == {"q1": Found("SELECT 1"), "q2": Found("SELECT 2"), "q3": Found()}
+    assert found.unknown == ("3", "x")
+    assert found.remarks == ()
+    file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}shops"}))
+    assert "1 (shops, not pets)" in read_bird(file, questions).remarks[0]
+
+
+def test_birds_file_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    assert bird_file(folder) is None
+    (folder / "predict_dev.json").write_text("{}")
+    (folder / ".quorum-export").write_text("{}")
+    assert bird_file(folder) == folder / "predict_dev.json" == bird_file(folder / "predict_dev.json")
+    (folder / "other.json").write_text("{}")
+    with pytest.raises(ConfigurationError, match="several JSON files"):
+        bird_file(folder)
+    (folder / "0000.sql").write_text("SELECT 1")
+    assert bird_file(folder) is None  # a folder of queries
+
+
+@pytest.mark.parametrize("text", ["[]", "{", '"SELECT 1"'])
+def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "p.json").write_text(text)
+    with pytest.raises(ConfigurationError, match=r"p\.json is no JSON"):
+        read_bird(tmp_path / "p.json", [])
+
+
+GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}
+
+
+async def test_every_question_is_checked_on_its_database(tmp_path: Path) -> None:
+    suite = small_suite(tmp_path, golds=GOLDS)
+    apart = EvalQuestion("q4", "Here?", "pets", "schema://pets", "sqlite")
+    lost = dataclasses.replace(suite.questions[0], id="q5", url=f"sqlite:///{tmp_path}/nowhere.sqlite")
+    questions = (lost, *suite.questions, apart)
+    told: list[tuple[int, int]] = []
+    found = await verify_gold(
+        dataclasses.replace(suite, questions=questions),
+        questions,
+        on_done=lambda done, total: told.append((done, total)),
+    )
+    states = {id: check.state for id, check in found.checks.items()}
+    assert list(states.items()) == [
+        ("q5", "fails"),
+        ("q1", "ok"),
+        ("q2", "fails"),
+        ("q3", "empty"),
+        ("q4", "not_live"),
+    ]
+    assert list(found.counts.items()) == [("ok", 1), ("fails", 2), ("empty", 1), ("not_live", 1)]
+    assert not found.reproduces
+    assert list(found.apart()) == ["fails", "empty", "not_live"]
+    assert list(found.apart()["fails"]) == ["q5", "q2"]
+    assert "nowhere.sqlite" in found.checks["q5"].reason
+    assert "nope" in found.checks["q2"].reason
+    assert found.as_json()["q1"] == {"state": "ok", "reason": "", "rows": 1}
+    assert sorted(told)[-1] == (5, 5)
+
+
+def test_every_state_is_told_and_only_what_ran_counts() -> None:
+    states: tuple[GoldState, ...] = get_args(GoldState)
+    remarked = Verification({"q1": GoldCheck("ok", "the date"), "q2": GoldCheck("fails", "no")})
+    assert remarked.remarks() == {"q1": "the date"}
+    assert Verification({"q1": GoldCheck("ok")}).apart() == {}
+    assert set(MEANINGS) == set(states)
+    spoilt = {state for state in states if not Verification({"q": GoldCheck(state)}).reproduces}
+    assert spoilt == {"fails", "differs", "empty"}

@@ -56,14 +56,6 @@ def test_a_question_with_all_that_it_has(tmp_path: Path) -> None:
     assert second.extra == {"category": "order_by", "query": entry()["query"]}
 
 
-def test_instructions_need_not_be_there(tmp_path: Path) -> None:
-    plain = entry()
-    del plain["instructions"]
-    write_lines(tmp_path, plain)
-    write_shop(tmp_path / "databases" / "shop.sqlite")
-    assert load_suite("defog", tmp_path).questions[0].knowledge == {}
-
-
 @pytest.mark.parametrize("database", ["sqlite_dbs/shop.db", "defog-data/sqlite_dbs/shop.db"])
 @pytest.mark.parametrize("inner", ["data", "", "sql-eval/data"])
 def test_a_checkout_of_sql_eval(tmp_path: Path, database: str, inner: str) -> None:

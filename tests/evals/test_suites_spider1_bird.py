@@ -104,15 +104,6 @@ def test_birds_first_release_has_no_ids_and_writes_false_for_no_evidence(tmp_pat
     ]
 
 
-def test_questions_without_their_database_are_left_out_and_said_to_be(tmp_path: Path) -> None:
-    bird(tmp_path, [*BIRD, BIRD[0] | {"question_id": 10, "db_id": "moon"}])
-    suite = load_suite("bird", tmp_path)
-    assert [q.id for q in suite.questions] == ["7", "9"]
-    assert suite.missing == (
-        "1 questions are left out: dev_databases/ lacks moon. Get them from https://bird-bench.github.io.",
-    )
-
-
 def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"has none of dev\.json"):
         load_suite("bird", tmp_path)
@@ -128,15 +119,6 @@ def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
     bird(tmp_path / "c", [BIRD[0] | {"db_id": "moon"}])
     with pytest.raises(ConfigurationError, match=r"none of the databases of dev\.json.*dev_databases/<db>"):
         load_suite("bird", tmp_path / "c")
-
-
-def test_spiders_folder(tmp_path: Path) -> None:
-    suite = load_suite("spider1", spider(tmp_path))
-    assert [(q.id, q.database) for q in suite.questions] == [
-        ("0000", "zoo"),
-        ("0001", "zoo"),
-    ]
-    assert suite.questions[1].gold_sql == ("SELECT DISTINCT kind FROM pet",)
 
 
 def test_spider_without_its_databases(tmp_path: Path) -> None:

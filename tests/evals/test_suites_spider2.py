@@ -71,14 +71,6 @@ def test_what_cannot_execute_is_said(lite: Path) -> None:
     assert load_suite("spider2-local", lite).missing == ()
 
 
-async def test_snow_has_keys_of_its_own(tmp_path: Path) -> None:
-    suite = load_suite("spider2-snow", write_snow(tmp_path))
-    (question,) = suite.questions
-    assert (question.id, question.question, question.database) == ("sf_bq1", "How many?", "SHOP")
-    assert (question.dialect, question.live) == ("snowflake", False)
-    assert said(suite, "Schemas only")
-
-
 @pytest.mark.parametrize("suite", ["spider2-lite", "spider2-local"])
 def test_published_gold_tables_lie_beside_the_edition(lite: Path, suite: str) -> None:
     assert by_id(load_suite(suite, lite))["local004"].gold_tables == ()

@@ -10,6 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
+
+from quorum.cli import cli
+from quorum.commands.ask import command
+from quorum.commands.options import Flag
+from quorum.settings import Settings
 
 BEFORE = "    seed: int = option("
 ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", anew=True)\n'
@@ -79,30 +85,14 @@ def test_a_new_option_is_declared_once(root: Path, workplace: Path) -> None:
     }
     assert seen["resumed"] == "high"
     assert seen["row"] == ["| `caution` | `low` | how careful the agents are; one of `low`, `high` |"]
-
-
-@pytest.mark.heavy
-def test_a_new_option_is_a_key_of_the_file(root: Path, workplace: Path) -> None:
     (workplace / "quorum.toml").write_text('caution = "high"\n')
     assert found(root)["set"] == ["high", "quorum.toml", "high"]
 
 
-def test_every_option_but_the_key_has_a_flag() -> None:
-    from quorum.commands.ask import command
-    from quorum.commands.options import Flag
-    from quorum.settings import Settings
-
+def test_every_option_but_the_key_has_a_flag_whose_help_says_the_default() -> None:
     flags = {parameter.name for parameter in command.params if isinstance(parameter, Flag)}
     assert flags == set(Settings.model_fields) - {"api_key"}
-
-
-@pytest.mark.parametrize("name", ["votes", "strategy", "retrieval", "home"])
-def test_a_flags_help_says_the_default(name: str) -> None:
-    from click.testing import CliRunner
-
-    from quorum.cli import cli
-    from quorum.settings import Settings
-
-    option, default = Settings.declared()[name], Settings.model_fields[name].default
     shown = " ".join(CliRunner().invoke(cli, ["ask", "--help"]).stdout.split())
-    assert f"{option.explanation.replace('`', '')} [{option.shown(default)}]" in shown
+    for name in ("votes", "strategy", "retrieval", "home"):
+        option, default = Settings.declared()[name], Settings.model_fields[name].default
+        assert f"{option.explanation.replace('`', '')} [{option.shown(default)}]" in shown

@@ -1,26 +1,41 @@
-"""Traces as people see them: in the terminal, and as one page that is safe to open."""
+"""A run as people see it: in the terminal, and as one page that is safe to open and whole on a phone."""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import io
+import itertools
+import re
+from collections.abc import Iterator
+from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
-from quorum.event_text import step_of
 from quorum.graph.runs import RunFolder
+from quorum.graph.strategies import STRATEGIES, strategy_words
 from quorum.graph.trace import Trace
 from quorum.page import page_of
 from quorum.progress import Progress
 from quorum.render import show_answer, show_report
-from quorum.report import report_of
-from tests.quorum.conftest import HOSTILE, SQL, VOTE, candidate, made, unfinished_run
+from quorum.report import Report, report_of
+from quorum.tools.results.files import write_result
+from tests.browser import Browser, find_browser, running_browser
+from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, made, unfinished_run
+
+LONG = "SELECT name, AVG(rating) FROM reviews WHERE rating > 1 AND city = 'a' GROUP BY name ORDER BY 1, 2"
+NUMBERS = itertools.count()
+RIVAL = "SELECT name, 1 AS avg FROM reviews"
+NOTHING: dict[str, Any] = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
 
 
-def terminal() -> Console:
-    return Console(file=io.StringIO(), width=140, highlight=False)
+def terminal(width: int = 140, **how: Any) -> Console:
+    return Console(file=io.StringIO(), width=width, highlight=False, **how)
 
 
 def printed(console: Console) -> str:
@@ -28,94 +43,102 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_steps_are_grouped_by_candidate(run: Trace) -> None:
-    report = report_of(RunFolder(run.folder))
+def screen(answer: dict[str, Any], width: int = 140, **how: Any) -> str:
+    """An answer as the terminal shows it."""
+    out = terminal(width, **how)
+    show_answer(made(answer), out)
+    return printed(out)
+
+
+def timeline(report: Report, *, full: bool = False) -> str:
+    """A run as the terminal shows it."""
+    out = terminal()
+    show_report(report, out, full=full)
+    return printed(out)
+
+
+def read(trace: Trace) -> Report:
+    """The report of a run that is not written any more."""
+    trace.close()
+    return report_of(RunFolder(trace.folder))
+
+
+def finished(workplace: Path, answer: dict[str, Any]) -> Report:
+    trace = unfinished_run(workplace, f"run-{next(NUMBERS)}")
+    trace.finish(answer)
+    return read(trace)
+
+
+def both(workplace: Path, answer: dict[str, Any]) -> tuple[str, str]:
+    """An answer on the terminal and, unescaped, on its page."""
+    return screen(answer), unescape(page_of(finished(workplace, answer)))
+
+
+@pytest.fixture
+def report(run: Trace) -> Report:
+    return report_of(RunFolder(run.folder))
+
+
+@pytest.fixture
+def html(report: Report) -> str:
+    return page_of(report)
+
+
+# A run
+
+
+def test_steps_are_grouped_by_candidate_and_voices_by_their_vote(report: Report) -> None:
     titles = [section.title for section in report.sections]
     assert titles == ["Preparation", "Candidate 1", "Candidate 2", "Vote and answer"]
     kinds = [entry.step.kind for entry in report.sections[1].entries]
     assert kinds == ["model_call", "action", "query", "refinement", "result", "candidate"]
-
-
-def test_voices_tell_who_voted_for_what(run: Trace) -> None:
-    report = report_of(RunFolder(run.folder))
     assert [(voice.id, cluster) for voice, cluster in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
     assert report.agreement == "2 of 3 candidates agree; 1 differs"
 
 
-def test_an_unfinished_run_shows_what_it_has_and_how_to_go_on(workplace: Path) -> None:
-    trace = unfinished_run(workplace, "killed")
-    report = report_of(RunFolder(trace.folder))
-    trace.close()
+def test_a_run_without_an_answer_shows_what_it_has_and_how_to_go_on(workplace: Path) -> None:
+    report = read(unfinished_run(workplace, "killed"))
     assert report.usage["model_calls"] == 3
     assert report.accounts["agent"]["action"]["queries"] == 2
-    out = terminal()
-    show_report(report, out)
-    assert "quorum ask --resume killed" in printed(out)
+    assert "quorum ask --resume killed" in timeline(report)
     assert "no answer yet" in page_of(report)
-
-
-def test_a_failed_run_shows_why_and_how_to_go_on(workplace: Path) -> None:
     trace = unfinished_run(workplace, "down")
     trace.record("failed", agent="run", message=f"The endpoint is down {HOSTILE}")
     trace.flush()
     report = report_of(RunFolder(trace.folder))
-    trace.record("begun", agent="run", run="down", resumed=True)
-    trace.close()
-    out = terminal()
-    show_report(report, out)
-    for text in (printed(out), page_of(report)):
+    for text in (timeline(report), page_of(report)):
         assert "it failed: The endpoint is down" in text
         assert "quorum ask --resume down" in text
         assert "\x1b" not in text
-    report = report_of(RunFolder(trace.folder))
+    trace.record("begun", agent="run", run="down", resumed=True)
+    report = read(trace)
     assert report.error == ""
     assert "goes on with down" in report.sections[0].entries[-1].step.gist
 
 
-@pytest.mark.parametrize(("by", "agent"), [("lint", "Lint"), ("guard", "Guard"), ("database", "Database")])
-def test_a_query_that_is_refused_says_by_whom(by: str, agent: str) -> None:
-    error = {"kind": "column_not_found", "message": "no column x", "by": by}
-    assert step_of({"t": 0.0, "kind": "query", "agent": "action", "error": error}).agent == agent
-    assert step_of({"t": 0.0, "kind": "query", "agent": "action", "rows": 1}).agent == "Database"
-
-
-def test_sql_of_one_long_line_is_laid_out_for_people(answer: dict[str, Any]) -> None:
-    out = terminal()
-    show_answer(made(answer | {"sql": SQL + " HAVING COUNT(*) > 1 ORDER BY AVG(rating) DESC LIMIT 10"}), out)
-    assert "SELECT\n  name,\n" in printed(out)
-    out = terminal()
-    show_answer(made(answer), out)
-    assert SQL in printed(out)
-
-
-def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(run: Trace) -> None:
-    out = terminal()
-    show_report(report_of(RunFolder(run.folder)), out)
-    text = printed(out)
+def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(report: Report) -> None:
+    report.options.update(votes=None, recipe="recap", models=["a", "b"])
+    assert report.sections[1].outcome is not None
+    report.sections[1].outcome.repairs = 1
+    text = timeline(report)
     for part in (
-        SQL,
-        "column not found: no column ratng",
-        "repairs it: misspelt",
+        *(SQL, "column not found: no column ratng", "repairs it: misspelt", "recipe recap · models a, b"),
         "results differ: 33 % for candidate 3 against 67 % for candidates 1, 2",
+        "Candidate 1 · openai:a · 1 repair\n",
     ):
         assert part in text
-    assert "rules rules" not in text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
+    for part in ("rules rules", "\x1b", "\u202e", "votes None"):
+        assert part not in text
+    assert timeline(report, full=True).count("rules rules") > 3
 
 
 def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
-    trace = unfinished_run(workplace, "told")
+    trace = unfinished_run(workplace, "placed")
     origin = {"node": "validate_winner", "recipe": "quorum", "prompt": "agents/prompts/validator.md"}
-    verdict = {"valid_result": True, "accepted": True, "objection": ""}
-    trace.record("validation", agent="validator", candidate="c1", **verdict, **origin)
-    trace.flush()
-    report = report_of(RunFolder(trace.folder))
-    trace.close()
-    out = terminal()
-    show_report(report, out, full=True)
+    trace.record("validation", agent="validator", candidate="c1", accepted=True, objection="", **origin)
+    report = read(trace)
     said = "validate_winner · quorum · agents/prompts/validator.md"
-    assert f"the result can be the answer  {said}" in printed(out)
+    assert f"the result can be the answer  {said}" in timeline(report, full=True)
     html = page_of(report)
     assert html.count(said) == 1
     assert "<summary>node</summary>" not in html
@@ -131,25 +154,74 @@ def test_a_second_round_stands_below_the_vote_that_called_for_it(workplace: Path
         trace.record("writing", agent="sql_writer", candidate=name, sql=SQL, reasoning="so")
         trace.record("model_retry", agent="run", model="openai:a", reason="slow", wait=1.0)
     trace.record("vote", agent="consensus", **VOTE)
-    trace.flush()
-    report = report_of(RunFolder(trace.folder))
-    trace.close()
+    report = read(trace)
     titles = [section.title for section in report.sections]
     rounds = ["Candidate 1", "Candidate 2", "Vote", "Candidate 3", "Candidate 4"]
     assert titles == ["Preparation", *rounds, "Vote and answer"]
-    out = terminal()
-    show_report(report, out)
-    text = printed(out)
+    text, tally = timeline(report), "for candidates 1, 2"
     assert text.count(probe) == 2, "what was explored is shown, and by whom"
-    tally = "for candidates 1, 2"
     assert text.index(tally) < text.index("Candidate 3\n") < text.rindex(tally)
     assert page_of(report).index("candidate-c2") < page_of(report).index('id="candidate-c3"')
 
 
-def test_full_shows_whole_prompts(run: Trace) -> None:
-    out = terminal()
-    show_report(report_of(RunFolder(run.folder)), out, full=True)
-    assert printed(out).count("rules rules") > 3
+def test_a_repair_shows_what_it_changed_or_that_it_changed_nothing(workplace: Path) -> None:
+    trace = unfinished_run(workplace, "repaired")
+    trace.record("sql_review", agent="sql_critique", candidate="c1", correct=False, reasoning="No.", sql=SQL)
+    report = read(trace)
+    (repair,) = [entry for entry in report.sections[1].entries if entry.step.kind == "refinement"]
+    (diff,) = [detail for detail in repair.details if detail.kind == "diff"]
+    assert repair.is_telling(diff)
+    assert ["-", "  ratng"] in diff.rows
+    assert ["+", "  AVG(rating)"] in diff.rows
+    html = page_of(report)
+    assert '<span class="cut">-   ratng</span>' in html
+    assert html.count("the query stays as it was") == 1
+
+
+def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> None:
+    out, quiet = terminal(), terminal()
+    with Progress(out) as progress, Progress(quiet, quiet=True) as silent:
+        for event in run.events():
+            progress(event)
+            silent(event)
+    lines = printed(out).splitlines()
+    assert len(lines) == sum(e["kind"] != "model_call" for e in run.events())
+    assert sum("column not found" in line for line in lines) == 2
+    assert (progress.calls, progress.tokens) == (3, 3 * 1280)
+    assert "\x1b" not in printed(out)
+    assert printed(quiet) == ""
+
+
+# An answer
+
+
+def test_sql_of_one_long_line_is_laid_out_for_people(workplace: Path, answer: dict[str, Any]) -> None:
+    for text in both(workplace, answer | {"sql": LONG}):
+        plain = re.sub(r"<[^>]+>", "", text)
+        assert "SELECT\n  name,\n  AVG(rating)" in plain
+        assert LONG not in plain
+    assert SQL in screen(answer)
+
+
+def test_sql_of_a_dialect_that_is_not_known_stays_as_it_is(workplace: Path, answer: dict[str, Any]) -> None:
+    trace = Trace.create(workplace / ".quorum", "strange", {"question": "?"})
+    trace.record("schema", agent="catalog", database="shop", dialect="cobol", tables=1, tokens=1, left_out=[])
+    trace.record("writing", agent="sql_writer", candidate="c1", sql=LONG)
+    trace.record("refinement", agent="self_refiner", candidate="c1", sql=SQL, explanation="Shorter.")
+    strange = answer | {"sql": LONG, "dialect": "cobol"}
+    trace.finish(strange)
+    assert LONG in unescape(re.sub(r"<[^>]+>", "", page_of(read(trace))))
+    assert LONG in screen(strange)
+
+
+def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) -> None:
+    limits = {"status": "stopped", "stopped_by": "max_calls", "demonstration": True, "warnings": ["odd\x07"]}
+    text = screen(answer | limits)
+    for part in (
+        *("Demonstration", "Stopped by a limit; the best so far (max_calls)", "Warning: odd␇", "NULL"),
+        *("2 of 3 candidates agree; 1 differs", "3 model calls", "quorum trace show 20260102-030405-abcd"),
+    ):
+        assert part in text
 
 
 @pytest.mark.parametrize("width", [40, 200])
@@ -158,29 +230,10 @@ def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
 ) -> None:
     names = [f"column_{n}" for n in range(30)]
     many = {"columns": names, "rows": [[n] * 30 for n in range(20)], "row_count": 100_000, "truncated": True}
-    out = Console(file=io.StringIO(), width=width, highlight=False)
-    show_answer(made(answer | many), out)
-    text = " ".join(printed(out).split())
+    text = " ".join(screen(answer | many, width).split())
     assert "the first 20 of 100,000 rows" in text
     assert "cut off at the limit" in text
     assert "16 more" in text or width == 40
-
-
-def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) -> None:
-    out = terminal()
-    limits = {"status": "stopped", "stopped_by": "max_calls", "demonstration": True, "warnings": ["odd\x07"]}
-    show_answer(made(answer | limits), out)
-    text = printed(out)
-    for part in (
-        "Demonstration",
-        "Stopped by a limit; the best so far (max_calls)",
-        "2 of 3 candidates agree; 1 differs",
-        "3 model calls",
-        "quorum trace show 20260102-030405-abcd",
-        "Warning: odd␇",
-        "NULL",
-    ):
-        assert part in text
 
 
 @pytest.mark.parametrize(
@@ -194,104 +247,261 @@ def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) ->
 def test_the_answer_says_what_else_the_question_could_mean(
     answer: dict[str, Any], readings: list[str], lines: list[str]
 ) -> None:
-    out = terminal()
-    show_answer(made(answer | {"readings": [{"says": says} for says in readings]}), out)
-    text = printed(out)
+    text = screen(answer | {"readings": [{"says": says} for says in readings]})
     assert "\n".join(lines) in text
     assert ("could also mean" in text) is bool(readings)
 
 
-def test_no_answer_tells_why_each_candidate_failed(answer: dict[str, Any]) -> None:
-    failed = [candidate("c1", sql="", error="no table x"), candidate("c2", sql="", error="timed out")]
-    out = terminal()
-    nothing = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
-    show_answer(made(answer | nothing | {"candidates": failed}), out)
-    text = printed(out)
-    assert "No answer found" in text
-    assert "calibrated" not in text
-    assert "candidate 1: no table x" in text
-    assert "candidate 2: timed out" in text
+def test_what_is_assumed_open_and_missing_is_shown(workplace: Path, answer: dict[str, Any]) -> None:
+    said: dict[str, Any] = {"assumptions": ["May is 2024-05."], "summary": "Chairs lead."}
+    said["readings"] = [{"says": "Paid orders."}]
+    text, html = both(workplace, answer | said)
+    assert "It assumes: May is 2024-05." in text
+    for head, words in (("The question could also mean", "Paid orders."), ("It assumes", "May is 2024-05.")):
+        assert re.search(rf"{head}</p><ul class=\"notes \"><li>{words}", html)
+    assert '<p class="says">Chairs lead.</p>' in html
+    for text in both(workplace, answer | {"status": "unanswerable", "missing": "There is no NPS."}):
+        assert "The data cannot answer this" in text
+        assert "There is no NPS." in text
 
 
-def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> None:
-    out = terminal()
-    with Progress(out) as progress:
-        for event in run.events():
-            progress(event)
-    lines = printed(out).splitlines()
-    assert len(lines) == sum(e["kind"] != "model_call" for e in run.events())
-    assert sum("column not found" in line for line in lines) == 2
-    assert progress.calls == 3
-    assert progress.tokens == 3 * 1280
-    assert "\x1b" not in printed(out)
-
-
-def test_equal_failures_are_told_once(answer: dict[str, Any]) -> None:
-    failed = [candidate(f"c{n}", sql="", error="The model refused.") for n in range(1, 10)]
+def test_equal_failures_are_said_once(workplace: Path, answer: dict[str, Any]) -> None:
+    failed = [candidate(f"c{n}", sql="", error="The model refused.", row_count=None) for n in range(1, 10)]
     failed[4] |= {"error": "timed out"}
-    nothing: dict[str, Any] = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
-    warning = "No candidate has a result: The model refused."
-    out = terminal()
-    show_answer(made(answer | nothing | {"candidates": failed, "warnings": [warning, "Odd."]}), out)
-    text = printed(out)
-    assert text.count("The model refused.") == 1
-    assert "candidates 1 to 4, 6 to 9: The model refused." in text
-    assert "candidate 5: timed out" in text
-    assert "Warning: Odd." in text
-    assert "best effort" not in text  # there is none
+    warnings = ["No candidate has a result: The model refused.", "Odd."]
+    for text in both(workplace, answer | NOTHING | {"candidates": failed, "warnings": warnings}):
+        plain = re.sub(r"<[^>]+>", "", text)
+        assert text.count("The model refused.") == 1
+        assert "candidates 1 to 4, 6 to 9: The model refused." in plain
+        assert "candidate 5: timed out" in plain
+        assert "Odd." in text
+        assert "No answer found" in text
+        assert "best effort" not in text  # there is none
 
 
 @pytest.mark.parametrize(
-    ("confidence", "said", "colour"),
+    ("confidence", "said", "tone", "colour"),
     [
-        (0.27, "probably wrong (27 %)", "31"),
-        (0.5, "may be right (50 %)", "33"),
-        (0.8, "likely right (80 %)", "32"),
+        (0.27, "probably wrong (27 %)", "bad", "31"),
+        (0.5, "may be right (50 %)", "warn", "33"),
+        (0.8, "likely right (80 %)", "good", "32"),
     ],
 )
-def test_low_confidence_looks_low(answer: dict[str, Any], confidence: float, said: str, colour: str) -> None:
-    out = Console(
-        file=io.StringIO(), width=140, highlight=False, force_terminal=True, color_system="standard"
-    )
-    show_answer(made(answer | {"confidence": confidence}), out)
-    text = printed(out)
+def test_low_confidence_looks_low(
+    workplace: Path, answer: dict[str, Any], confidence: float, said: str, tone: str, colour: str
+) -> None:
+    answer |= {"confidence": confidence}
+    low = " of low confidence" if confidence < 0.4 else ""
+    text = screen(answer, force_terminal=True, color_system="standard")
     assert f"{said}\x1b[0m: 1 candidate gives another answer; no person has checked it" in text
-    assert f"\x1b[1;{colour}mAnswer" in text
-    assert ("Answer of low confidence" in text) is (confidence < 0.4)
+    assert f"\x1b[1;{colour}mAnswer{low}\x1b" in text
+    html = page_of(finished(workplace, answer))
+    assert f'<span class="badge {tone}">Answer{low}</span>' in html
+    assert f'<div class="v {tone}">{said}</div>' in html.replace("\u00a0", " ")
 
 
-def test_what_other_versions_say_is_shown(answer: dict[str, Any]) -> None:
-    said = {"status": "unanswerable", "missing": "There is no NPS.", "assumptions": ["May is 2024-05."]}
-    out = terminal()
-    show_answer(made(answer | said), out)
-    for part in ("The data cannot answer this", "There is no NPS.", "It assumes: May is 2024-05."):
-        assert part in printed(out)
+def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dict[str, Any]) -> None:
+    shown = {
+        "columns": ["month", "total", "region"],
+        "types": ["timestamp[us]", "decimal128(38, 2)", "string"],
+        "rows": [["2024-01-01 00:00:00", 3444.0, "NULL"], ["2024-02-01 00:00:00", 0.5, None]],
+    }
+    for text in both(workplace, answer | shown):
+        for part in ("2024-01", "3,444.00", "0.50"):
+            assert part in text
+        assert "00:00:00" not in text.partition("<h2>Every step")[0]
+        assert text.count('"NULL"') == 1
 
 
-def test_the_timeline_counts_in_words_and_leaves_out_what_was_not_set(run: Trace) -> None:
-    report = report_of(RunFolder(run.folder))
-    report.options.update(votes=None, recipe="recap", models=["a", "b"])
-    assert report.sections[1].outcome is not None
-    report.sections[1].outcome.repairs = 1
-    out = terminal()
-    show_report(report, out)
-    text = printed(out)
-    assert "models a, b · recipe recap" in text or "recipe recap · models a, b" in text
-    assert "votes None" not in text
-    assert "1 repairs" not in text
-    assert "Candidate 1 · openai:a · 1 repair\n" in text
+# The page
 
 
-def test_quiet_progress_says_nothing(run: Trace) -> None:
-    out = terminal()
-    with Progress(out, quiet=True) as progress:
-        for event in run.events():
-            progress(event)
-    assert printed(out) == ""
+class _Page(HTMLParser):
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.addresses: list[str] = []
+        self.ids: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        links = ("src", "href", "action", "data")
+        self.addresses += [value or "" for name, value in attributes if name in links]
+        self.ids += [value or "" for name, value in attributes if name == "id"]
 
 
-def test_an_event_of_an_unknown_kind_is_still_told() -> None:
-    step = step_of({"t": 1.0, "kind": "new_thing", "agent": "some_agent", "size": 3, "text": HOSTILE})
-    assert step.agent == "Some agent"
-    assert step.gist.startswith("new thing size=3 text=")
-    assert "\x1b" not in step.gist
+def test_the_page_is_one_file_without_requests_that_runs_its_search_alone(html: str) -> None:
+    page = _Page(html)
+    assert not set(page.tags) & {"link", "iframe", "object", "embed", "form", "base"}
+    assert all(address.startswith(("#", "data:image/svg+xml;base64,")) for address in page.addresses)
+    assert not re.search(r"url\(|@import|https?://", html)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
+
+
+def test_the_page_holds_the_whole_story_and_escapes_it(html: str) -> None:
+    shown = ("2 of 3 candidates agree; 1 differs", "67 %", "SelfRefiner", "1,200", *COLUMNS)
+    for part in (*shown, ">prompt</summary>", ">reply</summary>"):
+        assert part in html
+    assert html.count("<script>") == 1
+    assert html.count("&lt;script&gt;") >= 6  # question, prompt, reply, error, rows, answer
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+    page = _Page(html)
+    links = {address for address in page.addresses if address.startswith("#")}
+    assert links == {"#candidate-c1", "#candidate-c2", "#candidate-c3"}
+    assert {"candidate-c1", "candidate-c2"} <= set(page.ids)
+
+
+def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
+    workplace: Path, answer: dict[str, Any]
+) -> None:
+    trace = unfinished_run(workplace, "rivals")
+    rival = {"sql": RIVAL, "columns": COLUMNS, "row_count": 1, "preview": [["x", 9]]}
+    trace.record("result", agent="action", candidate="c3", **rival)
+    first, third = candidate("c0", superseded=True), candidate("c3", sql=RIVAL, row_count=1)
+    trace.finish(answer | {"candidates": [first, candidate("c1"), candidate("c2"), third]})
+    report = read(trace)
+    standings = [(each.candidates, each.sql) for each in report.standings]
+    assert standings == [(["c1", "c2"], SQL), (["c3"], RIVAL)]
+    vote = page_of(report).partition("<h2>Vote</h2>")[2].partition("<h2>Time</h2>")[0]
+    text = re.sub(r"<[^>]+>", "", vote)
+    assert "Result 2 33 % of the vote, 1 row, from candidate 3" in text
+    assert RIVAL in text
+    assert SQL not in text  # it stands above
+    assert '<td class=" num">9</td>' in vote
+    assert text.count("nothing: a second round voted") == 1
+    assert "2 of 3 candidates agree; 1 differs" in text
+
+
+def test_calls_that_failed_and_the_wait_after_them_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
+    trace = unfinished_run(workplace, "lost")
+    lost = {"agent": "action", "candidate": "c1", "model": "openai:a", "reason": "429"}
+    trace.record("model_retry", **lost, seconds=0.5, wait=2.0)
+    trace.record("model_failed", **lost, seconds=0.5)
+    trace.finish(answer | {"usage": answer["usage"] | {"seconds": 10.0}})
+    html = page_of(read(trace))
+    widths = re.findall(r'<i class="(lost|wait)" style="left: [\d.]+%; width: ([\d.]+)%"', html)
+    assert ("wait", "20.000") in widths
+    assert widths.count(("lost", "5.000")) == 2
+    assert "failed call</span>" in html
+    assert "waiting to try again</span>" in html
+
+
+def test_a_word_on_how_the_vote_was_counted(
+    workplace: Path, answer: dict[str, Any], subtests: pytest.Subtests
+) -> None:
+    for name in STRATEGIES:
+        with subtests.test(name):
+            assert len(strategy_words(name)) > 20
+            html = page_of(finished(workplace, answer | {"vote": VOTE | {"strategy": name}}))
+            assert f"<code>{name}</code>: {strategy_words(name)}" in html.replace("&#39;", "'")
+
+
+def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(
+    workplace: Path, answer: dict[str, Any], html: str
+) -> None:
+    assert ">The answer</b>" in html
+    nobody = {"status": "unanswerable", "missing": "No NPS.", "vote": VOTE | {"winner": None}}
+    html = page_of(finished(workplace, answer | nobody))
+    assert ">The answer</b>" not in html
+    assert '<span class="good">the answer</span>' not in html
+
+
+def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
+    pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
+    trace = unfinished_run(workplace, "drawn")
+    table = pa.table({"city": [f"<b>{n}</b>" for n in range(30)], "orders": range(30)})
+    kept = write_result(table, trace.folder / "results")
+    trace.finish(answer | {"result_file": f"/moved/{kept.name}", "row_count": 30})
+    report = read(trace)
+    (image,) = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)" alt="([^"]+)">', page_of(report))
+    assert b"<svg" in base64.b64decode(image[0], validate=True)
+    assert image[1] == "orders by city, 24 rows"
+    assert "orders by city, 24 rows; the first 24 of 30 rows</figcaption>" in page_of(report)
+    assert "<img" not in page_of(report, charts=False)
+    kept.unlink()
+    assert "No chart: The result " in page_of(report)
+    plain = page_of(finished(workplace, answer | {"columns": ["n"], "rows": [[1]], "row_count": 1}))
+    assert "<img" not in plain
+    assert "No chart" not in plain
+
+
+def test_a_single_candidate_has_no_vote_and_a_clarified_question_says_so(
+    workplace: Path, answer: dict[str, Any]
+) -> None:
+    one = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "a"}
+    alone = {"candidates": [candidate("c1")], "vote": VOTE | {"clusters": [one]}}
+    meant = "What is the average rating of films?"
+    html = page_of(finished(workplace, answer | alone | {"question": meant}))
+    assert "one query, no vote" in html
+    assert '<div class="bar">' not in html
+    assert "of the vote" not in html
+    assert f"<h1>{meant}</h1>" in html
+    assert re.search(r"Asked as: What is the average rating\? ", html)
+
+
+def test_the_head_names_the_database_and_a_call_has_two_links(report: Report) -> None:
+    report.options["database"] = ["sample", "crm.duckdb"]
+    assert " · database sample, crm.duckdb" in page_of(report)
+    calls = [e for section in report.sections for e in section.entries if e.step.kind == "model_call"]
+    assert {tuple(each.label for each in call.details) for call in calls} == {("prompt", "reply")}
+
+
+# In a browser
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_browser()
+    if not path:
+        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
+    with running_browser(path) as running:
+        yield running
+
+
+OPEN = "document.querySelectorAll('details').forEach(part => part.open = true)"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("width", [420, 1300])
+def test_nothing_is_cut(browser: Browser, workplace: Path, answer: dict[str, Any], width: int) -> None:
+    many = [candidate(f"c{n}", model="openai:gpt-4.1-2025-04-14", error="x" * 300) for n in range(1, 9)]
+    wordy = {"readings": [{"says": "y" * 300}], "disagreement": ["z" * 300], "sql": f"SELECT '{'w' * 400}'"}
+    page = workplace / "page.html"
+    page.write_text(page_of(finished(workplace, answer | wordy | {"candidates": many})))
+    visit = browser.visit(page, width=width, script=OPEN)
+    assert (visit.messages, visit.requests, visit.width, visit.cut) == ([], [], width, [])
+
+
+@pytest.mark.heavy
+def test_the_search_shows_the_steps_that_hold_its_words(browser: Browser, html: str, workplace: Path) -> None:
+    page = workplace / "page.html"
+    page.write_text(html)
+    search = "{{ const it = document.querySelector('.search'); it.value = '{}'; it.dispatchEvent({}) }}"
+
+    def found(words: str) -> str:
+        script = search.format(words, "new Event('input')")
+        return browser.visit(page, script=script).text.partition("EVERY STEP")[2]
+
+    before = browser.visit(page).text
+    for wanted, there, gone in (
+        ("MISSPELT", "SelfRefiner", "Planner"),
+        ("rules rules", "rules rules", "SelfRefiner"),
+    ):
+        assert there in found(wanted)
+        assert gone in before
+        assert gone not in found(wanted)
+    assert "Candidate 1" not in found("no such words")
+
+
+def test_what_a_database_says_runs_no_script(browser: Browser, workplace: Path, html: str) -> None:
+    page = workplace / "page.html"
+    page.write_text(html.replace("<main>", "<main><script>document.title = 'taken'</script>"))
+    visit = browser.visit(page)
+    assert any("Content Security Policy" in message for message in visit.messages)
+    assert HOSTILE.partition("\x1b")[0] in visit.text
+    assert str(ROWS[0][1]) in visit.text

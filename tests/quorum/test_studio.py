@@ -355,23 +355,17 @@ async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> N
 
 @pytest.mark.heavy
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("given", [{"context": {"vote": 2}}, {"config": {"configurable": {"vote": 2}}}])
-async def test_an_unknown_option_is_an_error_that_names_the_nearest(studio: str, given: Any) -> None:
+@pytest.mark.parametrize(
+    ("given", "kind", "said"),
+    [
+        ({"context": {"vote": 2}}, "ConfigurationError", "There is no option 'vote'. Did you mean 'votes'?"),
+        ({"config": {"configurable": {"vote": 2}}}, "ConfigurationError", "Did you mean 'votes'?"),
+        ({"context": {"database": "sqlite:////nowhere/absent.db"}}, "DatabaseUnavailable", "absent.db"),
+    ],
+)
+async def test_what_is_wrong_is_an_error_that_says_so(studio: str, given: Any, kind: str, said: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
     question = {"question": "How many customers are there?"}
     result: Any = await client.runs.wait(None, "single", input=question, raise_error=False, **given)
-    assert result["__error__"] == {
-        "error": "ConfigurationError",
-        "message": "There is no option 'vote'. Did you mean 'votes'?",
-    }
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_a_wrong_database_is_an_error_that_says_so(studio: str) -> None:
-    context = {"database": "sqlite:////nowhere/absent.db"}
-    client = langgraph_sdk.get_client(url=studio)
-    question = {"question": "How many?"}
-    result: Any = await client.runs.wait(None, "single", input=question, context=context, raise_error=False)
-    assert result["__error__"]["error"] == "DatabaseUnavailable"
-    assert "absent.db" in result["__error__"]["message"]
+    assert result["__error__"]["error"] == kind
+    assert said in result["__error__"]["message"]

@@ -114,7 +114,7 @@ def _class_of(url: str) -> type[Connector]:
 
 
 def _has_sqlalchemy(scheme: str) -> bool:
-    """Whether a scheme is one of SQLAlchemy's, as far as that is known."""
+    """Return True if a scheme is known to be one of SQLAlchemy's."""
     from quorum.tools.databases.sqlalchemy.engines import ENGINES, NAMES
 
     name, driver, _ = scheme.partition("+")

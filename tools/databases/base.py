@@ -31,7 +31,7 @@ def line_and_column(before: str) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Account:
-    """Whom a server takes a connector for.
+    """The account that a server takes a connector for.
 
     Attributes:
         powers: What it may do beyond reading tables, and only the session forbids it: each ends a sentence
@@ -98,8 +98,8 @@ class Connector(ABC):
         return None
 
     def owner(self, table: Table) -> tuple[Connector, Table]:
-        """Whose a table of the catalog is, and what it is there: where several databases are read as one,
-        the database that holds it."""
+        """Return the database that holds a table of the catalog, and the table as it is there: another one
+        only if several databases are read as one."""
         return self, table
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Connector(ABC):
         """
 
     async def account(self) -> Account | None:
-        """Who asks; None where a database knows no accounts.
+        """Return the account that asks; None if the database knows no accounts.
 
         Raises:
             DatabaseUnavailable: The connection is gone.
@@ -199,7 +199,7 @@ class Connector(ABC):
         """
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:  # noqa: ARG002
-        """What a statement that the guard has passed would read, without running it; free of charge.
+        """Estimate what a statement that the guard has passed would read, without running it; free of charge.
 
         What cannot be told is never a low number: ``Estimate.bytes`` is None then.
 

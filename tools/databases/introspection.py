@@ -57,7 +57,7 @@ Row = dict[str, Any]
 
 
 class Introspected(Protocol):
-    """What an introspection needs of a connector."""
+    """The part of a connector that an introspection needs."""
 
     dialect: str
 
@@ -67,7 +67,7 @@ class Introspected(Protocol):
 
     @property
     def place(self) -> str:
-        """Where it is, for people; without secrets."""
+        """The database's place, for people; without secrets."""
 
 
 @dataclass
@@ -238,7 +238,7 @@ class Introspection:
         return _with_distinct(table, (await self._numbers(different, {"": "count(*)"})).get("", rows))
 
     async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, int]:
-        """What one query counts, by name; empty if nothing is wanted or there is no time."""
+        """Return what one query counts, by name; empty if nothing is wanted or there is no time."""
         answer = await self.try_to(f"SELECT {', '.join(wanted.values())} FROM {source}") if wanted else None
         if not isinstance(answer, QueryResult):
             return {}
@@ -287,7 +287,7 @@ class Introspection:
 
 @lru_cache(10_000)
 def is_private(column: str) -> bool:
-    """Whether a column's name says that its values are secrets or official identifiers of persons.
+    """Return True if a column's name says that its values are secrets or official identifiers of persons.
 
     Such values are never sampled, because samples go into prompts and so to the model's provider. Queries are
     not affected.
@@ -296,7 +296,7 @@ def is_private(column: str) -> bool:
 
 
 def is_unread(kind: str) -> bool:
-    """Whether a column of this type holds bytes."""
+    """Return True if a column of this type holds bytes."""
     return kind.partition("(")[0].casefold() in UNREAD
 
 
@@ -323,7 +323,7 @@ def nothing_to_read(
     *,
     hides: bool = False,
 ) -> DatabaseUnavailable | None:
-    """Why an account sees no table: the first schema that is absent, closed, or full of unreadable tables.
+    """Return why an account sees no table: a schema is absent, closed, or holds unreadable tables alone.
 
     Args:
         wanted: The schemas that the URL names; all where it names none.
@@ -442,7 +442,7 @@ def _is_document(value: str) -> bool:
 
 
 def _documents(values: Sequence[str]) -> bool:
-    """Whether nearly all values look like JSON objects or arrays."""
+    """Return True if nearly all values look like JSON objects or arrays."""
     likely = sum(map(_is_document, values[:DOCUMENTS]))
     return likely > 0 and likely >= 0.9 * min(len(values), DOCUMENTS)
 

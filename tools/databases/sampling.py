@@ -157,7 +157,7 @@ class _Reader:
 
 
 async def _is_readable(look: Introspection, source: Source) -> bool:
-    """Whether a view can be read, as far as there was time to tell; what cannot be is said."""
+    """Return False if a view cannot be read, as far as there was time to try; the catalog then says why."""
     table = source.table
     if table.kind == "table" or table.full_name not in look.unsampled:
         return True
@@ -202,7 +202,7 @@ def _batches(sources: Sequence[Source], rows: int) -> Iterator[list[Source]]:
 
 
 def _parts(batch: Sequence[Source], answer: QueryResult | QueryError) -> Iterator[Sequence[Source]]:
-    """What is asked next of a batch that came to nothing: one by one where it took too long, else halves."""
+    """Yield the parts to ask of a batch that failed: one by one if it took too long, else halves."""
     if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
         half = len(batch) // 2
         yield from (batch[:half], batch[half:])

@@ -71,11 +71,11 @@ class Refusal(Exception):
 
 
 class Target(Protocol):
-    """What a URL names."""
+    """The parts of a URL."""
 
     @property
     def place(self) -> str:
-        """Where the database is, for people; without secrets."""
+        """The database's place, for people; without secrets."""
 
     def scrubbed(self, text: str) -> str:
         """Return a text of the driver without secrets."""
@@ -284,7 +284,7 @@ def row_too_large(size: int) -> Refusal:
 
 
 async def aside(function: Callable[..., T], *arguments: Any) -> T:
-    """What a blocking function returns, in a thread of its own that nothing waits for."""
+    """Run a blocking function in a thread of its own that nothing waits for."""
     thread = LooseThread()
     future = thread.submit(function, *arguments)
     thread.stop()
@@ -298,7 +298,7 @@ class ThreadLink(Link):
         self._thread = LooseThread()
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a blocking function returns."""
+        """Run a blocking function and return its result."""
         return await asyncio.wrap_future(self._thread.submit(function, *arguments))
 
     def let_go(self) -> None:
@@ -379,7 +379,7 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
 
     @property
     def place(self) -> str:
-        """Where the database is, for people; without secrets."""
+        """The database's place, for people; without secrets."""
         return self.target.place
 
     @abstractmethod
@@ -451,7 +451,7 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
     async def answered(
         self, sql: str, limits: Limits, work: Callable[[LinkT], Coroutine[Any, Any, T]]
     ) -> T | QueryError:
-        """What ``work`` brings from a connection, or why it brings nothing.
+        """Run ``work`` on a connection; return its result, or why there is none.
 
         Of queries that the server does not stop there may be as many as connections: then nothing is sent.
         """
@@ -475,7 +475,7 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
 
     async def on_link(self, seconds: float, work: Callable[[LinkT], Coroutine[Any, Any, T]]) -> T:
-        """What ``work`` does with a connection that nobody else has; it is cancelled after ``seconds``.
+        """Run ``work`` on a connection of its own; it is cancelled after ``seconds``.
 
         Raises:
             Gone, Refusal, TimeoutError, DatabaseUnavailable: It fails, or there is no connection.

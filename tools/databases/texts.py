@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ _WORD = r"[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*"
 
 @dataclass(frozen=True)
 class Lexis:
-    """How an engine writes texts and names; regular expressions.
+    """An engine's way to write texts and names, as regular expressions.
 
     Attributes:
         line: A comment to the end of its line.
@@ -140,13 +140,14 @@ def _pattern(dialect: str) -> re.Pattern[str]:
     return LEXES.get(dialect, _OTHER).pattern
 
 
-def tokens(sql: str, dialect: str) -> list[Token]:
+@lru_cache(4)  # a text is looked at several times before it is sent
+def tokens(sql: str, dialect: str) -> Sequence[Token]:
     """The query without comments and spaces.
 
     Raises:
         Unreadable: It holds a comment that engines obey, or what they may read in different ways.
     """
-    return list(_tokens(sql, dialect))
+    return tuple(_tokens(sql, dialect))
 
 
 def _tokens(sql: str, dialect: str) -> Iterator[Token]:
@@ -183,7 +184,7 @@ def _check_escapes(before: str, kind: str, text: str, after: str) -> None:
 
 
 def _end_of_block(sql: str, start: int, *, nested: bool) -> int:
-    """Where a comment ends that begins with ``/*``."""
+    """Return where a comment ends that begins with ``/*``."""
     if re.match(r"/\*(?:M?!|\+)", sql[start : start + 4]):  # hints may set variables
         raise Obeyed("Comments that the server would obey are not sent.")
     depth = 0
@@ -198,7 +199,7 @@ def _end_of_block(sql: str, start: int, *, nested: bool) -> int:
 
 
 def unsendable(sql: str, dialect: str, first: Collection[str] = QUERIES) -> QueryError | None:
-    """Why a text never reaches the server: it is not one statement that begins with a word of ``first``."""
+    """Return why a text is never sent: it is not one statement that begins with a word of ``first``."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -206,7 +207,7 @@ def unsendable(sql: str, dialect: str, first: Collection[str] = QUERIES) -> Quer
     if "\0" in sql:  # protocols end there, and what was judged is more than what runs
         return QueryError(ErrorKind.SYNTAX, "The text holds a NUL character.")
     try:
-        found = tokens(sql, dialect)
+        found = list(tokens(sql, dialect))
     except Unreadable as problem:
         kind = ErrorKind.PERMISSION if isinstance(problem, Obeyed) else ErrorKind.SYNTAX
         return QueryError(kind, str(problem))
@@ -228,7 +229,7 @@ def unsendable(sql: str, dialect: str, first: Collection[str] = QUERIES) -> Quer
 
 
 def uncallable(sql: str, dialect: str) -> QueryError | None:
-    """Why a text that can be sent may not run: it calls what is not known to be harmless, or reads accounts.
+    """Return why a text may not run: it calls what is not known to be harmless, or reads accounts.
 
     A name before a bracket is a function on the guard's list, a keyword, a type, or an alias: ``x AS t(a)``,
     ``(…) t(a)``, ``WITH t(a) AS (…)``. So ``pg_read_file('x')`` is refused however it is written, and so is a
@@ -305,7 +306,7 @@ def _is_keyword(token: Token, dialect: str) -> bool:
 
 
 def _is_alias(found: Sequence[Token], place: int, brackets: dict[int, int]) -> bool:
-    """Whether the name before a bracket is no call: an alias, or a type after AS or ``::``."""
+    """Return True if the name before a bracket is no call: an alias, or a type after AS or ``::``."""
     if place == 0:
         return False
     before, earlier = found[place - 1], found[max(place - 2, 0)]

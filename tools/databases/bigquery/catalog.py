@@ -138,7 +138,7 @@ def _table(found: Any) -> Table:
 
 
 def _storage(found: Any) -> Iterator[str]:
-    """What a table's storage means to who pays for reading it."""
+    """Yield sentences on partitions and clustering, which decide what reading the table costs."""
     column = ""
     if found.time_partitioning is not None:
         column = found.time_partitioning.field or "_PARTITIONTIME"

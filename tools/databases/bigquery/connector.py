@@ -157,7 +157,7 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     def missing_right(
         self, client: Client, project: str, dataset: str, why: Gone | Refusal, tables: int = 0
     ) -> DatabaseUnavailable:
-        """Why a dataset shows nothing: it is absent, closed, or holds ``tables`` that may not be read."""
+        """Return why a dataset shows nothing: absent, closed, or of ``tables`` that may not be read."""
         try:
             known = [item.dataset_id for item in client.list_datasets(project)]
         except client_errors():  # it may not look

@@ -60,7 +60,7 @@ def query_error(refusal: Refusal) -> QueryError:
 
 
 def client_errors() -> tuple[type[Exception], ...]:
-    """What the client raises: BigQuery's answers, missing credentials, lost connections, time that is up."""
+    """Return what the client raises: BigQuery's answers, missing credentials, lost connections, time-outs."""
     from google.api_core.exceptions import GoogleAPIError
     from google.auth.exceptions import GoogleAuthError
     from requests import RequestException

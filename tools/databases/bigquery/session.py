@@ -84,7 +84,7 @@ class BigqueryLink(ThreadLink):
         return await self.in_thread(self._fetch, sql, limits)
 
     async def estimate(self, sql: str) -> Estimate:
-        """What a query would read.
+        """Estimate what a query would read.
 
         Raises:
             Gone, Refusal: BigQuery is out of reach; it says no.
@@ -109,7 +109,7 @@ class BigqueryLink(ThreadLink):
     # In threads
 
     def user(self) -> str:
-        """Who asks, as BigQuery says; this also shows that queries may be asked at all."""
+        """Return the account that BigQuery sees; this also proves that it may run queries."""
         return str(self._dry_run("SELECT 1").user_email or "")
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
@@ -189,7 +189,7 @@ class BigqueryLink(ThreadLink):
             raise failure(error) from None
 
     def _usual(self) -> dict[str, Any]:
-        """What each job is told."""
+        """Return the settings of every job."""
         usual: dict[str, Any] = {"use_legacy_sql": False}
         if len(self._target.places) == 1:
             usual["default_dataset"] = ".".join(self._target.places[0])

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL names.
+    """The parts of a URL.
 
     Attributes:
         datasets: Those that may be read, of other projects as PROJECT.DATASET; none for all of the project.
@@ -63,7 +63,7 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Where the database is, for people."""
+        """The database's place, for people."""
         return f"bigquery://{self.project}/{','.join(self.datasets)}".rstrip("/")
 
     @property
@@ -77,12 +77,12 @@ class Target:
         return text.replace(self.credentials, "the key file") if self.credentials else text
 
     def allows(self, project: str, dataset: str) -> bool:
-        """Whether tables of that dataset may be read."""
+        """Return True if tables of that dataset may be read."""
         return (project, dataset) in self.places if self.datasets else project == self.project
 
     def joined(self, other: Target) -> Target | None:
-        """What both name, paid for by whom the first names; None where somebody else would ask, or where one
-        of two projects is meant as a whole."""
+        """Return the datasets of both, paid for by the first one's project; None if another account would
+        ask, or if one of two projects is meant as a whole."""
         if replace(other, project=self.project, datasets=self.datasets) != self:
             return None
         if not (self.datasets and other.datasets):

@@ -116,7 +116,7 @@ async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
 
 
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
-    """What the server says of itself, the session and the account. Its grants decide what is in a catalog."""
+    """Return what the server says of itself, of the session and of the account with its grants."""
     answer = await connector.run(IDENTITY, Limits())
     if isinstance(answer, QueryError):
         raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")

@@ -32,7 +32,7 @@ Ask = Callable[[str, Limits], Awaitable[QueryResult | QueryError]]
 
 @dataclass(frozen=True)
 class OwnCode:
-    """What a query may not name.
+    """The functions and views that a query may not name.
 
     Attributes:
         functions: Names, in lower case, of the functions of the current database.
@@ -45,7 +45,7 @@ class OwnCode:
 
     @classmethod
     async def of(cls, ask: Ask) -> OwnCode:
-        """That of a server, as far as the account may see it: a function that it may not see it may not call.
+        """Read it from a server. A function that the account may not see it may not call either.
 
         Raises:
             DatabaseUnavailable: It cannot be read.
@@ -56,7 +56,7 @@ class OwnCode:
         return cls(home, frozenset(row["name"].lower() for row in functions), dict(_harmful(texts)))
 
     def refusal(self, sql: str) -> QueryError | None:
-        """Why a query may not run; None if it names nothing of the kind."""
+        """Return why a query may not run; None if it names nothing of the kind."""
         found = tokens(sql, "mysql")
         for token, after in pairwise(found):
             if after.upper == "(" and token.text.lower() in self.functions:
@@ -89,7 +89,7 @@ def _harmful(texts: Mapping[Name, str]) -> dict[Name, str]:
 
 
 def _problem(definition: str) -> str:
-    """Why a view is not known to be harmless; empty if it is. The server quotes names of stored functions."""
+    """Return why a view may do more than read, or "". The server quotes names of stored functions."""
     if not definition:
         return UNSEEN
     try:

@@ -244,7 +244,7 @@ def _opened(target: Target, seconds: int) -> Connection[Any]:
 
 
 def _is_there(connection: Connection[Any], thread: int) -> bool:
-    """Whether a session that was killed is still at work after ``CANCEL_SECONDS``."""
+    """Return True if a session that was killed is still at work after ``CANCEL_SECONDS``."""
     sql = f"SELECT 1 FROM information_schema.processlist WHERE id = {thread}"
     end = time.monotonic() + CANCEL_SECONDS / 2
     with connection.cursor() as cursor:

@@ -25,7 +25,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL names.
+    """The parts of a URL.
 
     Attributes:
         parameters: The driver's, with the password.
@@ -60,13 +60,13 @@ class Target:
 
     @property
     def server(self) -> str:
-        """Which server it is, as far as the URL says."""
+        """The server, as far as the URL names it."""
         known = ("host", "port", "unix_socket", "read_default_file")
         return repr({name: self.parameters.get(name) for name in known})
 
     @property
     def place(self) -> str:
-        """Where the database is, for people."""
+        """The database's place, for people."""
         host, port = self.parameters.get("host", ""), self.parameters.get("port", "")
         return f"mysql://{host}{f':{port}' if port else ''}/{self.parameters['database']}"
 

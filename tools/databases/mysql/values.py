@@ -27,7 +27,7 @@ BYTES |= {"varchar": "varbinary", "char": "binary"}
 
 
 def kind_of(field: Any) -> Kind:
-    """What a column of a result becomes; ``field`` is the driver's description of it."""
+    """Return Arrow's type for a column of a result; ``field`` is the driver's description of it."""
     code = field.type_code
     wanted: pa.DataType | None = None
     if code in WHOLE:

@@ -213,7 +213,7 @@ def _foreign(
 
 
 def _source(table: Table, row: Row, version: int) -> Source:
-    """How the table's values are read. Rows fill its pages about evenly, so some are found by their page."""
+    """Return how values are read. Rows fill a table's pages about evenly, so some are found by their page."""
     rows, pages = row["estimate"] or 0, row["pages"] or 0
     spread = row["kind"] in "rm" and pages > 0 and rows >= SAMPLE_ROWS and version >= TID_RANGES
     return Source(

@@ -11,11 +11,11 @@ believed, as the server itself believes it.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from quorum.tools.databases.texts import Token, tokens
 from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -29,7 +29,7 @@ WORDS = {
     **dict.fromkeys(("in", "nullif", "using", "natural", "when", "distinct"), ("=", "<>")),
 }
 """The operators that keywords stand for."""
-NAMES = ("word", "quoted")
+NAMES = ("word", "name")
 BEFORE_TABLES = ("from", "join", "only", "table", ",", "(")
 KINDS = {
     "function": "{}",
@@ -38,8 +38,10 @@ KINDS = {
     "row": "The field {}",
     "value": "The field {}",
 }
-UNCLEAR = "Nested comments, names as U&\"…\" and texts as E'…' '…' cannot be checked: write them plainly."
-Token = tuple[str, str]
+SYMBOLS = "-+*/<>=~!@#%^&|`?"
+"""What operators are made of."""
+Word = tuple[str, str]
+"""The kind and the text of a token; the kind ``other`` is of brackets, dots and commas."""
 Rows = list[tuple[str, ...]]
 """Of an answer, as text."""
 _EDGES = r"""
@@ -191,28 +193,10 @@ MARK = " UNION ALL ".join(
 )
 """What it answers changes whenever a function, a view, a policy, ... is made or altered or dropped."""
 
-_TEXT = r"""'(?:[^']|'')*+'"""
-_ESCAPES = r"""[eE]'(?:[^'\\]|\\.|'')*+'"""
-_TOKEN = re.compile(
-    rf"""
-    (?P<skip>[ \t\r\n\f\v]+ | --[^\r\n]* | /\*(?:(?!/\*).)*?\*/)
-    | (?P<unclear>/\* | [uU]&" | {_ESCAPES}(?=(?:\s | --[^\r\n]*)*'))
-    | (?P<text>{_ESCAPES} | {_TEXT} | \$(?P<tag>(?:[^\W\d][\w]*)?)\$.*?\$(?P=tag)\$)
-    | "(?P<quoted>(?:[^"]|"")*+)"
-    | (?P<word>[A-Za-z_\x80-\U0010ffff][\w$\x80-\U0010ffff]*)
-    | (?P<number>[\d.]*\d[\w.]*)
-    | (?P<operator>(?:(?!--|/\*)[-+*/<>=~!@\#%^&|`?])+)
-    | (?P<other>.)
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-"""Tokens as the server reads them: every character beyond ASCII is a letter there. Nested comments, names
-with Unicode escapes and continued E texts are left unclear."""
-
 
 @dataclass(frozen=True)
 class OwnCode:
-    """What a query may not name, and the function that it would call.
+    """The names that a query may not use, with the function that each would call.
 
     Attributes:
         unsafe: By kind (function, operator, type, relation; value and row for functions that a field's name
@@ -230,7 +214,7 @@ class OwnCode:
 
     @classmethod
     def of(cls, rows: Rows, mark: Rows | None = None) -> OwnCode:
-        """That of a database, from the rows of ``UNSAFE``."""
+        """Build it from the rows of ``UNSAFE``."""
         unsafe: dict[str, dict[str, str]] = defaultdict(dict)
         relations: dict[int, list[str]] = defaultdict(list)
         anywhere = ""
@@ -247,17 +231,15 @@ class OwnCode:
         return cls(unsafe, relations, anywhere, mark)
 
     def refusal(self, sql: str) -> QueryError | None:
-        """Why a query may not run; None if it names nothing of the kind."""
+        """Return why a query may not run; None if it names nothing of the kind."""
         if self.anywhere:
             return _refused("A cast or an order of a built-in type", self.anywhere)
-        return next(self._refusals(list(_tokens(sql))), None)
+        return next(self._refusals(list(map(_folded, tokens(sql, "postgres")))), None)
 
-    def _refusals(self, tokens: list[Token]) -> Iterator[QueryError]:
+    def _refusals(self, found: list[Word]) -> Iterator[QueryError]:
         nothing = ("", "")
-        shifted = ([*[nothing] * back, *tokens] for back in (2, 1, 0))
-        for first, before, (kind, name), after in zip(*shifted, [*tokens[1:], nothing], strict=False):
-            if kind == "unclear":
-                yield QueryError(ErrorKind.SYNTAX, UNCLEAR)
+        shifted = ([*[nothing] * back, *found] for back in (2, 1, 0))
+        for first, before, (kind, name), after in zip(*shifted, [*found[1:], nothing], strict=False):
             if kind == "operator" and (code := self._operator(name)):
                 yield _refused(f"The operator {name}", code)
             if kind not in NAMES:
@@ -308,13 +290,10 @@ def _refused(what: str, code: str) -> QueryError:
     )
 
 
-def _tokens(sql: str) -> Iterator[Token]:
-    """Kinds and texts; names as the server folds them."""
-    for found in _TOKEN.finditer(sql):
-        kind = found.lastgroup or ""
-        if kind == "tag":
-            kind = "text"
-        if kind == "skip":
-            continue
-        text = found[kind]
-        yield kind, text.lower() if kind == "word" else text.replace('""', '"')
+def _folded(token: Token) -> Word:
+    """Return a token's kind and text; a bare word as the server folds it."""
+    if token.kind == "word":
+        return "word", token.text.lower()
+    if token.kind == "sign":
+        return "operator" if token.text[0] in SYMBOLS else "other", token.text
+    return token.kind, token.text

@@ -99,7 +99,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
             raise
 
     async def own_code(self) -> OwnCode:
-        """What queries may not name, as the database is now.
+        """Read the names that queries may not use, as the database is now.
 
         Raises:
             DatabaseUnavailable: It cannot be read.

@@ -146,7 +146,7 @@ class PostgresLink(Link):
 
     @property
     def server(self) -> str:
-        """Where it is connected to: host, or folder of a socket, and port."""
+        """The host, or the folder of a socket, and the port that it is connected to."""
         return f"{self._connection.info.host}:{self._connection.info.port}"
 
     @property

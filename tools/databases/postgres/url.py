@@ -30,7 +30,7 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:]*)(?::(?P<port>\d*))?"
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL names; ``parameters`` are libpq's, and hold the password."""
+    """The parts of a URL; ``parameters`` are libpq's, and hold the password."""
 
     parameters: dict[str, str] = field(repr=False)
     schemas: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Where the database is, for people."""
+        """The database's place, for people."""
         host, port = self.parameters.get("host", ""), self.parameters.get("port", "")
         database = self.parameters.get("dbname", "")
         return f"postgresql://{host}{f':{port}' if port else ''}/{database}"

@@ -114,7 +114,7 @@ def loader(read: Callable[[str], Any]) -> type:
 
 
 def kind_of(number: int) -> Kind:
-    """What a column of the type of that number becomes."""
+    """Return Arrow's type for a column of the type with that number."""
     wanted = ARROW.get(number)
     if wanted is not None:
         return Kind(wanted, wanted)

@@ -106,7 +106,7 @@ async def introspect(connector: SnowflakeConnector, samples: int, only: Collecti
 async def missing_right(
     connector: SnowflakeConnector, place: str, wanted: Sequence[Place], tables: Mapping[Name, int]
 ) -> DatabaseUnavailable:
-    """Why the role sees no table; Snowflake does not tell what is absent from what it may not see.
+    """Return why the role sees no table; Snowflake does not tell what is absent from what it may not see.
 
     Args:
         place: Where the URL points, for people.
@@ -161,7 +161,7 @@ async def _listed(connector: SnowflakeConnector, place: Place) -> list[Table]:
 
 @dataclass(frozen=True)
 class _Known:
-    """What was told of a database's tables, by schema and name."""
+    """The columns and keys of a database's tables, by schema and name."""
 
     database: str
     columns: dict[Name, list[Row]]
@@ -185,7 +185,7 @@ class _Known:
 
 
 def _storage(row: Row) -> Iterator[str]:
-    """What a table's storage means to who pays for reading it."""
+    """Yield sentences on clustering and size, which decide what reading the table costs."""
     if row["CLUSTERING_KEY"]:
         yield f"Clustered by {row['CLUSTERING_KEY'].removeprefix('LINEAR').strip('()')}."
     if int(row["BYTES"] or 0) >= LARGE:
@@ -293,7 +293,7 @@ async def _with_rows(look: Introspection, table: Table, samples: int) -> Table:
 
 
 def _sampled(column: Column) -> str:
-    """What is read of a column; long values are cut where they are."""
+    """Return the SQL that reads a column; the server cuts long values."""
     name, kind = quoted(column.name), _base(column)
     if kind in UNREAD:
         return f"IFF({name} IS NULL, NULL, TRUE)"

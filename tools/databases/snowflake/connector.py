@@ -115,7 +115,7 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         return link
 
     async def _schema_hidden(self) -> DatabaseUnavailable:
-        """Why there is no session in the schema that the URL names, as a session without it tells."""
+        """Return why there is no session in the schema that the URL names; a session without it tells."""
         wanted = self.target.current
         async with SnowflakeConnector(replace(self.target, places=(Place(wanted.database),))) as database:
             try:

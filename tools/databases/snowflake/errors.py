@@ -52,14 +52,14 @@ def query_error(refusal: Refusal) -> QueryError:
 
 
 def driver_errors() -> tuple[type[Exception], ...]:
-    """What the driver raises: Snowflake's answers, lost connections, key files that cannot be read."""
+    """Return what the driver raises: Snowflake's answers, lost connections, key files that cannot be read."""
     from snowflake.connector import Error
 
     return Error, OSError, ValueError, TypeError
 
 
 def reason(retried: BaseException | None) -> str:
-    """What a request failed of that the driver wants to send again, in few words."""
+    """Return in few words why a request failed that the driver wants to send again."""
     from snowflake.connector import Error
 
     cause = next(iter(retried.args), retried) if retried is not None else None

@@ -69,7 +69,7 @@ AGAIN = (1, 1, 1)
 
 
 class _Bounds(threading.local):
-    """What ``bounded`` says of a thread's requests."""
+    """The bounds of a thread's requests (``bounded``)."""
 
     seconds: float = LOGOUT_SECONDS
     given_up: Callable[[], bool] = staticmethod(lambda: True)
@@ -116,7 +116,7 @@ class Session:
 
     @property
     def stale(self) -> bool:
-        """Whether it has rested for some time."""
+        """True if it has rested for some time."""
         return time.monotonic() - self._used > IDLE_SECONDS
 
     @property
@@ -150,7 +150,7 @@ class Session:
         self._used = -math.inf
 
     def answers(self, connection: SnowflakeConnection | None) -> bool:
-        """Whether a session is still there; the driver renews one whose token has expired."""
+        """Return True if a session is still there; the driver renews one whose token has expired."""
         with bounded(SnowflakeLink.begin_seconds):
             alive = connection is not None and connection.is_valid()
         if alive:
@@ -265,7 +265,7 @@ class _Select:
 
 
 def search_path(target: Target) -> str:
-    """Where unqualified names are looked up: in schemas that were named; by default PUBLIC would be one."""
+    """Return where unqualified names are looked up: in named schemas; by default PUBLIC would be one."""
     others = (name for name in target.current.schemas[1:] if re.fullmatch("[A-Z_][A-Z0-9_]*", name))
     return ", ".join(("$current", *others))
 
@@ -303,7 +303,7 @@ class SnowflakeLink(ThreadLink):
         return await self.in_thread(self._rows, sql, limits)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate:
-        """What a query would read.
+        """Estimate what a query would read.
 
         Raises:
             Gone, Refusal: Snowflake is out of reach; it, or we, say no.

@@ -54,7 +54,7 @@ class Place:
     schemas: tuple[str, ...] = ()
 
     def holds(self, database: str, schema: str) -> bool:
-        """Whether a schema is meant; the engine's own never is."""
+        """Return True if a schema is meant; the engine's own never is."""
         named = not self.schemas or schema in self.schemas
         return database == self.database and named and schema != "INFORMATION_SCHEMA"
 
@@ -75,7 +75,7 @@ def together(places: Iterable[Place]) -> tuple[Place, ...]:
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL names.
+    """The parts of a URL.
 
     Attributes:
         parameters: The driver's, as far as the URL names them, with the password.
@@ -111,18 +111,18 @@ class Target:
 
     @property
     def place(self) -> str:
-        """Where the database is, for people."""
+        """The database's place, for people."""
         if self.connection:
             return f"snowflake://?connection={self.connection}"
         return f"snowflake://{self.parameters['account']}/{' + '.join(map(str, self.places))}"
 
     @property
     def current(self) -> Place:
-        """Where unqualified names are looked up."""
+        """The place where unqualified names are looked up."""
         return self.places[0]
 
     def allows(self, database: str, schema: str) -> bool:
-        """Whether tables of that schema may be read, by exact names."""
+        """Return True if tables of that schema may be read, by exact names."""
         return any(place.holds(database, schema) for place in self.places)
 
     def completed(self, connection: Mapping[str, Any]) -> Target:

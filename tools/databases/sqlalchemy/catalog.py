@@ -39,7 +39,7 @@ _ADDED = re.compile(r" (?:COLLATE|CHARACTER SET) .*", re.DOTALL)
 
 @dataclass
 class Reflected:
-    """What the Inspector told.
+    """The answers of SQLAlchemy's Inspector.
 
     Attributes:
         tables: Without values.
@@ -154,12 +154,12 @@ class _Reader:
             return str(column["type"].__class__.__name__).lower()
 
     def all(self, what: str, **more: Any) -> Told:
-        """What there is of all tables at once, else table by table."""
+        """Ask for all tables at once, else table by table."""
         told = self.at_once(what, **more)
         return self.one_by_one(what, self.names) if told is None else told
 
     def at_once(self, what: str, **more: Any) -> Told | None:
-        """What there is of all tables; None where one of them fails it."""
+        """Ask for all tables at once; return None if one of them fails it."""
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
         try:
@@ -173,7 +173,7 @@ class _Reader:
         return None
 
     def one_by_one(self, what: str, names: Iterable[str]) -> Told:
-        """What there is of each table; one that cannot be told of is left out."""
+        """Ask for each table; one that fails is left out."""
         from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
         told: Told = {}
@@ -227,7 +227,7 @@ def _is_bytes(kind: Any, name: str) -> bool:
 
 
 def no_rows(source: sqlalchemy.FromClause) -> sqlalchemy.Select[Any]:
-    """What shows whether a view can be read at all."""
+    """Return a query of no rows, which fails if a view cannot be read."""
     import sqlalchemy
 
     return sqlalchemy.select(*source.c).where(sqlalchemy.literal_column("1 = 0"))
@@ -252,7 +252,7 @@ def first_rows(source: sqlalchemy.FromClause, unread: Container[str]) -> sqlalch
 
 
 async def _problem(connector: SqlalchemyConnector, look: Introspection, source: sqlalchemy.FromClause) -> str:
-    """Why a view cannot be read; empty if it can, or if there was no time to tell."""
+    """Return why a view cannot be read; "" if it can, or if there was no time to try."""
     answer = await look.try_to(connector.written(no_rows(source)))
     if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
         return answer.message

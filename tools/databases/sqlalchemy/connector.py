@@ -71,11 +71,11 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
 
     @property
     def sealed(self) -> bool:
-        """Whether a session forbids to write."""
+        """True if a session forbids to write."""
         return bool(self.target.engine.proof)
 
     async def account(self) -> Account:
-        """Who asks, as the URL says; and which promises do not hold."""
+        """Return the account that the URL names, and which promises do not hold."""
         self._check_open()
         return Account(self.target.user, sealed=self.sealed, gaps=tuple(self._gaps()))
 
@@ -115,12 +115,12 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         return outcome
 
     def _refusal(self, sql: str) -> QueryError | None:
-        """Why a query may not run, where the session forbids to write."""
+        """Return why a query may not run, if the session forbids to write."""
         problem = self.unsendable(sql) or uncallable(sql, self.dialect)
         return problem or (self._code.refusal(sql) if self.dialect == "mysql" else None)
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
-        """What a function reads of a connection, within a query's transaction.
+        """Run a function on a connection, within a query's transaction.
 
         Raises:
             DatabaseUnavailable: The connection is gone, or does not answer in time.

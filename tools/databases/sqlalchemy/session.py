@@ -110,7 +110,7 @@ class AlchemyLink(SessionLink):
 
     @property
     def stops(self) -> bool:
-        """Whether a query that takes too long is stopped on the server, by itself or by the driver."""
+        """True if a query that takes too long is stopped on the server, by itself or by the driver."""
         return self.limited or next(self._ways_to_cancel(), None) is not None
 
     @property
@@ -118,7 +118,7 @@ class AlchemyLink(SessionLink):
         return self._engine.dialect
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """What a blocking function returns; once the link is severed nobody waits for it.
+        """Run a blocking function and return its result; once the link is severed nothing waits for it.
 
         Raises:
             Gone: The link was severed meanwhile.
@@ -136,7 +136,7 @@ class AlchemyLink(SessionLink):
             future.cancel()
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T]) -> T:
-        """What a function reads of the connection, in its thread.
+        """Run a function on the connection, in its thread.
 
         Raises:
             Gone, Refusal: The connection is lost; the server says no.
@@ -177,7 +177,7 @@ class AlchemyLink(SessionLink):
                     other.shutdown(socket.SHUT_RDWR)
 
     def _ways_to_cancel(self) -> Iterator[Callable[[], object]]:
-        """What may be called from another thread to stop a query, the surest first."""
+        """Yield what may be called from another thread to stop a query, the surest first."""
         if self._known.dialect == "mysql" and hasattr(self._driver, "thread_id"):
             yield partial(self._kill, int(self._driver.thread_id()))
         for owner in (self._driver, self._cursor):

@@ -23,7 +23,7 @@ _PLACE = re.compile(
 
 @dataclass(frozen=True)
 class Target:
-    """What a URL names.
+    """The parts of a URL.
 
     Attributes:
         url: For SQLAlchemy, without what is Quorum's.

@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
 
 
 def kind_of(column: Sequence[Any]) -> Kind:  # noqa: ARG001 - drivers tell types in ways of their own
-    """What a column of a cursor's description becomes: the type that its values have."""
+    """Return the kind of a column of a cursor's description: the type that its values have."""
     return Kind(None, pa.string())
 
 

@@ -1,28 +1,37 @@
-"""Asking before queries run: from a script, on a terminal, and where nobody can be asked."""
+"""Asking back and asking before queries run: from a script, on a terminal, and where nobody can be asked."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from quorum import Approval, ask, explore
+from quorum import Approval, Clarification, ask, explore
 from quorum.cli import cli
+from quorum.graph.runs import RunFolder, list_runs
 from quorum.knowledge.errors import ConfigurationError
+from quorum.report import report_of
+from quorum.tools.ledger import Ledger
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql
 from tests.quorum.roles import by_role
-from tests.quorum.terminal import on_terminal
+from tests.quorum.terminal import CTRL_C, on_terminal
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
-from tests.servers.chat_server import ChatServer
+from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
 RENAMED = GOOD.replace("AS orders", "AS n")
-MODELS = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
-PROMPT = "(Enter: no): "
+ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
+SAME = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
+DIFFER = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(ABOVE_SIX)))}
+
+
+class Dead(Exception):
+    """The process was killed."""
 
 
 @pytest.fixture
@@ -31,35 +40,83 @@ def shop(workplace: Path) -> str:
 
 
 def asked_so(shop: str, **given: Any) -> dict[str, Any]:
-    return {"db": shop, "chat_models": MODELS, "votes": 2, "recipe": "recap", "approve": "always", **given}
+    """Two candidates of one result; each query is asked about."""
+    return {"db": shop, "chat_models": SAME, "votes": 2, "recipe": "recap", "approve": "always", **given}
+
+
+def in_doubt(shop: str, **given: Any) -> dict[str, Any]:
+    """Two candidates that disagree."""
+    return {"db": shop, "chat_models": DIFFER, "votes": 2, "recipe": "recap", **given}
+
+
+def label_of(asked: Clarification, query: str) -> str:
+    return next(choice.label for choice in asked.choices if choice.sql == query)
 
 
 # From a script
 
 
 @pytest.mark.parametrize("patient", [False, True], ids=["sync", "async"])
-async def test_a_script_is_asked_about_each_query(patient: bool, shop: str) -> None:
-    heard: list[Approval] = []
+async def test_a_script_is_asked_and_its_choice_counts(patient: bool, shop: str) -> None:
+    asked_back: list[Clarification] = []
+    asked_before: list[Approval] = []
+
+    def choose(asked: Clarification) -> str:
+        asked_back.append(asked)
+        return label_of(asked, ABOVE_SIX)
+
+    async def think(asked: Clarification) -> str:
+        return choose(asked)
 
     def allow(asked: Approval) -> bool:
-        heard.append(asked)
+        asked_before.append(asked)
         return True
 
-    async def think(asked: Approval) -> str:
+    async def think_first(asked: Approval) -> str:
         return "yes" if allow(asked) else "no"
 
-    answer = await ask(QUESTION, **asked_so(shop), on_approve=think if patient else allow)
+    answer = await ask(QUESTION, **in_doubt(shop), on_clarify=think if patient else choose)
+    assert answer.vote
+    assert (answer.sql, answer.vote.settled) == (ABOVE_SIX, "user")
+    assert asked_back[0].differences
+    answer = await ask(QUESTION, **asked_so(shop), on_approve=think_first if patient else allow)
     assert answer.status == "answered"
-    assert sorted(each.sql for each in heard) == sorted([GOOD, RENAMED])
+    assert sorted(each.sql for each in asked_before) == sorted([GOOD, RENAMED])
+
+
+@pytest.mark.parametrize("chosen", [True, False])
+async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
+    chosen: bool, shop: str
+) -> None:
+    said = {"reasoning": "", "readings": ["Only what was paid."]}
+    models = {
+        name: scripted(script(sql_writer={**said, "sql": query}))
+        for name, query in (("m:a", GOOD), ("m:b", ABOVE_SIX))
+    }
+    given = in_doubt(shop, chat_models=models, recipe="reforce", switches={"exploration": "never"})
+    answer = await ask(QUESTION, **given, on_clarify=lambda asked: asked.choices[0].label if chosen else None)
+    assert answer.vote
+    assert answer.vote.settled == ("user" if chosen else "")
+    assert [each.says for each in answer.readings] == ([] if chosen else ["Only what was paid."])
+
+
+async def test_a_question_that_was_made_precise_is_shown_so_and_none_keeps_the_vote(shop: str) -> None:
+    answer = await ask(QUESTION, **in_doubt(shop), on_clarify=lambda _: "Only paid ones.")
+    run = Path(answer.trace)
+    assert answer.question == f"{QUESTION}\n\nTo be precise: Only paid ones."
+    assert report_of(RunFolder(run)).question == answer.question
+    assert list_runs(run.parent.parent)[0].question == answer.question
+    answer = await ask(QUESTION, **in_doubt(shop), on_clarify=lambda _: None)
+    assert answer.vote
+    assert (answer.vote.settled, len(answer.disagreement)) == ("", 4)
 
 
 async def test_all_is_asked_for_once_and_no_query_twice(shop: str) -> None:
     heard: list[Approval] = []
     answer = await ask(QUESTION, **asked_so(shop), on_approve=lambda asked: heard.append(asked) or "all")
     assert (answer.status, len(heard)) == ("answered", 1)
-    same = {name: scripted(script(action=sql(GOOD))) for name in MODELS}
     heard.clear()
-    given = asked_so(shop, chat_models=same)
+    given = asked_so(shop, chat_models=dict.fromkeys(SAME, SAME["m:a"]))
     answer = await ask(QUESTION, **given, on_approve=lambda asked: heard.append(asked) or True)
     assert (answer.status, len(heard)) == ("answered", 1), "two branches, one text"
 
@@ -71,15 +128,13 @@ async def test_whoever_may_be_asked_is_asked_about_what_is_costly(shop: str) -> 
 
 
 async def test_a_run_that_may_ask_needs_somebody_to_ask(shop: str, workplace: Path) -> None:
-    with pytest.raises(ConfigurationError, match="nobody to ask"):
-        await ask(QUESTION, **asked_so(shop))
+    for given in (asked_so(shop), in_doubt(shop, clarify=True)):
+        with pytest.raises(ConfigurationError, match="nobody to ask"):
+            await ask(QUESTION, **given)
     assert not (workplace / ".quorum").exists()
 
 
 async def test_a_run_that_died_while_it_waited_asks_again_and_repeats_nothing(shop: str) -> None:
-    class Dead(Exception):
-        """The process was killed."""
-
     heard, kinds = list[str](), list[str]()
 
     def second_dies(asked: Approval) -> str:
@@ -88,15 +143,26 @@ async def test_a_run_that_died_while_it_waited_asks_again_and_repeats_nothing(sh
             raise Dead
         return "yes"
 
-    given: dict[str, Any] = {"chat_models": MODELS, "on_event": lambda event: kinds.append(event["kind"])}
+    def dies(_: Clarification) -> str:
+        raise Dead
+
+    given: dict[str, Any] = {"on_event": lambda event: kinds.append(event["kind"])}
     with pytest.raises(Dead):
         await ask(QUESTION, **asked_so(shop) | given, on_approve=second_dies)
-    before = kinds.count("model_call")
-    again: list[str] = []
+    before, again = kinds.count("model_call"), list[str]()
+    given["chat_models"] = SAME
     answer = await ask(resume="last", on_approve=lambda asked: again.append(asked.sql) or "yes", **given)
     assert (answer.status, sorted(again)) == ("answered", sorted([GOOD, RENAMED]))
     assert kinds.count("query") == answer.usage["queries"] == 2
     assert kinds.count("model_call") == answer.usage["model_calls"] > before
+    kinds.clear()
+    given["chat_models"] = DIFFER
+    with pytest.raises(Dead):
+        await ask(QUESTION, **in_doubt(shop) | given, on_clarify=dies)
+    before = kinds.count("model_call")
+    answer = await ask(resume="last", on_clarify=lambda asked: label_of(asked, ABOVE_SIX), **given)
+    assert answer.sql == ABOVE_SIX
+    assert kinds.count("model_call") == before == answer.usage["model_calls"]
 
 
 async def test_a_run_may_go_on_without_asking(shop: str) -> None:
@@ -106,25 +172,25 @@ async def test_a_run_may_go_on_without_asking(shop: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         await ask(QUESTION, **asked_so(shop), on_approve=dies)
     with pytest.raises(ConfigurationError, match="nobody to ask"):
-        await ask(resume="last", chat_models=MODELS)
-    answer = await ask(resume="last", chat_models=MODELS, approve="never")
+        await ask(resume="last", chat_models=SAME)
+    answer = await ask(resume="last", chat_models=SAME, approve="never")
     assert answer.status == "answered"
 
 
 async def test_the_users_time_is_not_the_runs(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quorum.tools.ledger import Ledger
-
-    late = [0.0]
-    clock = Ledger.clock
+    late, clock = [0.0], Ledger.clock
     monkeypatch.setattr(Ledger, "clock", staticmethod(lambda: clock() + late[0]))
 
-    def thinks(_: Approval) -> str:
+    def thinks(_: Approval | Clarification) -> str:
         late[0] += 3600.0
-        return "yes"
+        return "A" if isinstance(_, Clarification) else "yes"
 
-    answer = await ask(QUESTION, **asked_so(shop, deadline="10m"), on_approve=thinks)
-    assert (answer.status, answer.stopped_by) == ("answered", "")
-    assert answer.usage["seconds"] < 600
+    for given in (asked_so(shop) | {"on_approve": thinks}, in_doubt(shop) | {"on_clarify": thinks}):
+        late[0] = 0.0
+        answer = await ask(QUESTION, **given, deadline="10m")
+        assert (answer.status, answer.stopped_by) == ("answered", "")
+        assert answer.usage["seconds"] < 600
+        assert late[0] >= 3600
 
 
 # What an engine tells
@@ -200,21 +266,53 @@ async def test_one_query_may_not_read_more_and_a_writer_is_told(warehouse: str) 
 # On a terminal
 
 
-def one_answer(shop: str, server: ChatServer) -> list[str]:
+def command(shop: str, server: ChatServer, votes: int, *more: str) -> list[str]:
     about = ["--db", shop, "--model", "openai:x", "--base-url", server.url]
-    return ["ask", QUESTION, *about, "--votes", "1", "--recipe", "recap", "--approve", "always"]
+    return ["ask", QUESTION, *about, "--votes", str(votes), "--recipe", "recap", *more]
+
+
+def one_differs(role: str, request: Request) -> Answer | None:
+    """The candidate that is drawn at temperature 0 writes another query than the other."""
+    if role != "action":
+        return None
+    query = ABOVE_SIX if request.body.get("temperature", 0) == 0 else GOOD
+    return say(json.dumps(sql(query)), usage=tokens(10, 5, 0))
 
 
 @pytest.mark.heavy
-def test_on_a_terminal_the_user_is_asked(shop: str, workplace: Path, root: Path) -> None:
+@pytest.mark.parametrize("asked", ["A", "B"])
+def test_on_a_terminal_the_user_chooses(asked: str, shop: str, workplace: Path, root: Path) -> None:
+    with ChatServer(by_role(one_differs)) as server:
+        typed = command(shop, server, 2, "--clarify", "--json")
+        code, screen, output = on_terminal(typed, ["Z\n", f"{asked}\n"], workplace, root)
+    assert code == 0, screen + output
+    assert "The candidates disagree. Which answer is meant?" in screen
+    assert "There is no answer 'Z'" in screen
+    assert "o.total > 6" in screen, "the whole query, however narrow the terminal"
+    answer = json.loads(output)
+    assert answer["vote"]["settled"] == "user"
+    assert f"the user chose answer {asked}" in answer["vote"]["notes"][-1]
+
+
+@pytest.mark.heavy
+def test_ctrl_c_at_the_prompt_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
+    with ChatServer(by_role(one_differs)) as server:
+        typed = command(shop, server, 2, "--clarify")
+        code, screen, output = on_terminal(typed, [CTRL_C], workplace, root)
+    assert (code, output) == (130, "")
+    assert "quorum ask --resume" in screen
+
+
+@pytest.mark.heavy
+def test_on_a_terminal_the_user_is_asked_before_a_query(shop: str, workplace: Path, root: Path) -> None:
     with ChatServer(by_role()) as server:
-        command = [*one_answer(shop, server), "--json"]
-        code, screen, output = on_terminal(command, ["what?\n", "yes\n"], workplace, root, prompt=PROMPT)
+        typed = command(shop, server, 1, "--approve", "always", "--json")
+        keys, prompt = ["what?\n", "yes\n"], "(Enter: no): "
+        code, screen, output = on_terminal(typed, keys, workplace, root, prompt=prompt)
     assert "May this query run?" in screen
     assert "JOIN customers" in screen
-    assert "Reads: the engine does not tell; database: shop (sqlite); for: Action candidate 1" in " ".join(
-        screen.split()
-    )
+    facts = "Reads: the engine does not tell; database: shop (sqlite); for: Action candidate 1"
+    assert facts in " ".join(screen.split())
     assert "That is no reply to this. Reply yes, no, or all" in screen
     assert (code, json.loads(output)["status"]) == (0, "answered")
     shown = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout
@@ -222,12 +320,28 @@ def test_on_a_terminal_the_user_is_asked(shop: str, workplace: Path, root: Path)
     assert "approves the query" in shown
 
 
-def test_without_a_terminal_the_command_line_says_so(shop: str) -> None:
-    command = ["ask", QUESTION, "--db", shop, "--model", "offline", "--approve", "costly"]
-    result = CliRunner().invoke(cli, command)
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--clarify",), ["clarify asks on the terminal", "Leave it out"]),
+        (("--approve", "costly"), ["approve asks on the terminal", "--approve never"]),
+    ],
+)
+def test_without_a_terminal_the_command_line_says_so(shop: str, flags: tuple[str], said: list[str]) -> None:
+    result = CliRunner().invoke(cli, ["ask", QUESTION, "--db", shop, "--model", "offline", *flags])
     assert result.exit_code == 2
-    assert "approve asks on the terminal" in result.output
-    assert "--approve never" in result.output
+    assert [part for part in said if part not in result.output] == []
+
+
+def test_how_the_candidates_disagree_is_on_the_screen_and_on_the_page(shop: str, workplace: Path) -> None:
+    with ChatServer(by_role(one_differs)) as server:
+        asked = command(shop, server, 2)
+        result = CliRunner().invoke(cli, asked, env={"OPENAI_API_KEY": "k"})
+    assert result.exit_code == 0, result.output
+    assert "The candidates disagree:" in result.stdout
+    assert "requires `total > 6`." in result.stdout
+    assert CliRunner().invoke(cli, ["trace", "show", "last", "--html", "run.html"]).exit_code == 0
+    assert "requires `total > 6`." in unescape((workplace / "run.html").read_text())
 
 
 # Where nobody is asked

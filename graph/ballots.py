@@ -75,7 +75,7 @@ class Ballot:
 
     @property
     def reason(self) -> str:
-        """The reason for not voting: ``unanswerable``, ``failed: KIND``, ``no result``, ``blank result``; else ""."""
+        """The reason for not voting, such as ``failed: KIND`` or ``blank result``; else empty."""
         if self.error == UNANSWERABLE:
             return UNANSWERABLE
         if self.error:

@@ -130,8 +130,8 @@ def confidence(
 
     where ``Calibration`` has a to e, ``assumed`` is ``ASSUMED`` for each assumption beyond the usual two,
     ``verdict`` is ``APPROVED`` or ``REFUSED`` and ``finding`` ``CONFIRMED`` or ``CONTRADICTED``. It is at
-    most ``LOW`` where the vote is low by rule and ``BLANK`` where only blank results voted: an objection still
-    lowers such an answer, an approval does not lift it.
+    most ``LOW`` where the vote is low by rule and ``BLANK`` where only blank results voted: an objection
+    still lowers such an answer, an approval does not lift it.
 
     A dispute is trusted less than the unanimous first batch that would have ended the sampling: what
     was asked later was asked because of the dispute.

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -235,21 +234,3 @@ def test_an_unknown_strategy_is_named_with_the_known_ones() -> None:
         ConfigurationError, match=r"'best'.*majority, sql_majority, wma, rwma, mbr, judge, random"
     ):
         hold_vote([], "best")
-
-
-def test_confidence_grows_with_what_speaks_for_the_answer() -> None:
-    three = [ballot(name, "x", expert) for name, expert in zip("abc", "mno", strict=True)]
-    split = [*three[:2], replace(three[2], fingerprint="y")]
-    failed = [*three[:2], replace(three[2], fingerprint="", error="syntax")]
-    approved = [replace(item, approved=True) for item in three]
-    refused = [replace(item, approved=False) for item in three]
-    score = [confidence(hold_vote(item)) for item in (approved, three, failed, split, refused)]
-    assert score[:4] == sorted(score[:4], reverse=True)
-    assert len(set(score)) == len(score)
-    assert score[-1] < score[1]
-
-
-def test_a_vote_is_plain_data() -> None:
-    vote = hold_vote([ballot("a", "x"), ballot("b", error="syntax")], "rwma", seed=1)
-    assert json.loads(json.dumps(asdict(vote)))["winner"] == "a"
-    assert isinstance(vote, Vote)

@@ -76,21 +76,6 @@ def test_long_texts_are_stored_once_and_come_back(trace: Trace) -> None:
     assert [event["messages"][0]["content"] for event in trace.events()] == [prompt] * 3
 
 
-def test_only_a_line_that_may_hold_a_long_text_is_searched_for_one(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    searched: list[str] = []
-    stored = Trace._stored
-    monkeypatch.setattr(Trace, "_stored", lambda self, text: searched.append(text) or stored(self, text))
-    trace.record("step", text="short", nested=[{"also": "short"}])
-    assert searched == []
-    trace.record("step", nested=[{"text": "x" * (LONG + 1)}], exactly="y" * LONG)
-    trace.flush()
-    first, second = map(json.loads, (trace.folder / "events.jsonl").read_text("utf-8").splitlines()[-2:])
-    assert (first["text"], second["exactly"]) == ("short", "y" * LONG)
-    assert second["nested"][0]["text"]["chars"] == LONG + 1
-
-
 def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_place(tmp_path: Path) -> None:
     long, heard = "SELECT 'ä' -- " + "x" * LONG, list[Event]()
     kinds = [*WORDS, "model_call", "query", "approval_asked", "run_failed"]

@@ -11,8 +11,6 @@ from quorum.agents.role import R, Role
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
-__all__ = ["MOST_REPAIRS", "PromptContext", "ask", "ask_each"]
-
 Found = TypeVar("Found")
 
 AT_ONCE = 8

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from quorum.agents.base import PromptContext, ask
+from quorum.agents.base import ask
+from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Form, Role, SqlText, usable
 from quorum.knowledge import syntax
 from quorum.tools.models import Model

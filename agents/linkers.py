@@ -15,7 +15,8 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from quorum.agents.base import PromptContext, ask, ask_each
+from quorum.agents.base import ask, ask_each
+from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Form, Role
 from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.models import Model

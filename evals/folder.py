@@ -50,7 +50,7 @@ class EvalFolder:
             return Manifest.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except ValueError as error:
             raise ConfigurationError(
-                f"{path} is damaged: {error}.", hint="Run the evaluation anew."
+                f"{path} is damaged: {error}.", hint="Run the evaluation again."
             ) from error
 
     def records(self) -> dict[str, Record]:

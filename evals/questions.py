@@ -37,7 +37,7 @@ class EvalQuestion:
         gold_tables: Tables that the benchmark says the question needs; empty if it says nothing.
         knowledge: External knowledge that belongs to this question: documents by name.
         extra: What else the suite's scorer needs, as plain values.
-        groups: Further groups whose scores are reported apart, by what tells them apart.
+        groups: Further groups whose scores are reported apart, by what they differ in.
         shown_as: The name that the agents see for the database, where its own would tell of the gold.
     """
 
@@ -97,11 +97,7 @@ class Suite:
         asked = list(self.questions)
         if ids is not None:
             wanted = dict.fromkeys(ids)
-            if strangers := [id for id in wanted if id not in {q.id for q in asked}]:
-                raise ConfigurationError(
-                    f"{self.name} has no question {strangers[0]!r}" + _and_more(len(strangers) - 1) + ".",
-                    hint=f"Its ids are like {', '.join(q.id for q in asked[:3])}.",
-                )
+            check_known(wanted, [question.id for question in asked], self.name)
             asked = [question for question in asked if question.id in wanted]
         if sample:
             drawn = {id for group, count in sample.items() for id in self._drawn(asked, group, count)}
@@ -128,8 +124,18 @@ class Suite:
 Loader = Callable[[Path], Suite]
 
 
-def _and_more(count: int) -> str:
-    return f" (and {count} more that were named)" if count else ""
+def check_known(ids: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Check that ``what``, as people call it, has questions of these ids.
+
+    Raises:
+        ConfigurationError: An id is not known.
+    """
+    if strangers := [id for id in ids if id not in set(known)]:
+        more = f" (and {len(strangers) - 1} more that were named)" if len(strangers) > 1 else ""
+        raise ConfigurationError(
+            f"{what} has no question {strangers[0]!r}{more}.",
+            hint=f"Its ids are like {', '.join(known[:3])}.",
+        )
 
 
 def is_id(text: str) -> bool:

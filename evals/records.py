@@ -66,7 +66,7 @@ class ChoiceRow:
 class Asking:
     """A simulated user who knows the gold, and may be asked one question (``eval run --clarify gold``).
 
-    What they choose would be the answer. The run itself goes on as if nobody had replied, so that the rest of
+    What they choose would be the answer. The run itself goes on without a reply, so that the rest of
     the record is that of an answer without a question.
 
     Attributes:
@@ -165,7 +165,7 @@ class Record:
         restricted: The run was shown the parts of the schema that its gold needs, as ``Manifest.options``
             says under ``gold``.
         usage: The run's ledger.
-        course: How the run went; None where nobody looked, as in earlier versions.
+        course: How the run went; None in records of earlier versions.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
         discarded: Why an earlier attempt could not go on and was thrown away; empty if none was.

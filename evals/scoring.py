@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from quorum.evals.paths import check_folder
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import EvalQuestion, Suite, check_known
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
 from quorum.evals.scorers.base import EX, GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
@@ -65,7 +65,7 @@ class Scores:
 
 
 def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
-    """Spider 2.0's gold, from its own folder or from that of the benchmark.
+    """Open Spider 2.0's gold, from its own folder or from that of the benchmark.
 
     Args:
         edition: ``lite`` or ``snow``; empty if either will do.
@@ -84,24 +84,6 @@ def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
     return gold
 
 
-def asked_ids(known: Sequence[str], ids: Iterable[str] | None, what: str) -> list[str]:
-    """``ids`` in their order, or all.
-
-    Raises:
-        ConfigurationError: An id is not known.
-    """
-    if ids is None:
-        return list(known)
-    asked = list(ids)
-    if strangers := [id for id in asked if id not in set(known)]:
-        more = f" (and {len(strangers) - 1} more that were named)" if len(strangers) > 1 else ""
-        raise ConfigurationError(
-            f"{what} has no question {strangers[0]!r}{more}.",
-            hint=f"Its ids are like {', '.join(known[:3])}.",
-        )
-    return asked
-
-
 def score_results(
     gold: Spider2Gold,
     folder: Path,
@@ -113,12 +95,13 @@ def score_results(
 
     Args:
         ids: Questions asked for; all of the gold if None.
-        on_done: Told how many questions are done, of how many.
+        on_done: Called with how many questions are done, of how many.
 
     Raises:
         ConfigurationError: There is no such folder or question.
     """
-    asked = asked_ids(gold.ids, ids, f"The gold in {gold.folder}")
+    asked = gold.ids if ids is None else list(ids)
+    check_known(asked, gold.ids, f"The gold in {gold.folder}")
     predictions = find_predictions(folder, gold.standards.keys())
     verdicts, unreadable, scorer = {}, [], Spider2Scorer(gold)
     for id in asked:
@@ -151,7 +134,7 @@ async def score_suite(
 
     Args:
         ids: Questions asked for; all if None.
-        on_done: Told how many questions are done, of how many.
+        on_done: Called with how many questions are done, of how many.
 
     Raises:
         ConfigurationError: There are no predictions there, or a question is unknown.
@@ -241,7 +224,7 @@ async def sweep(
 
     Args:
         unavailable: Makes the value for a question whose database cannot be opened or fails, from the reason.
-        on_done: Told how many questions are done.
+        on_done: Called with how many questions are done.
 
     Raises:
         ConfigurationError: A database's URL is malformed or its driver is missing, or ``work`` says so.
@@ -358,7 +341,7 @@ async def verify_gold(
     A database that cannot be opened has no gold that runs: its questions are in the state ``fails``.
 
     Args:
-        on_done: Told how many questions are done, of how many.
+        on_done: Called with how many questions are done, of how many.
 
     Raises:
         ConfigurationError: A database's URL is malformed, or its driver is missing.

@@ -140,7 +140,7 @@ async def replay(
     Args:
         feedback: What weights are learned from; mistakes are counted by the gold.
         orders: Random orders of arrival that a stopping rule is averaged over; the same in every replay.
-        progress: Told after each question how many are done, of how many.
+        progress: Called after each question with how many are done, of how many.
 
     Raises:
         ConfigurationError: A dialect is unknown.

@@ -61,7 +61,7 @@ class OnlineWeights:
         rounds: T, where it is known and each expert has one candidate.
         compared: Strategies.
         seed: Of the draws of ``DRAWN_ONCE``, one for each question.
-        told: Per expert what it was punished for, question by question; None where nothing was known.
+        punished: Per expert what it was punished for, question by question; None where nothing was known.
         votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
         history: The weights per expert before each question, and after the last.
         overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
@@ -72,13 +72,13 @@ class OnlineWeights:
     rounds: int | None = None
     compared: tuple[str, ...] = COMPARED
     seed: int = 0
-    told: dict[str, list[float | None]] = field(init=False)
+    punished: dict[str, list[float | None]] = field(init=False)
     votes: dict[str, list[float]] = field(init=False)
     history: list[dict[str, float]] = field(init=False)
     overruled: int = 0
 
     def __post_init__(self) -> None:
-        self.told = {name: [] for name in self.experts}
+        self.punished = {name: [] for name in self.experts}
         self.history = [dict.fromkeys(self.experts, 1.0)]
         self.votes = {name: [] for name in (*self.compared, DRAWN_EXPERT, DRAWN_ONCE)}
 
@@ -107,12 +107,12 @@ class OnlineWeights:
         self,
         experts: Mapping[str, float],
         votes: Mapping[str, float],
-        told: Mapping[str, float | None] | None = None,
+        punished: Mapping[str, float | None] | None = None,
     ) -> None:
         """Record what the experts and the votes (``compared``) lost in a question, and punish the experts.
 
         Args:
-            told: What the feedback says of the experts; what they lost if None.
+            punished: What the feedback says of the experts; what they lost if None.
         """
         weights, total = self.weights, sum(self.weights.values())
         drawn = random.Random(f"{self.seed} {self.questions}").choices([*weights], [*weights.values()])[0]
@@ -125,10 +125,10 @@ class OnlineWeights:
             losses.append(lost[name])
         for name in self.experts:
             self.experts[name].append(experts[name])
-            self.told[name].append(experts[name] if told is None else told[name])
+            self.punished[name].append(experts[name] if punished is None else punished[name])
         self.overruled += lost["wma"] > 0 and lost[DRAWN_EXPERT] < 0.5 - TINY
         cost = 1 - self.epsilon(len(self.history))
-        made = {name: sum(filter(None, losses)) for name, losses in self.told.items()}
+        made = {name: sum(filter(None, losses)) for name, losses in self.punished.items()}
         least = min(made.values())
         self.history.append({name: cost ** (m - least) for name, m in made.items()})
 
@@ -147,9 +147,9 @@ class OnlineWeights:
         if self.rounds is None:
             return SEVERAL
         pairs = zip(
-            zip(*self.experts.values(), strict=True), zip(*self.told.values(), strict=True), strict=True
+            zip(*self.experts.values(), strict=True), zip(*self.punished.values(), strict=True), strict=True
         )
-        if unlike := sum(lost != told for lost, told in pairs):
+        if unlike := sum(lost != punished for lost, punished in pairs):
             return UNLIKE.format(_questions(unlike))
         return OVERRULED.format(_questions(self.overruled)) if vote == "wma" and self.overruled else ""
 
@@ -202,11 +202,11 @@ def learn_question(
     feedback: Feedback,
 ) -> None:
     """Learn from one question what the experts lost, as the feedback sees it."""
-    told = {name: _told(found.get(name), lost[name], feedback) for name in learned.experts}
-    learned.learn(lost, votes, told)
+    punished = {name: _punished(found.get(name), lost[name], feedback) for name in learned.experts}
+    learned.learn(lost, votes, punished)
 
 
-def _told(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:
+def _punished(found: RecordedBallots | None, lost: float, feedback: Feedback) -> float | None:
     """Return the loss that an expert is punished for; None if none of its SQL could be judged.
 
     That the data cannot answer is wrong by a gold that has an answer; execution says nothing of it.
@@ -259,6 +259,8 @@ async def _lost(found: RecordedBallots | None, strategy: str, rules: Rules) -> f
 
 
 def taught(learned: OnlineWeights) -> Iterator[dict[str, bool]]:
-    """Rounds for ``quorum.tools.experts.ExpertLedger``: per question, whom the feedback calls right."""
-    for told in zip(*learned.told.values(), strict=True):
-        yield {name: not loss for name, loss in zip(learned.told, told, strict=True) if loss is not None}
+    """Yield rounds for ``quorum.tools.experts.ExpertLedger``: per question, whom the feedback calls right."""
+    for punished in zip(*learned.punished.values(), strict=True):
+        yield {
+            name: not loss for name, loss in zip(learned.punished, punished, strict=True) if loss is not None
+        }

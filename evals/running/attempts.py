@@ -231,7 +231,7 @@ def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> Asking:
     """Return a simulated user who knows the gold: of several readings they mean one, drawn by the seed.
 
     They may be asked one question where a run asks which answer is meant. A user who chooses an answer gets
-    it, so what a choice leads to is known without making it. The run is told nothing and keeps its answer:
+    it, so what a choice leads to is known without making it. The run hears nothing and keeps its answer:
     accuracy, confidence and cost are those of a run without a question, and what each of several readings
     would have led to is known from one run.
     """

@@ -219,7 +219,7 @@ class RemoteAsker:
         if self._lost >= MOST_LOST:
             raise MachineFailed(
                 f"{self._lost} worker processes have ended while they asked: {error}.",
-                hint="What Dask said of it stands above; else see to the machine's memory, or use fewer "
+                hint="What Dask said of it is above; else see to the machine's memory, or use fewer "
                 "workers. What is finished is kept.",
             ) from error
 

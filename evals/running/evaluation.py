@@ -62,7 +62,7 @@ class Evaluation:
         """Check what needs no open handles.
 
         Raises:
-            ConfigurationError: There is no such recipe or switch, nobody is there to be asked back, or a
+            ConfigurationError: There is no such recipe or switch, the run would ask a person, or a
                 question's id cannot name a folder of its own.
         """
         if self.concurrency < 1:
@@ -139,7 +139,7 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
         if changes := asked[item.id].changes(item):
             raise ConfigurationError(
                 f"{folder} asks another question {item.id}: {'; '.join(changes)}.",
-                hint="Is it the same suite? Give another --out to ask anew.",
+                hint="Is it the same suite? Give another --out to ask again.",
             )
 
 

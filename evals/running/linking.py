@@ -1,4 +1,4 @@
-"""Measures schema linking against gold, and tells a question's gold tables and columns."""
+"""Schema linking measured against gold, and the tables and columns that a question's gold needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Cat
 
     Args:
         shown: The linked part of ``catalog``; None for all of it, whose recall is 1 and whose precision is
-            not told.
+            unknown.
     """
     golds = golds_of(question.gold_sql, catalog)
     known = golds or _published(question, catalog)

@@ -1,6 +1,6 @@
 """How well retrieval over column texts finds the tables and columns of gold SQL; no chat model is asked.
 
-A shared field group counts as found where the table that stands for it is: gold ``sales_20240105`` if its
+A shared field group counts as found where the table that represents it is: gold ``sales_20240105`` if its
 group is. Of several accepted queries the one counts that is found best.
 """
 
@@ -41,7 +41,7 @@ Key: TypeAlias = tuple[str, str]
 """A table's full name, and a column's."""
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
-"""Told of which database how many column texts are embedded, of how many."""
+"""Called with a database, the column texts of it that are embedded, and their number."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class _LinkedSchema:
     """The schema text that ranked tables give, whole tables until the budget is spent.
 
     Attributes:
-        first: The table that stands for each table in the index, itself or the first of its group.
+        first: The table that represents each table in the index, itself or the first of its group.
         whole: All tables fit.
     """
 

@@ -77,8 +77,8 @@ async def run_evaluation(
 
     Args:
         workers: Processes that ask in place of this one (``quorum.evals.running.cluster.workers_of``).
-        on_begin: Told of the finished records of earlier processes, before anything is asked.
-        on_record: Told of each further record as it is written.
+        on_begin: Called with the finished records of earlier processes, before anything is asked.
+        on_record: Called with each further record as it is written.
 
     Returns:
         The records of all questions asked for, in their order.

@@ -17,7 +17,6 @@ import asyncio
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -64,7 +63,7 @@ class Spider1Scorer(RowsScorer):
         if official.match is None:
             return self.unscorable(official.reason, "fails")
         return Verdict(
-            {EX: float(official.match), KEEP_DISTINCT: None if kept.match is None else float(kept.match)},
+            {EX: official.metrics[EX], KEEP_DISTINCT: kept.metrics[EX]},
             _reason(official, kept, as_given=as_given),
             "ok" if official.gold_rows else "empty",
             kept.gold_rows,
@@ -74,22 +73,8 @@ class Spider1Scorer(RowsScorer):
         return executed_text(sql, keep_distinct=True)
 
 
-@dataclass(frozen=True)
-class _Judged:
-    """A prediction against a gold query.
-
-    Attributes:
-        match: None if the gold does not run.
-        gold_rows: Of the gold's result; None if it does not run.
-    """
-
-    match: bool | None
-    reason: str
-    gold_rows: int | None = None
-
-
-async def _nearest(question: EvalQuestion, given: Given, run: RunSql, *, keep_distinct: bool) -> _Judged:
-    """The judgement by the first gold query that is met, else by the first that runs."""
+async def _nearest(question: EvalQuestion, given: Given, run: RunSql, *, keep_distinct: bool) -> Verdict:
+    """Judge by the first gold query that is met, else by the first that runs."""
     found = []
     for gold in question.gold_sql:
         found.append(await _judged(gold, given, run, keep_distinct))
@@ -98,15 +83,16 @@ async def _nearest(question: EvalQuestion, given: Given, run: RunSql, *, keep_di
     return next((each for each in found if each.match is not None), found[0])
 
 
-async def _judged(gold: str, given: Given, run: RunSql, keep_distinct: bool) -> _Judged:
+async def _judged(gold: str, given: Given, run: RunSql, keep_distinct: bool) -> Verdict:
+    """Judge by one gold query; without a match if that does not run."""
     text = partial(executed_text, keep_distinct=keep_distinct)
     pair = await given.against(gold, run, text)
     if isinstance(pair, NoRows):
-        return _Judged(None, pair.reason)
+        return Verdict({EX: None}, pair.reason)
     if isinstance(pair.found, NoRows):
-        return _Judged(False, pair.found.reason, len(pair.gold))
+        return Verdict({EX: 0.0}, pair.found.reason, gold_rows=len(pair.gold))
     reason = await asyncio.to_thread(difference, pair.gold, pair.found, ordered=order_counts(text(gold)))
-    return _Judged(not reason, reason, len(pair.gold))
+    return Verdict({EX: float(not reason)}, reason, gold_rows=len(pair.gold))
 
 
 def _holds_distinct(sql: str) -> bool:
@@ -114,7 +100,7 @@ def _holds_distinct(sql: str) -> bool:
     return executed_text(sql, keep_distinct=True).strip() != executed_text(sql, keep_distinct=False).strip()
 
 
-def _reason(official: _Judged, kept: _Judged, *, as_given: bool) -> str:
+def _reason(official: Verdict, kept: Verdict, *, as_given: bool) -> str:
     """The official reason, and what DISTINCT has to do with it."""
     reason = official.reason
     if as_given:
@@ -196,7 +182,7 @@ def difference(gold: Rows, found: Rows, *, ordered: bool) -> str:
 def _quickly_alike(gold: Rows, found: Rows, ordered: bool) -> bool:
     """The official program's quick rejection, which decides: each row sorted by its values' text.
 
-    It rejects more than it should where 10 stands beside 10.5 in one result, and 10.0 in the other:
+    It rejects more than it should where 10 is beside 10.5 in one result, and 10.0 in the other:
     equal values whose texts sort another way.
     """
     left, right = [_by_text(row) for row in gold], [_by_text(row) for row in found]

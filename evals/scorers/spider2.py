@@ -334,7 +334,7 @@ class Spider2Scorer(Scorer):
         """Check that the gold results match themselves, and that the gold SQL reproduces one of them.
 
         ``differs``: either does not. Without gold SQL nothing can be reproduced: ``missing``, as without a
-        gold result; the reason tells which.
+        gold result; the reason says which.
         """
         files = self.gold.files.get(question.id, ())
         if not files:

@@ -160,7 +160,7 @@ async def test_an_endpoint_that_is_down_is_no_mistake_and_ends_the_bound(tmp_pat
     _, found = await evaluated(tmp_path / "run", experts, count=4)
     for learned in found.learned.values():
         assert learned.weights["down"] == 1.0
-        assert learned.told["down"] == [None, None, 0, 0]
+        assert learned.punished["down"] == [None, None, 0, 0]
         assert learned.experts["down"] == [1, 1, 0, 0]
     assert found.learned["gold"].no_bound("wma") == UNLIKE.format("2 questions")
 

@@ -126,15 +126,6 @@ async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) ->
     assert ran.answer.sql == GOOD
 
 
-async def test_an_endpoint_that_fails_one_candidate_costs_its_vote_alone(run: Run) -> None:
-    said = script(sql_writer=lambda prompt: DOWN if number(prompt) == 2 else written(GOOD))
-    ran = await run(said, votes=4)
-    assert ran.answer.status == "answered"
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.clusters[0].weight == 3
-    assert any("unreachable" in candidate.error for candidate in ran.answer.candidates)
-
-
 async def test_an_endpoint_that_fails_all_is_an_error_not_an_empty_success(run: Run) -> None:
     with pytest.raises(ModelUnavailable, match="unreachable"):
         await run(script(sql_writer=DOWN))

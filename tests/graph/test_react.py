@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quorum import ask_sync
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from quorum.graph.recipes import find_recipe
 from quorum.graph.state import CandidateState, Failure
-from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import GOOD, Ran, Run, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
@@ -206,17 +202,6 @@ async def test_a_model_that_stays_malformed_ends_with_the_last_result(react: Run
     assert len(ran.of("candidate_failed")) == 1
 
 
-async def test_a_model_that_is_malformed_from_the_start_has_no_answer(react: Run) -> None:
-    ran = await react({"tool_user": "what?"})
-    assert ran.answer.status == "no_answer"
-    assert "no usable reply" in ran.answer.warnings[0]
-
-
-async def test_no_model_at_all_is_an_error_not_an_answer(react: Run) -> None:
-    with pytest.raises(ModelUnavailable, match="unreachable"):
-        await react({"tool_user": ModelUnavailable("The endpoint is unreachable.")})
-
-
 def restless(kind: str) -> Any:
     """A model that never answers and never repeats itself."""
 
@@ -314,25 +299,3 @@ def test_no_agent_but_its_own_stands_in_its_graph() -> None:
     nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
     assert {"ToolUser", "run_sql"} <= nodes
     assert nodes.isdisjoint({"SelfRefiner", "Critique", "Validator", "Planner", "SyntaxRetriever"})
-
-
-@pytest.mark.heavy
-def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
-    ask = partial(ask_sync, db="sample", recipe="react", models=["offline"], home=str(tmp_path))
-    found = ask("How many customers live in Germany?")
-    assert (found.status, found.usage["model_calls"], found.usage["queries"]) == ("answered", 2, 1)
-    assert found.demonstration
-    nobody = ask("Show customers from Atlantis")
-    assert (nobody.row_count, nobody.usage["model_calls"], nobody.usage["queries"]) == (0, 2, 1)
-    assert ask("What is the meaning of life?").status == "unanswerable"
-
-
-def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "data" / "spider1"
-    for item in json.loads((folder / "dev.json").read_text())[:2]:
-        url = f"sqlite:///{folder}/database/{item['db_id']}/{item['db_id']}.sqlite"
-        found = ask_sync(
-            item["question"], database=url, recipe="react", models=["offline"], home=str(tmp_path)
-        )
-        assert found.status == "answered", item
-        assert found.usage["queries"] >= 1

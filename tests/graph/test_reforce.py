@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from functools import partial
 from pathlib import Path
@@ -24,7 +23,6 @@ from tests.graph.shop import (
     BROKEN,
     CITIES,
     GOOD,
-    NAMES,
     NOTHING,
     OTHER,
     THIRD,
@@ -541,19 +539,6 @@ async def test_switch_max_rewrites(run: Run) -> None:
 # Limits, and real questions.
 
 
-@pytest.mark.parametrize("calls", [2, 3, 4, 5, 6])
-async def test_a_limit_ends_the_run_wherever_it_is(run: Run, calls: int) -> None:
-    said = script(
-        sql_writer=taking_turns(GOOD, OTHER),
-        column_explorer=explored(TOWNS, NAMES, CITIES),
-        exploration_corrector=lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),
-    )
-    ran = await run(said, votes=2, max_calls=calls)
-    assert (ran.answer.status, ran.answer.stopped_by) == ("stopped", "max_calls")
-    assert ran.calls().total() == calls
-    assert ran.answer.sql in (GOOD, OTHER)
-
-
 @pytest.mark.heavy
 async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
     options = partial(RunOptions, recipe="reforce", home=str(tmp_path))
@@ -572,13 +557,3 @@ async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> 
         given = options(votes=3, switches={**everything, "linking": linking})
         full = await run_options(given, "How many customers live in Germany?")
         assert full.answer.rows == ran.answer.rows
-
-
-async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
-    folder = shared / "data" / "spider1"
-    for item in json.loads((folder / "dev.json").read_text())[:2]:
-        database = f"sqlite:///{folder}/database/{item['db_id']}/{item['db_id']}.sqlite"
-        options = RunOptions(database=database, recipe="reforce", home=str(tmp_path))
-        ran = await run_options(options, item["question"])
-        assert ran.answer.status == "answered", item
-        assert ran.calls()["sql_writer"] in (8, 16)

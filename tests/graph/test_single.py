@@ -18,8 +18,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.guard import process
 from quorum.tools.query import Limits, QueryResult
-from tests.graph.questions import spider1, spider2_local
-from tests.graph.shop import GOOD, Run, run_graph, run_options
+from tests.graph.shop import GOOD, Run, run_options
 
 BAD = "SELECT town FROM customers"
 
@@ -124,32 +123,6 @@ def test_it_has_no_switches() -> None:
 
 
 @pytest.mark.heavy
-async def test_the_offline_model_answers_the_sample_database(tmp_path: Path) -> None:
-    options = RunOptions(recipe="single", home=str(tmp_path))
-    ran = await run_options(options, "How many customers live in Germany?")
-    assert ran.answer.status == "answered"
-    assert ran.answer.rows[0][0] > 0
-    assert ran.calls() == {"sql_writer": 1}
-    assert ran.answer.demonstration
-
-
-@pytest.mark.heavy
 async def test_the_offline_model_has_no_answer_where_it_understands_nothing(tmp_path: Path) -> None:
     ran = await run_options(RunOptions(recipe="single", home=str(tmp_path)), "Will it rain in the alps?")
     assert ran.answer.status == "unanswerable"
-
-
-async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
-    for asked in spider1(shared, 0, 1):
-        options = RunOptions(database=asked.database, recipe="single", home=str(tmp_path))
-        ran = await run_options(options, asked.question)
-        assert ran.answer.status == "answered", asked
-        assert ran.answer.usage["queries"] == 1
-
-
-async def test_long_queries_run(shared: Path, tmp_path: Path) -> None:
-    for asked in spider2_local(shared, 2):
-        ran = await run_graph(
-            tmp_path, asked.database, wrote(asked.gold), question=asked.question, recipe="single"
-        )
-        assert ran.answer.row_count > 0, asked

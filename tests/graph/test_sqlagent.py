@@ -204,12 +204,6 @@ async def test_a_second_empty_result_is_believed(ask: Callable[..., Any]) -> Non
     assert ran.answer.row_count == 0
 
 
-async def test_that_the_data_cannot_answer_ends_it(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents(gen_agent={"reasoning": "So.", "sql": None, "missing": "There are no suppliers."}))
-    assert ran.answer.status == "unanswerable"
-    assert ran.calls()["gen_agent"] == 1
-
-
 async def test_the_info_agent_knows_the_tables_names(ask: Callable[..., Any]) -> None:
     prompt = (await ask(agents())).prompt("info_agent")
     assert "<tables>\ncustomers, orders\n</tables>" in prompt

@@ -17,8 +17,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.models.scripted import scripted
-from tests.graph.questions import spider1, spider2_local
-from tests.graph.shop import GOOD, QUESTION, Ran, Run, run_graph, run_options
+from tests.graph.shop import GOOD, QUESTION, Ran, Run, run_options
 
 BAD = "SELECT town FROM customers"
 NAMES = "SELECT name FROM customers"
@@ -255,12 +254,6 @@ async def test_a_model_that_fails_costs_only_its_own_candidates(run: Run, stage:
     assert ran.answer.sql == GOOD
 
 
-@pytest.mark.parametrize("stage", STAGES)
-async def test_no_model_at_all_is_an_error_of_the_run(run: Run, stage: str) -> None:
-    with pytest.raises(ModelUnavailable, match="Down"):
-        await run({"sql_writer": ModelUnavailable("Down.")}, recipe="ssev", switches={"stage": stage})
-
-
 @pytest.mark.parametrize(
     ("switch", "value"), [("stage", "7"), ("max_rows", -1), ("presql_votes", 1), ("max_shots", "nine")]
 )
@@ -277,28 +270,6 @@ async def test_the_offline_model_answers_the_sample_database(tmp_path: Path, sta
     assert ran.answer.status == "answered"
     assert ran.answer.rows[0][0] > 0
     assert "customers" in str(ran.answer.sql)
-
-
-async def test_the_offline_model_answers_real_questions(shared: Path, tmp_path: Path) -> None:
-    for asked in spider1(shared, 0, 30):
-        options = RunOptions(database=asked.database, recipe="ssev", home=str(tmp_path), votes=3)
-        ran = await run_options(options, asked.question)
-        assert ran.answer.status == "answered", asked
-        assert ran.of("linking")[0]["tables"]
-        assert len(schema_in(ran.prompt("sql_writer", 3))) < len(schema_in(ran.prompt("sql_writer", 0)))
-
-
-async def test_long_queries_link_and_answer(shared: Path, tmp_path: Path) -> None:
-    for asked in spider2_local(shared, 2):
-        ran = await run_graph(
-            tmp_path, asked.database, script(asked.gold), question=asked.question, recipe="ssev"
-        )
-        assert ran.answer.status == "answered", asked
-        assert ran.answer.row_count > 0
-        linking = ran.of("linking")[0]
-        assert linking["tables"]
-        assert not linking["unknown"]
-        assert len(schema_in(ran.prompt("sql_writer", 1))) < len(schema_in(ran.prompt("sql_writer", 0)))
 
 
 async def test_a_run_that_broke_off_between_the_rounds_goes_on_without_writing_presql_again(

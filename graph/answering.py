@@ -64,7 +64,7 @@ async def answer_question(
 def _check_checkpoint(error: Exception, path: Path) -> None:
     """Raise a ``QuorumError`` if the run's checkpoint is damaged."""
     if getattr(error, "sqlite_errorname", ""):
-        hint = "Delete that file, and the run begins anew."
+        hint = "Delete that file, and the run begins again."
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 

@@ -99,7 +99,7 @@ def load(path: Path = SHIPPED) -> Calibration:
         return Calibration(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"The calibration {path} cannot be read ({error}).", hint="Restore the file, or fit it anew."
+            f"The calibration {path} cannot be read ({error}).", hint="Restore the file, or fit it again."
         ) from error
 
 

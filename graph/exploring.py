@@ -107,7 +107,7 @@ async def explore(
         if store.expansions and not resume:
             raise ConfigurationError(
                 f"{catalog.name} was explored before: {len(store.triplets)} triplets.",
-                hint=f"Go on with --resume, or delete {folder} to begin anew.",
+                hint=f"Go on with --resume, or delete {folder} to begin again.",
             )
         tree = await asyncio.to_thread(_tree, store, resources, groups, execution)
         search = Search(tree, store, **limits)

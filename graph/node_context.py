@@ -101,7 +101,7 @@ async def context_of(
         yield await asyncio.shield(own.opening)
     except BaseException:
         if own.opening.done() and (own.opening.cancelled() or own.opening.exception()):
-            runs.pop(run_id, None)  # it never opened: the next try opens anew
+            runs.pop(run_id, None)  # it never opened: the next try opens a new one
         raise
     finally:
         own.users -= 1

@@ -95,8 +95,9 @@ CURVES: dict[str, tuple[str, Callable[[OnlineWeights], Spec]]] = {
 
 
 def _curves(lines: Mapping[str, Line], title: str, domain: tuple[float, float], first: int = 1) -> Spec:
+    low, high = domain  # a clipped line would be drawn under another id each time
     rows = [
-        {"question": number, "line": label, "value": value}
+        {"question": number, "line": label, "value": value if low <= value <= high else None}
         for label, (_, _, values) in lines.items()
         for number, value in enumerate(values, first)
     ]
@@ -106,7 +107,7 @@ def _curves(lines: Mapping[str, Line], title: str, domain: tuple[float, float], 
         "data": {"name": "rows", "values": rows},
         "width": WIDTH,
         "height": 190,
-        "mark": {"type": "line", "point": False, "clip": True, "interpolate": shape},
+        "mark": {"type": "line", "point": False, "interpolate": shape},
         "encoding": {
             "x": {
                 "field": "question", "title": "question, in the order of ids", "type": "quantitative",

@@ -42,11 +42,19 @@ async def answer_question(
     Raises:
         QuorumError: The run cannot go on; its trace says so too.
     """
-    trace = context.trace
+    trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
+    config: Any = {"configurable": {"thread_id": trace.run_id}}
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
-        asked = _Asked(context, on_clarify, on_approve)
-        answer = await _invoke(context, question, asked, resumed=resumed)
+        async with open_checkpoints(trace.checkpoint) as saver:
+            graph = build_graph(context.recipe, checkpointer=saver)
+            under_way = resumed and bool((await graph.aget_state(config)).values)
+            start: Any = None if under_way else {"question": question}
+            output = await graph.ainvoke(start, config, context=context, durability="sync")
+            while waiting := output.get("__interrupt__"):
+                reply: Command[Any] = Command(resume=await asked.replies(waiting))
+                output = await graph.ainvoke(reply, config, context=context, durability="sync")
+        answer = Answer.model_validate(output["answer"])
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
         if not trace.finished:  # else only its last checkpoint is missing
             trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
@@ -66,19 +74,6 @@ def _check_checkpoint(error: Exception, path: Path) -> None:
     if getattr(error, "sqlite_errorname", ""):
         hint = "Delete that file, and the run begins again."
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
-
-
-async def _invoke(context: Context, question: str, asked: _Asked, *, resumed: bool) -> Answer:
-    config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-    async with open_checkpoints(context.trace.checkpoint) as saver:
-        graph = build_graph(context.recipe, checkpointer=saver)
-        under_way = resumed and bool((await graph.aget_state(config)).values)
-        start: Any = None if under_way else {"question": question}
-        output = await graph.ainvoke(start, config, context=context, durability="sync")
-        while waiting := output.get("__interrupt__"):
-            reply: Command[Any] = Command(resume=await asked.replies(waiting))
-            output = await graph.ainvoke(reply, config, context=context, durability="sync")
-    return Answer.model_validate(output["answer"])
 
 
 @dataclass(frozen=True)

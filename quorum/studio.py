@@ -68,7 +68,7 @@ def options_for(recipe: str) -> type[RunOptions]:
 
 
 def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
-    """What the server calls for the recipe's graph, with the context of a run where it is to start one."""
+    """Return the function that the server calls for the recipe's graph, for a run or to draw it."""
     options = options_for(recipe)
     build_graph(recipe_of(options()), options=options)  # compiled now, not while runs wait
 

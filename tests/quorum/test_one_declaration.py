@@ -56,7 +56,7 @@ print(json.dumps({
 
 
 def found(root: Path, **variables: str) -> dict[str, Any]:
-    """What a process sees in which the option is declared."""
+    """Return what a process sees in which the option is declared."""
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(root), BEFORE, ADDED],
         env=os.environ | {"PYTHONPATH": str(root)} | variables,

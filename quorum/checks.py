@@ -1,4 +1,4 @@
-"""What ``quorum doctor`` looks at; every finding is a value, and no check ends the others."""
+"""The checks of ``quorum doctor``; every finding is a value, and no check ends the others."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _each(name: str, checks: Iterator[Check]) -> Iterator[Check]:
 
 
 def _extra(extra: str, modules: Iterable[str], purpose: str, settings: Settings) -> Iterator[Check]:
-    """Whether an extra is installed, and a failure only where each question needs it.
+    """Look for an extra; one that is missing is a failure only where each question needs it.
 
     The driver of a database is that database's check.
     """
@@ -114,7 +114,7 @@ def _strangers() -> Iterator[Check]:
 
 
 def _home(settings: Settings) -> Iterator[Check]:
-    """Whether a file can be made in the folder of traces, or where that would be made."""
+    """Try to make a file in the folder of traces, or where that folder would be made."""
     place = settings.home.absolute()
     try:
         nearest = next(folder for folder in (place, *place.parents) if folder.exists())
@@ -128,7 +128,7 @@ def _home(settings: Settings) -> Iterator[Check]:
 
 
 def _recipe(settings: Settings) -> Iterator[Check]:
-    """Whether recipe, preset, switches, votes and the models of roles fit together."""
+    """Check that recipe, preset, switches, votes and the models of roles fit together."""
     from quorum.graph.recipes import recipe_of
 
     missing = {"models": settings.models or ["offline"], "database": settings.database or [SAMPLE]}
@@ -160,7 +160,7 @@ def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
 
 
 def _endpoint(settings: Settings) -> Check:
-    """Whether the endpoint answers and accepts the key; no model is asked, nothing is billed."""
+    """Check that the endpoint answers and accepts the key; no model is asked, nothing is billed."""
     import httpx
 
     parts = urlsplit(settings.base_url or OPENAI)
@@ -190,7 +190,7 @@ def _endpoint(settings: Settings) -> Check:
 def _database(
     url: str, settings: Settings, documents: Documents | None, found: list[tuple[Connector, Catalog]]
 ) -> Iterator[Check]:
-    """What one database is, alone and opened once; where it opens, it is added to ``found``."""
+    """Open one database, once, and describe it; if it opens, add it to ``found``."""
     shown = mask_url(url)
     try:
         connector, catalog, account = asyncio.run(_opened(url, settings, documents))
@@ -223,7 +223,7 @@ async def _opened(
 
 
 def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Iterator[Check]:
-    """How queries read several databases that can each be opened."""
+    """Say how queries read several databases that can each be opened."""
     from quorum.graph.resources import database_urls
     from quorum.tools.databases import connect_all
     from quorum.tools.databases.many.catalog import united
@@ -239,7 +239,7 @@ def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Ite
 
 
 def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
-    """Whether a database tells what queries would read, and which options that bears on mean nothing."""
+    """Say if a database can estimate what queries read, and which options have no effect without that."""
     from quorum.graph.context import unkept
     from quorum.tools.admission import estimates_bytes
 
@@ -256,7 +256,7 @@ def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Chec
 
 
 def _account(account: Account) -> Iterator[Check]:
-    """Whom the database takes us for, and what a role made for questions would not be allowed."""
+    """Name the account, and what it may do that a role made for questions would not."""
     held = "" if account.powers or account.gaps else " and may do nothing but read"
     yield Check("account", True, f"asks as {account.name}{held}")
     yield from (Check("account", None, gap) for gap in account.gaps)

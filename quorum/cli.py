@@ -116,7 +116,7 @@ NOTHING_BEGUN = "Nothing was begun."
 
 
 def interrupted(kept: str = "") -> SystemExit:
-    """How a command ends after Ctrl-C, having said so, and what is ``kept`` of its work."""
+    """Say on standard error that Ctrl-C ended the command and what is ``kept``; return how it exits."""
     click.echo(f"Interrupted. {kept}".rstrip(), err=True)
     return SystemExit(INTERRUPTED)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
-from quorum.agents.role import Role, find_role
+from quorum.agents.role import find_role
 from quorum.text import Tone, bytes_read, count, dollars, duration, listed, one_line, text_of
 
 Event = dict[str, Any]
@@ -62,37 +63,38 @@ def title_of(agent: str) -> str:
 
 def step_of(event: Event, width: int = 100) -> Step:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
-    agent, kind, error = str(event.get("agent") or event.get("role") or ""), event["kind"], event.get("error")
-    gist, tone = _gist(event, find_role(agent))
+    agent, kind, error = (
+        str(event.get("agent") or event.get("role") or ""),
+        str(event["kind"]),
+        event.get("error"),
+    )
+    role, words, fields = find_role(agent), WORDS.get(kind), Fields(event)
+    replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
+    short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
+    said: Gist
+    if role and not replied and error and not isinstance(error, dict):
+        said = text_of(error), "warn"
+    elif words:
+        said = words(fields)
+    elif role and replied:
+        said = role.gist.format_map(fields).strip(" :;")
+        said = said if "{" in role.gist else " ".join([f"{said}:", *short])
+    else:
+        said = " ".join([kind.replace("_", " "), *short])
+    plain: Tone = "plain"
+    gist, tone = said if isinstance(said, tuple) else (said, plain)
     if kind in ("query", "result"):  # the guard or the lint, if they refused it
         agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
     origin = " · ".join(text_of(event[name]) for name in ("node", "recipe", "prompt") if event.get(name))
     return Step(
         t=float(event.get("t", 0.0)),
-        kind=str(kind),
+        kind=kind,
         agent=title_of(agent),
         candidate=str(event.get("candidate") or ""),
         gist=one_line(gist, width),
         tone=tone,
         origin=one_line(origin, 200),
     )
-
-
-def _gist(event: Event, role: Role[Any] | None) -> tuple[str, Tone]:
-    replied, error = (
-        role is not None and bool(role.reply.model_fields.keys() & event.keys()),
-        event.get("error"),
-    )
-    if role and not replied and error and not isinstance(error, dict):
-        return text_of(error), "warn"
-    if words := WORDS.get(event["kind"]):
-        said = words(Fields(event))
-        return (said, "plain") if isinstance(said, str) else said
-    short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
-    if role and replied:
-        gist = role.gist.format_map(Fields(event)).strip(" :;")
-        return gist if "{" in role.gist else " ".join([f"{gist}:", *short]), "plain"
-    return " ".join([str(event["kind"]).replace("_", " "), *short]), "plain"
 
 
 class Field:
@@ -117,17 +119,18 @@ class Field:
         return format(value or 0, how) if how and isinstance(value, int | float | None) else str(self)
 
 
-class Fields:
-    """An event's fields, by key for a role's gist and by attribute for ``WORDS``."""
+class Fields(SimpleNamespace):
+    """An event's fields, by key for a role's gist and by attribute for ``WORDS``; ``get`` gives values."""
 
     def __init__(self, event: Event) -> None:
-        self.get = event.get
+        super().__init__(**{name: Field(value) for name, value in event.items()}, get=event.get)
 
     def __getattr__(self, name: str) -> Field:
-        return Field(self.get(name))
+        return Field(None)
 
     def __getitem__(self, name: str) -> Field:
-        return Field(self.get(name))
+        found: Field = vars(self).get(name, Field(None))
+        return found
 
 
 def _query(e: Fields) -> Gist:

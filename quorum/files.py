@@ -22,7 +22,7 @@ Make: TypeAlias = Callable[[Answer], tuple[bytes, str]]
 """Makes the content of a file, and says what is in it."""
 
 Kinds: TypeAlias = dict[str, Make]
-"""What can be written, by suffix."""
+"""Formats by suffix."""
 
 
 class NoChart(QuorumError):
@@ -33,17 +33,17 @@ NEEDS = {
     ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
     **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "vl_convert")),
 }
-"""By suffix: the extra that installs what is needed, what is written, and the package."""
+"""Suffixes that need a package: the extra that installs it, what is written, the package."""
 
 SHEET_ROWS, SHEET_COLUMNS, SHEET_TEXT = 1_048_575, 16_384, 32_767
-"""What a sheet holds below its header, and the characters of a cell."""
+"""The limits of a sheet: rows below the header, columns, characters of a cell."""
 
 SHEET_EXACT = 10**15
 """Whole numbers from here on would lose digits in a sheet, which knows doubles only: they are text there."""
 
 
 def check_file(path: Path, kinds: Kinds) -> None:
-    """Whether an answer can be written there, as far as that is known before it is there.
+    """Raise if an answer cannot be written there, as far as that is known before it is made.
 
     Raises:
         ConfigurationError: The suffix is none of ``kinds``, the path is a folder or below a file, or a
@@ -93,7 +93,7 @@ def _csv(answer: Answer, table: pa.Table) -> bytes:  # noqa: ARG001 (the interfa
 
 
 def _json(answer: Answer, table: pa.Table) -> bytes:
-    """As ``--json``, with all rows."""
+    """Write the answer as ``--json`` does, with all rows."""
     from quorum.tools.results.values import plain_rows
 
     whole = answer.model_copy(update={"columns": table.column_names, "rows": plain_rows(table)})

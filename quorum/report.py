@@ -64,23 +64,23 @@ class Entry:
     details: list[Detail]
 
     seconds: float = 0.0
-    """How long it took, where the event says; it ended at ``step.t``."""
+    """Seconds that it took, 0 if the event does not say; it ended at ``step.t``."""
 
     wait: float = 0.0
     """Seconds that were waited after it, before the next try."""
 
     @property
     def is_call(self) -> bool:
-        """Whether it took time of its own: a query, or a call of a model, lost ones included."""
+        """True if it took time of its own: a query, or a call of a model, lost ones included."""
         return self.is_low_level or self.step.kind in _LOST
 
     @property
     def is_low_level(self) -> bool:
-        """Whether it is a call under a step rather than a step."""
+        """True if it is a call under a step rather than a step."""
         return self.step.kind in LOW_LEVEL
 
     def is_telling(self, detail: Detail) -> bool:
-        """Whether a detail is shown without being asked for: each query once, each result once."""
+        """Return True if a detail is shown without ``--full``: each query once, each result once."""
         return detail.kind == "diff" or (self.step.kind, detail.label) in _TELLING
 
 
@@ -154,7 +154,7 @@ class Report:
 
     @property
     def about(self) -> list[str]:
-        """What was asked, and of whom: ``database sample``, ``recipe quorum``, ``models a, b``."""
+        """The options that people look for: ``database sample``, ``recipe quorum``, ``models a, b``."""
         names = [name for name in ("database", "recipe", "votes", "models") if self.options.get(name)]
         values = [self.options[name] for name in names]
         texts = [", ".join(value) if isinstance(value, list) else str(value) for value in values]
@@ -178,9 +178,10 @@ def report_of(run: RunFolder) -> Report:
     if answer is not None:
         answer.sql = laid_out(answer.sql, dialect)
     sections = _sections(events, answer, dialect)
-    spent = run.usage_so_far()
-    so_far = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
-    usage = (answer.usage if answer else {}) or so_far
+    usage = answer.usage if answer else {}
+    if not usage.keys() >= {"by_agent", "by_model"}:
+        spent = run.usage_so_far()
+        usage = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds) | usage
     asked = str(meta.get("question", ""))
     question = answer.question if answer else asked
     return Report(
@@ -196,7 +197,7 @@ def report_of(run: RunFolder) -> Report:
         standings=_standings(answer, sections, dialect) if answer else [],
         agreement=agreement(answer) if answer else "",
         usage=usage,
-        accounts=_accounts(so_far | usage),
+        accounts=_accounts(usage),
         error="" if answer else run.error(),
         explored=_explored(events),
     )
@@ -322,7 +323,7 @@ def _fields(event: Event, gist: str, dialect: str, before: str) -> list[Detail]:
 
 
 def _diff(before: str, after: str, dialect: str) -> Detail:
-    """What a repair changed in a query, every line of which is shown."""
+    """Show what a repair changed in a query, with all its lines."""
     as_written = not dialect or all("\n" in sql.strip() for sql in (before, after))
     old, new = (sql if as_written else format_sql(sql, dialect) for sql in (before, after))
     lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=len(old) + len(new)))

@@ -1,4 +1,4 @@
-"""What a shell expects of a command: streams that may end early, Ctrl-C that ends work in order."""
+"""Good manners of a command in a shell: streams that may end early, Ctrl-C that ends work in order."""
 
 from __future__ import annotations
 

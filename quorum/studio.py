@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from quorum.event_text import step_of
 from quorum.graph.builder import Graph, build_graph
-from quorum.graph.live import stream
+from quorum.graph.node_context import stream
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.runs import Event
@@ -68,7 +68,7 @@ def options_for(recipe: str) -> type[RunOptions]:
 
 
 def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
-    """What the server calls for the recipe's graph, with the context of a run where it is to start one."""
+    """Return the function that the server calls for the recipe's graph, for a run or to draw it."""
     options = options_for(recipe)
     build_graph(recipe_of(options()), options=options)  # compiled now, not while runs wait
 

@@ -41,7 +41,7 @@ STATUS: dict[str, tuple[str, Tone]] = {
     "no_answer": ("No answer found", "warn"),
     "stopped": ("Stopped by a limit", "warn"),
 }
-"""What an answer's status says, and its tone."""
+"""An answer's status in words, and its tone."""
 
 
 def text_of(value: Any) -> str:
@@ -144,7 +144,7 @@ def spent(usage: dict[str, Any]) -> str:
 
 
 def bytes_read(usage: dict[str, Any]) -> list[str]:
-    """What queries read, by whose word, as far as a ledger tells: ``3 GiB read``, ``about 1 GiB read``."""
+    """Return what queries read, as far as a ledger knows: ``3 GiB read``, ``2.00 s of slots``."""
     told = ("{} read", usage.get("read_bytes")), ("about {} read (estimated)", usage.get("estimated_bytes"))
     slots = float(usage.get("slot_seconds") or 0)
     read = [words.format(size_text(int(size))) for words, size in told if size]
@@ -264,7 +264,7 @@ def laid_out(sql: str, dialect: str) -> str:
 
 
 KINDS = {"c": "candidate", "r": "reading", "p": "draft"}
-"""What the letter of an id means: ``c2`` is candidate 2."""
+"""Kinds by the first letter of an id: ``c2`` is candidate 2."""
 
 
 def listed(names: list[str]) -> str:

@@ -142,7 +142,8 @@ class ExpertLedger:
             book = self.read()
             for outcomes in rounds:
                 _punish(book, outcomes, feedback, vote, epsilon)
-            self._write(book)
+            text = json.dumps(book.model_dump(), indent=1, sort_keys=True)
+            replace_file(self.path, text.encode(), durable=True)
         return {name: expert.weight for name, expert in book.experts.items()}
 
     def read(self) -> Book:
@@ -156,20 +157,11 @@ class ExpertLedger:
         except FileNotFoundError:
             return Book()
         except (ValidationError, OSError) as error:
+            why = first_in_words(error) if isinstance(error, ValidationError) else str(error).splitlines()[0]
             raise ConfigurationError(
-                f"The expert weights in {self.path} cannot be read ({_first_line(error)}).",
+                f"The expert weights in {self.path} cannot be read ({why}).",
                 hint="Restore the file, or move it away to start again with equal weights.",
             ) from error
-
-    def _write(self, book: Book) -> None:
-        text = json.dumps(book.model_dump(), indent=1, sort_keys=True)
-        replace_file(self.path, text.encode(), durable=True)
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        return first_in_words(error)
-    return str(error).splitlines()[0]
 
 
 def _punish(
@@ -186,7 +178,8 @@ def _punish(
         book.vote_mistakes += not vote
     for name in outcomes:
         book.experts.setdefault(name, Expert())
-    e = best_epsilon(len(book.experts), _horizon(book.rounds)) if epsilon is None else epsilon
+    horizon = HORIZON << max(0, math.ceil(math.log2(book.rounds / HORIZON)))
+    e = best_epsilon(len(book.experts), horizon) if epsilon is None else epsilon
     weights = {name: expert.weight for name, expert in book.experts.items()}
     for name, right in outcomes.items():
         expert = book.experts[name]
@@ -196,10 +189,6 @@ def _punish(
     best = max(weights.values(), default=1.0)
     for name, expert in book.experts.items():
         expert.weight = max(MIN_WEIGHT, weights[name] / best)
-
-
-def _horizon(rounds: int) -> int:
-    return HORIZON << max(0, math.ceil(math.log2(rounds / HORIZON)))
 
 
 @contextmanager

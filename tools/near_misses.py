@@ -102,7 +102,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
 
     joins = list(stage.args.get("joins") or ())
     where = _conjuncts(stage.args.get("where"))
-    links = [each for each in where if _links(each)] if any(map(_listed, joins)) else []
+    links = [each for each in where if _links(each)] if any(map(_is_listed, joins)) else []
     yield f"FROM {text(stage.args['from_'].this)}", _counted(_rows(stage, joins=0))
     if links:
         yield f"joined by {_short(' AND '.join(map(text, links)))}", _counted(_rows(stage, where=links))
@@ -160,7 +160,7 @@ def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
     return found
 
 
-def _listed(join: exp.Expr) -> bool:
+def _is_listed(join: exp.Expr) -> bool:
     """True if a join has no condition of its own."""
     return not any(join.args.get(name) for name in ("on", "using", "method"))
 

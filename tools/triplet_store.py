@@ -43,7 +43,10 @@ class TripletStore:
     def __init__(self, connection: sqlite3.Connection, lock: IO[bytes] | None) -> None:
         self._connection, self._lock = connection, lock
         self.expansions = [_expansion(row) for row in _rows(connection, "expansions", _EXPANSION)]
-        self.triplets = [_triplet(row) for row in _rows(connection, "triplets", _TRIPLET)]
+        self.triplets = [
+            Triplet(id, sql, shape, description, dict(json.loads(tables)), _places(columns))
+            for id, sql, shape, description, tables, columns in _rows(connection, "triplets", _TRIPLET)
+        ]
 
     @classmethod
     def open(cls, folder: Path, catalog: Catalog) -> Self:
@@ -189,8 +192,3 @@ def _expansion(row: Sequence[Any]) -> Expansion:
     if outcome not in get_args(Outcome):
         raise ValueError(f"an expansion ended as {outcome!r}")
     return Expansion(id, parent, action, _places(columns), detail, sql, outcome, message)
-
-
-def _triplet(row: Sequence[Any]) -> Triplet:
-    id, sql, shape, description, tables, columns = row
-    return Triplet(id, sql, shape, description, dict(json.loads(tables)), _places(columns))

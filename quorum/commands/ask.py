@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ NOTHING = f"{NOTHING_BEGUN} `last` still means an earlier run."
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
 _FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-"""What a terminal obeys of what JSON lets stand."""
+"""Characters that JSON leaves as they are and a terminal obeys."""
 
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
@@ -156,14 +157,14 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         else:
             run = RunFolder.open(settings.home, resume)
             _say_what_goes_on(run)
-        from quorum.api import ask_sync  # heavy: only once the settings are right
+        from quorum.api import ask  # heavy: only once the settings are right
 
         with Progress(console(stderr=True), quiet=quiet) as progress:
             if on_terminal() and (settings.clarify or resume is not None):
                 given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
                 given["on_approve"] = Dialog(progress).approve
-            return ask_sync(question, on_event=progress, **given)
+            return asyncio.run(ask(question, on_event=progress, **given))
     except KeyboardInterrupt:
         raise interrupted(_how_to_go_on(run) or NOTHING) from None
     except QuorumError as error:

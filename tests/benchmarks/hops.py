@@ -51,6 +51,10 @@ TITLES = {
     "guard": "the guard's verdict",
 }
 QUESTION = "How many customers are there?"
+ANSWER = {
+    **{"question": QUESTION, "status": "no_answer", "database": "shop", "dialect": "sqlite"},
+    **{"recipe": "quorum", "usage": {"by_agent": {}, "by_model": {}}},
+}
 MARK = "zebra_crossing"
 """A text that only the event has whose way is recorded."""
 
@@ -228,23 +232,26 @@ def event() -> Hops:
     from quorum.commands.trace import command
     from quorum.graph.trace import Trace
 
-    def effect(frame: FrameType, event: str, called: Any) -> bool:
-        if makes(frame, event, MARK):
-            return True
-        if event == "c_call":
-            return called is os.write or getattr(called, "__name__", "") == "write"
+    def writes(_: FrameType, __: str, called: Any) -> bool:
+        return called is os.write or getattr(called, "__name__", "") == "write"
+
+    def reads(frame: FrameType, event: str, _: Any) -> bool:
         if frame.f_code is Console.print.__code__:
             return any(MARK in str(each) or _cells(each) for each in frame.f_locals.get("objects", ()))
-        return frame.f_code is json.loads.__code__ and _holds(frame.f_locals["s"], MARK)
+        parsed = event == "call" and frame.f_code is json.loads.__code__ and _holds(frame.f_locals["s"], MARK)
+        return parsed or makes(frame, event, MARK)
 
     with tempfile.TemporaryDirectory() as home:
         trace = Trace.create(Path(home), "r1", meta={"question": QUESTION, "options": {}})
         trace.record("begun", agent="run", run="r1", resumed=False)
-        with watched(effect) as found, contextlib.redirect_stdout(io.StringIO()):
+        with watched(writes) as written:
             trace.record("plan_review", agent="plan_critique", update_plan=True, feedback=MARK)
-            trace.close()
+            trace.flush()
+        trace.finish(ANSWER)
+        trace.close()
+        with watched(reads) as shown, contextlib.redirect_stdout(io.StringIO()):
             command(["show", "r1", "--home", home], standalone_mode=False)
-    return {name: None for stack in found for name in stack}
+    return {name: None for stack in [*written, *shown] for name in stack}
 
 
 def _cells(shown: Any) -> bool:

@@ -16,8 +16,8 @@ import psutil
 CTRL_C = "\x03"
 
 
-def _hear_ctrl_c() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so do its children; the suite may run so."""
+def hear_ctrl_c() -> None:
+    """Obey Ctrl-C, which the children of a shell's background job ignore; the suite may be one."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -39,7 +39,7 @@ def on_terminal(
     process = subprocess.Popen(
         [sys.executable, "-m", "quorum", *arguments],
         cwd=cwd, env=environment, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, start_new_session=True,
-        preexec_fn=_hear_ctrl_c,
+        preexec_fn=hear_ctrl_c,
     )  # fmt: skip
     os.close(theirs)
     screen, typed, deadline = "", 0, time.monotonic() + 60

@@ -73,11 +73,6 @@ async def test_prices_make_dollars(settings: Settings) -> None:
     assert answer.usage["usd"] == pytest.approx(6 * one_call)
 
 
-async def test_a_misspelt_price_is_told_at_once(settings: Settings) -> None:
-    with pytest.raises(ConfigurationError, match="inptu"):
-        await ask(QUESTION, settings=settings, prices={"another": {"inptu": 2.0, "output": 10.0}})
-
-
 async def test_a_question_that_is_no_text_is_refused_before_the_run(settings: Settings) -> None:
     with pytest.raises(ConfigurationError, match="not UTF-8 text, from character 4"):
         await ask("caf\udce9", settings=settings)
@@ -109,23 +104,14 @@ async def test_a_missing_database_is_a_clear_error(settings: Settings, tmp_path:
     with pytest.raises(DatabaseUnavailable, match="absent"):
         await ask(QUESTION, settings=settings, db=f"sqlite:///{tmp_path}/absent.db")
     assert not (tmp_path / "absent.db").exists()
+    assert list_runs(settings.home) == [], "nothing is kept of a run that could not begin"
 
 
-async def test_what_is_not_configured_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigurationError, match="--model offline"):
-        await ask(QUESTION, db="sample")
-    with pytest.raises(ConfigurationError, match="--db"):
-        await ask(QUESTION, models=["offline"])
+async def test_an_empty_question_and_an_unknown_recipe_are_refused(workplace: Path) -> None:
     with pytest.raises(ConfigurationError, match="empty"):
         await ask("  ", db="sample", models=["offline"])
     with pytest.raises(ConfigurationError, match="recap"):
         await ask(QUESTION, db="sample", models=["offline"], recipe="nope")
-
-
-async def test_an_option_that_is_no_setting_is_refused(settings: Settings) -> None:
-    with pytest.raises(ConfigurationError, match="Did you mean 'max_calls'"):
-        await ask(QUESTION, settings=settings, max_cals=1)
 
 
 async def test_a_single_model_may_be_a_plain_text(settings: Settings) -> None:
@@ -151,12 +137,6 @@ async def test_a_run_that_fails_says_so_in_its_folder(settings: Settings) -> Non
     (run,) = list_runs(settings.home)
     assert run.status == "failed"
     assert RunFolder.open(settings.home, run.id).error() == str(caught.value)
-
-
-async def test_nothing_is_kept_of_a_run_that_could_not_begin(settings: Settings, tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnavailable):
-        await ask(QUESTION, settings=settings, db=f"sqlite:///{tmp_path}/absent.db")
-    assert list_runs(settings.home) == []
 
 
 @pytest.mark.heavy

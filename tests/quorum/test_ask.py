@@ -21,6 +21,7 @@ from quorum.cli import cli
 from quorum.graph.runs import list_runs
 from quorum.graph.trace import Trace
 from quorum.tools.sample import DEMO_QUESTIONS
+from tests.quorum.terminal import hear_ctrl_c
 from tests.servers.chat_server import ChatServer, status
 
 QUESTION = "How many customers are there?"
@@ -57,7 +58,7 @@ def test_an_answer_for_people(shop: str, workplace: Path) -> None:
 
 
 def test_a_role_has_a_model_of_its_own(shop: str, workplace: Path) -> None:
-    """By flag; the recorded replies are one expert's, and the trace says what each model cost."""
+    """It is named by a flag; the trace says what each model cost."""
     (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT 7 AS seven"}}')
     own = ("--model-for", "sql_writer=scripted:said.json", "--model-for", "linking=scripted:said.json")
     answer = json.loads(ask(QUESTION, "--db", shop, *OFFLINE, *own, "--votes", "1", "--json").stdout)
@@ -252,11 +253,6 @@ def test_what_an_endpoint_says_moves_no_cursor(shop: str) -> None:
     assert not set(result.output) & set("\x1b\x07\u202e")
 
 
-def _hear_ctrl_c() -> None:
-    """What a shell starts in the background ignores Ctrl-C, and so do its children; the suite may run so."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 @pytest.mark.heavy
 def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path, root: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # accepts and never replies
@@ -269,7 +265,7 @@ def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            preexec_fn=_hear_ctrl_c,
+            preexec_fn=hear_ctrl_c,
         )
         silent.settimeout(60)
         connection, _ = silent.accept()  # the planner is waiting for its reply
@@ -288,7 +284,7 @@ def test_ctrl_c_says_how_to_go_on_with_this_very_run(shop: str, workplace: Path,
 
 
 def interrupted_at(place: str, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Result:
-    """What a command says where Ctrl-C comes when ``place`` is called."""
+    """Return what a command says if Ctrl-C comes when ``place`` is called."""
 
     def interrupt(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt

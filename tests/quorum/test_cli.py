@@ -502,7 +502,7 @@ def failed_checks(*arguments: str) -> list[dict[str, Any]]:
 
 @pytest.mark.heavy
 def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> None:
-    """Of the database and of the documents."""
+    """Both speak of the database and of the documents."""
     data, docs = workplace / "data", workplace / "docs"
     data.mkdir()
     docs.mkdir()

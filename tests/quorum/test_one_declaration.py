@@ -18,7 +18,7 @@ from quorum.commands.options import Flag
 from quorum.settings import Settings
 
 BEFORE = "    seed: int = option("
-ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", anew=True)\n'
+ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", on_resume=True)\n'
 
 SCRIPT = """
 import json, sys, types
@@ -56,7 +56,7 @@ print(json.dumps({
 
 
 def found(root: Path, **variables: str) -> dict[str, Any]:
-    """What a process sees in which the option is declared."""
+    """Return what a process sees in which the option is declared."""
     ran = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(root), BEFORE, ADDED],
         env=os.environ | {"PYTHONPATH": str(root)} | variables,

@@ -69,7 +69,7 @@ print(json.dumps([output["answer"]["rows"], sorted(os.environ)]))
 
 
 def printed(root: Path, code: str, **variables: str) -> Any:
-    """What a process of its own prints, as JSON: ``quorum.studio`` reads the settings when it is imported."""
+    """Return what another process prints, as JSON: ``quorum.studio`` reads settings when it is imported."""
     ran = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": str(root)} | variables,

@@ -348,12 +348,11 @@ def _is_endless(cte: exp.Expr, clause: exp.Expr) -> bool:
     body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
     if not isinstance(body, exp.SetOperation) or _is_limited(body):
         return False
-    steps = [step for step in _branches(body, brackets=True) if _reads(step, cte.alias)]
-    return any(not _ends(step, cte.alias) for step in steps) and not _takes_first_rows(clause.parent)
-
-
-def _reads(node: exp.Expr, name: str) -> bool:
-    return any(_is_named(table, name) and not table.args.get("db") for table in node.find_all(exp.Table))
+    for step in _branches(body, brackets=True):
+        tables = (table for table in step.find_all(exp.Table) if not table.args.get("db"))
+        if any(_is_named(table, cte.alias) for table in tables) and not _ends(step, cte.alias):
+            return not _takes_first_rows(clause.parent)
+    return False
 
 
 def _is_named(node: exp.Expr, name: str) -> bool:

@@ -133,8 +133,8 @@ def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str
     if identifier is not None and identifier.quoted and dialect in ("postgres", "snowflake"):
         name = written if dialect == "postgres" else written.swapcase()  # quoted names are exact
     qualifier = _qualifier(node)
-    asked = FIRST_ARGUMENT.get(name)
-    if asked and not _is_asked_for(node, asked):
+    asked, first = FIRST_ARGUMENT.get(name), next(iter(node.expressions), None)
+    if asked and not (isinstance(first, exp.Literal) and first.name.lower() in asked):
         return Refused(f"{written} may only be asked for {', '.join(sorted(asked))}.", "function")
     if qualifier is None:
         known = name in function_names(dialect) or name in local_functions
@@ -145,12 +145,6 @@ def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str
     if _is_own(qualifier, dialect) and name in function_names(dialect):
         return None
     return _refuse_function(f"{qualifier}.{written}".lstrip("."))
-
-
-def _is_asked_for(node: exp.Func, names: frozenset[str]) -> bool:
-    """True if the call's first argument is one of ``names``, as a constant."""
-    first = next(iter(node.expressions), None)
-    return isinstance(first, exp.Literal) and first.name.lower() in names
 
 
 def _typed_function(node: exp.Func, dialect: str) -> Refused | None:

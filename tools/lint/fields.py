@@ -56,12 +56,8 @@ def paths_of(column: Column, names: Names) -> list[Path]:
     """Return a column's declared paths; none where it has no fields or only some of them were seen."""
     if any(field.inferred or field.path == "..." for field in column.fields):
         return []
-    return [_steps(field.path, names) for field in column.fields]
-
-
-def _steps(path: str, names: Names) -> Path:
-    parts = re.findall(r"\[\]|[^.\[\]]+", path)
-    return tuple(part if part == LIST else names.stored(part) for part in parts)
+    steps = (re.findall(r"\[\]|[^.\[\]]+", field.path) for field in column.fields)
+    return [tuple(part if part == LIST else names.stored(part) for part in parts) for parts in steps]
 
 
 def heads(paths: Iterable[Path]) -> list[str]:
@@ -171,15 +167,11 @@ def returned(names: Names, node: exp.Expr) -> Columns:
     written = [*alias.find_all(exp.Identifier)] if alias else []
     offset = node.args.get("offset")
     written += [offset] if isinstance(offset, exp.Identifier) else []
-    places = [f"column{number + 1}" for number in range(_width(call))]
+    rows = call.expressions if isinstance(call, exp.Values) else []
+    places = [f"column{number + 1}" for number in range(len(rows[0].expressions) if rows else 0)]
     called = [call.name.lower()] if isinstance(call, exp.Anonymous) else []
     found = [*(names.key(name) for name in written), *places, *called]
     return {UNNAMED.join(["", str(id(node)), *found]): ""}
-
-
-def _width(node: exp.Expr) -> int:
-    rows = node.expressions if isinstance(node, exp.Values) else []
-    return len(rows[0].expressions) if rows else 0
 
 
 def may_have(columns: Columns, key: str) -> bool:

@@ -11,7 +11,6 @@ from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
-    from quorum.knowledge.catalog import Table
     from quorum.tools.lint.fields import Fault
     from quorum.tools.lint.resolver import Issue, Scope, Source
     from quorum.tools.lint.tables import Tables
@@ -62,15 +61,13 @@ class Messages:
         same = [t for t in self.tables.catalog.tables if t.name.casefold() == node.name.casefold()]
         message = f"There is no table {written}."
         if same:
-            message += f" {self.tables.path(same[0])} exists: {self._difference(node, same[0])}."
+            cased = self.names.key(node.parts[-1]) != self.names.stored(same[0].name)
+            other = "upper and lower case count, so write it exactly so"
+            why = other if cased else "it is in another schema or database"
+            message += f" {self.tables.path(same[0])} exists: {why}."
         own = nearest(node.name, scope.ctes) if len(node.parts) == 1 else []
         close = [self.names.written(name) for name in own] + self.tables.like(node)
         return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], close[:_LISTED])
-
-    def _difference(self, node: exp.Table, table: Table) -> str:
-        if self.names.key(node.parts[-1]) != self.names.stored(table.name):
-            return "upper and lower case count, so write it exactly so"
-        return "it is in another schema or database"
 
     def _qualifier(self, issue: Issue) -> QueryError:
         qualifier = issue.node.args["table"]
@@ -131,8 +128,8 @@ class Messages:
         owners = issue.sources or tuple(_reach(issue.scope))
         message = self._absence(issue, owners)
         aliases = self._aliases(issue)
-        case = self._other_case(name, [*(c for s in owners for c in s.names), *aliases])
-        if case:
+        seen = [*(c for s in owners for c in s.names), *aliases]
+        if case := next((self.names.written(n) for n in seen if n.casefold() == name.casefold()), ""):
             message += f" {case} exists: upper and lower case count, so write it exactly so."
             return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, [case])
         if not node.args.get("table") and (keyword := self._keyword(node.this)):
@@ -142,7 +139,7 @@ class Messages:
             message += f" {elsewhere[0]}"
         if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
             message += " SQLite would take the double quotes for text; text is written in single quotes."
-        near = nearest(name, [*(c for s in owners for c in s.names), *aliases])
+        near = nearest(name, seen)
         close = elsewhere[1:] + (near or self._elements(name, owners))
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
@@ -164,9 +161,6 @@ class Messages:
         places = ", ".join(dict.fromkeys(_label(source) for source in owners[:4]))
         return f"There is no column {name} in {places}." if places else f"There is no column {name}."
 
-    def _other_case(self, name: str, known: list[str]) -> str:
-        return next((self.names.written(n) for n in known if n.casefold() == name.casefold()), "")
-
     def _aliases(self, issue: Issue) -> list[str]:
         """Return the names of the SELECT list that may be meant."""
         issue.scope.clause = issue.clause
@@ -184,7 +178,11 @@ class Messages:
         near = [s for s in _reach(issue.scope) if folded in {c.casefold() for c in s.names}]
         if near:
             places = " and ".join(_label(source) for source in near[:_LISTED])
-            return [f"{places} has it.", *(f"{s.name}.{self._true_name(s, folded)}" for s in near[:_LISTED])]
+            names = [
+                f"{s.name}.{self.names.written(next(c for c in s.names if c.casefold() == folded))}"
+                for s in near[:_LISTED]
+            ]
+            return [f"{places} has it.", *names]
         tables = self.tables.by_column.get(folded, [])
         if not tables:
             return []
@@ -193,9 +191,6 @@ class Messages:
         places = ", ".join(self.tables.path(t) for t in tables[:_LISTED])
         more = f" and {len(tables) - _LISTED} more tables" if len(tables) > _LISTED else ""
         return [f"{places}{more} have it; join one."]
-
-    def _true_name(self, source: Source, folded: str) -> str:
-        return next(self.names.written(c) for c in source.names if c.casefold() == folded)
 
     def _error(self, kind: ErrorKind, message: str, at: exp.Expr, suggestions: list[str]) -> QueryError:
         line, column = position(at)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -79,42 +79,35 @@ class Endpoint(Explainer):
 
     def client(self) -> Any:
         """Return an HTTP client for threads. Its replies are limited, its redirects stay on the host."""
-        hooks = {"response": [_refuse_redirect, self._limit]}
-        return openai.DefaultHttpxClient(verify=certificates(), event_hooks=hooks)
+        return openai.DefaultHttpxClient(verify=certificates(), event_hooks={"response": [self._check]})
 
     def async_client(self, **options: Any) -> Any:
         """Return an HTTP client for one event loop, with the same limits."""
 
-        async def refuse_redirect(response: Any) -> None:
-            _refuse_redirect(response)
+        async def check(response: Any) -> None:
+            self._check(response)
 
-        async def limit(response: Any) -> None:
-            self._limit(response)
-
-        hooks = {"response": [refuse_redirect, limit]}
+        hooks = {"response": [check]}
         return openai.DefaultAsyncHttpxClient(verify=certificates(), event_hooks=hooks, **options)
 
-    def _limit(self, response: Any) -> None:
-        """Raise ``ReplyTooLong`` while the reply is read, as soon as it is too long."""
-        read, read_async = response.iter_bytes, response.aiter_bytes
+    def _check(self, response: Any) -> None:
+        """Raise ``Moved`` over a redirect elsewhere, and ``ReplyTooLong`` once too much has been read."""
+        _refuse_redirect(response)
+        read, read_async, size = response.iter_bytes, response.aiter_bytes, 0
 
-        def limited(*given: Any) -> Iterator[bytes]:
-            size = 0
-            for part in read(*given):
-                size += len(part)
-                if size > self.reply_bytes:
-                    raise ReplyTooLong
-                yield part
+        def counted(part: bytes) -> bytes:
+            nonlocal size
+            size += len(part)
+            if size > self.reply_bytes:
+                raise ReplyTooLong
+            return part
 
-        async def limited_async(*given: Any) -> AsyncIterator[bytes]:
-            size = 0
+        async def counted_async(*given: Any) -> AsyncIterator[bytes]:
             async for part in read_async(*given):
-                size += len(part)
-                if size > self.reply_bytes:
-                    raise ReplyTooLong
-                yield part
+                yield counted(part)
 
-        response.iter_bytes, response.aiter_bytes = limited, limited_async
+        response.iter_bytes = lambda *given: map(counted, read(*given))
+        response.aiter_bytes = counted_async
 
     @override
     def _no_completion(self, error: Exception) -> Failure:

@@ -166,7 +166,7 @@ class Reading:
 
     def sql(self) -> str:
         """Return the query, one clause a line."""
-        return _written(self)
+        return _Query(self).text()
 
 
 def read(tables: list[Table], question: str) -> Reading:
@@ -185,90 +185,96 @@ def _iso(match: re.Match[str]) -> str:
     return f"{match[3]}-{_MONTHS.index(match[1].lower()) + 1:02d}{day}"
 
 
-def _written(reading: Reading) -> str:
-    words, main = [word.lower() for word in reading.words], reading.main
-    used: list[Table] = [main]
-    items, groups, where, order, limit = list[str](), list[str](), list[str](), "", ""
+class _Query:
+    """The clauses of a question's query."""
 
-    def ref(table: Table, column: Column) -> str:
-        used.append(table)
+    def __init__(self, reading: Reading) -> None:
+        self.reading, self.words = reading, [word.lower() for word in reading.words]
+        self.used: list[Table] = [reading.main]
+        self.items, self.groups, self.where = list[str](), list[str](), list[str]()
+        self.order = self.limit = ""
+        self.listed: list[tuple[Table, Column]] = []
+        self.measured: tuple[Table, Column] | None = None
+        top = next((word for word in self.words if word in _EXTREMES), "")
+        for hit in reading.hits:
+            self._add(hit, grouping=not top)
+        aggregates = any("(" in item for item in self.items)
+        if not top and "how many" in " ".join(self.words) and not aggregates:
+            self.items.append("COUNT(*) AS count")
+        elif top and not self.items:
+            self._rank("" if top in ("least", "lowest", "smallest", "fewest") else " DESC")
+        elif not aggregates and self.groups and self.measured:
+            self.items.append(f"SUM({self._ref(*self.measured)}) AS sum")
+        listed = self.listed or [(reading.main, _label(reading.main))]
+        self.items = self.items or [self._ref(*each) for each in listed]
+        tables = ([self.measured[0]] if self.measured else []) + self.used
+        dates = [(table, column) for table in tables for column in table.columns if column.dated]
+        if (period := _period(self.words)) and dates:
+            self.where += [f"{self._ref(*dates[0])} {sign} '{point}'" for sign, point in period]
+
+    def _ref(self, table: Table, column: Column) -> str:
+        self.used.append(table)
         return f"{table.name}.{column.name}"
 
-    def before(at: int, *wanted: str) -> bool:
+    def _comes_after(self, at: int, *wanted: str) -> bool:
         """Return True if one of the words comes before this one; articles and numbers may be between them."""
+        words = self.words
         while at > 0 and words[at - 1] in ("the", "of", "a", "different", "all"):
             at -= 1
         placed = at > 1 and words[at - 1] == "by" and words[at - 2].endswith(("ed", "en"))  # "placed by"
         return at > 0 and words[at - 1] in wanted and not placed
 
-    measured, listed = None, list[Hit]()
-    top = next((at for at, word in enumerate(words) if word in _EXTREMES), None)
-    for hit in reading.hits:
-        if hit.column and hit.value:
+    def _add(self, hit: Hit, *, grouping: bool) -> None:
+        """Add the meaning of some words to its clause."""
+        table, column = hit.table, hit.column
+        if column and hit.value:
             literal = hit.value.lower().replace("'", "''")
-            where.append(f"LOWER({ref(hit.table, hit.column)}) = '{literal}'")
-        elif top is None and before(hit.at, *_GROUPING):
-            label = hit.column or _label(hit.table)
-            key = [column for column in hit.table.columns if column.key and not hit.column]
-            groups += dict.fromkeys(ref(hit.table, column) for column in [*key[:1], label])
-            items.append(ref(hit.table, label))
-        elif hit.column and before(hit.at, *_FUNCTIONS) and _measures(hit):
-            function = _FUNCTIONS[words[max(at for at in range(hit.at) if words[at] in _FUNCTIONS)]]
-            items.append(f"{function}({ref(hit.table, hit.column)}) AS {function.lower()}")
-        elif hit.column and _measures(hit):
-            measured, listed = hit, [*listed, hit]
-        elif hit.column:
-            listed.append(hit)
-    if top is None and "how many" in " ".join(words) and not any("(" in item for item in items):
-        items.append("COUNT(*) AS count")
-    elif top is not None and not items:
-        down = "" if words[top] in ("least", "lowest", "smallest", "fewest") else " DESC"
-        limit = next((word for word in words if word.isdigit() and len(word) < _FOUR), "1")
-        items.append(ref(main, _label(main)))
-        order = ref(measured.table, measured.column) if measured and measured.column else "COUNT(*)"
-        if measured is None or measured.table is not main:
-            used += [hit.table for hit in reading.hits]
-            key = [column for column in main.columns if column.key]
-            groups = list(dict.fromkeys([*(ref(main, column) for column in key[:1]), *items]))
-            order = f"SUM({order})" if measured else order
-        order += down
-    elif not any("(" in item for item in items) and groups and measured and measured.column:
-        items.append(f"SUM({ref(measured.table, measured.column)}) AS sum")
-    items = items or [ref(hit.table, hit.column) for hit in listed if hit.column] or [ref(main, _label(main))]
-    dates = [
-        table
-        for table in ([measured.table] if measured else []) + used
-        if any(c.dated for c in table.columns)
-    ]
-    if (period := _period(words)) and dates:
-        column = next(column for column in dates[0].columns if column.dated)
-        where += [f"{ref(dates[0], column)} {sign} '{point}'" for sign, point in period]
-    clauses = {
-        "SELECT": ", ".join(dict.fromkeys(items)),
-        "FROM": _sources(reading, used),
-        "WHERE": " AND ".join(dict.fromkeys(where)),
-        "GROUP BY": ", ".join(groups),
-        "ORDER BY": order,
-        "LIMIT": limit,
-    }
-    return "\n".join(f"{keyword} {text}" for keyword, text in clauses.items() if text)
+            self.where.append(f"LOWER({self._ref(table, column)}) = '{literal}'")
+        elif grouping and self._comes_after(hit.at, *_GROUPING):
+            label = column or _label(table)
+            keys = [each for each in table.columns if each.key and not column]
+            self.groups += dict.fromkeys(self._ref(table, each) for each in [*keys[:1], label])
+            self.items.append(self._ref(table, label))
+        elif column and column.number and self._comes_after(hit.at, *_FUNCTIONS):
+            function = _FUNCTIONS[next(word for word in self.words[hit.at - 1 :: -1] if word in _FUNCTIONS)]
+            self.items.append(f"{function}({self._ref(table, column)}) AS {function.lower()}")
+        elif column:
+            self.listed.append((table, column))
+            self.measured = (table, column) if column.number else self.measured
 
+    def _rank(self, direction: str) -> None:
+        """Make it the top of a list, by a measure or by a count."""
+        main = self.reading.main
+        self.limit = next((word for word in self.words if word.isdigit() and len(word) < _FOUR), "1")
+        self.items.append(self._ref(main, _label(main)))
+        self.order = self._ref(*self.measured) if self.measured else "COUNT(*)"
+        if self.measured is None or self.measured[0] is not main:
+            self.used += [hit.table for hit in self.reading.hits]
+            keys = [column for column in main.columns if column.key]
+            self.groups = list(dict.fromkeys([*(self._ref(main, key) for key in keys[:1]), *self.items]))
+            self.order = f"SUM({self.order})" if self.measured else self.order
+        self.order += direction
 
-def _measures(hit: Hit) -> bool:
-    return hit.column is not None and hit.column.number
+    def text(self) -> str:
+        """Return the query. Its tables are joined along the shortest paths of keys, if they are in reach."""
+        paths = self.reading.paths(self.used[0])
+        joins = {id(table): (table, on) for each in self.used for table, on in paths.get(id(each), [])}
+        joined = (f"JOIN {table.source} ON {on}" for table, on in joins.values())
+        clauses = {
+            "SELECT": ", ".join(dict.fromkeys(self.items)),
+            "FROM": "\n".join([self.used[0].source, *joined]),
+            "WHERE": " AND ".join(dict.fromkeys(self.where)),
+            "GROUP BY": ", ".join(self.groups),
+            "ORDER BY": self.order,
+            "LIMIT": self.limit,
+        }
+        return "\n".join(f"{keyword} {text}" for keyword, text in clauses.items() if text)
 
 
 def _label(table: Table) -> Column:
     """Return the column by which people know a row: a name or a title, else the key, else the first."""
     named = [column for column in table.columns if {"nam", "titl"} & {*stems(column.name)}]
     return [*named, *(column for column in table.columns if column.key), *table.columns][0]
-
-
-def _sources(reading: Reading, used: list[Table]) -> str:
-    """Join the tables along the shortest paths of keys; tables out of reach are left out."""
-    paths = reading.paths(used[0])
-    joins = {id(table): (table, on) for each in used for table, on in paths.get(id(each), [])}
-    return "\n".join([used[0].source, *(f"JOIN {table.source} ON {on}" for table, on in joins.values())])
 
 
 def _period(words: list[str]) -> list[tuple[str, str]]:

@@ -120,7 +120,7 @@ def _cells(array: pa.Array) -> Cells:
     if isinstance(kind, pa.BaseExtensionType):
         return _cells(array.storage)
     if pa.types.is_null(kind):
-        return _nothing(len(array))
+        return Cells(np.full(len(array), NULL), np.full(len(array), np.nan))
     if pa.types.is_boolean(kind):
         return _from_numbers(array.cast(pa.int8()).cast(pa.float64()))
     if pa.types.is_integer(kind):
@@ -131,17 +131,9 @@ def _cells(array: pa.Array) -> Cells:
         return _from_decimals(array)
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return _from_moments(array)
-    if _is_text(kind):
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return _from_text(array.cast(pa.large_string()))
     return _from_values(array)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _nothing(rows: int) -> Cells:
-    return Cells(np.full(rows, NULL), np.full(rows, np.nan))
 
 
 def _from_numbers(array: pa.Array) -> Cells:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -88,15 +88,10 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
 
     try:
         query = Query(sql, catalog, question)
-        return query, list(islice(_trials(query), TRIALS))
+        checks = (fan_out, days, ties, literals)  # the most reliable first: of a long query not all are made
+        return query, list(islice((each for check in checks for each in check.trials(query)), TRIALS))
     except (SyntaxProblem, SqlglotError, RecursionError):
         return None
-
-
-def _trials(query: Query) -> Iterator[Look | Trial]:
-    """Yield the checks, the most reliable first: of a long query not all are made."""
-    for check in (fan_out, days, ties, literals):
-        yield from check.trials(query)
 
 
 @dataclass(frozen=True)

@@ -205,7 +205,11 @@ class Core:
                 own = [each for each in self.sources if qualifier in ("", each.name.name)]
                 if any(each.columns is None for each in own):
                     return []
-                names += [name for each in own for name in self._names(each)]
+                for each in own:
+                    if each.table is not None:
+                        names += [column.name for column in each.table.columns]
+                    elif isinstance(each.inner, exp.Select):
+                        names += Core(each.inner, self._catalog).outputs()
             elif item.alias_or_name:
                 names.append(item.alias_or_name)
             else:
@@ -256,11 +260,6 @@ class Core:
             ctes = [cte.copy() for cte in self._ctes]
             made.set("with_", exp.With(expressions=ctes, recursive=self._recursive))
         return made
-
-    def _names(self, source: Source) -> list[str]:
-        if source.table is not None:
-            return [column.name for column in source.table.columns]
-        return Core(source.inner, self._catalog).outputs() if isinstance(source.inner, exp.Select) else []
 
     def _source(self, node: exp.Expr, join: exp.Join | None) -> Source:
         alias = node.args.get("alias")

@@ -26,7 +26,7 @@ class AnswerCluster(BaseModel):
 
 
 class AnswerVote(BaseModel):
-    """How the candidates voted: with which weight per expert, drawn with which seed if drawn.
+    """The vote of the candidates: the weight of each expert, and the seed if it was drawn.
 
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
     because a person has verified the query. ``stopping`` is the rule that

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +17,8 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.clarification import Clarification
 from quorum.graph.context import Context
-from quorum.graph.machine import check_machine
 from quorum.graph.nodes.finish import INCOMPLETE
-from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.errors import MachineFailed, QuorumError
 
 OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | None]
 OnApprove: TypeAlias = Callable[[Approval], str | bool | Awaitable[str | bool | None] | None]
@@ -72,7 +72,7 @@ async def answer_question(
 def _check_checkpoint(error: Exception, path: Path) -> None:
     """Raise a ``QuorumError`` if the run's checkpoint is damaged."""
     if getattr(error, "sqlite_errorname", ""):
-        hint = "Delete that file, and the run begins anew."
+        hint = "Delete that file, and the run begins again."
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 
@@ -85,7 +85,7 @@ class _Asked:
     on_approve: OnApprove | None
 
     async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
-        """What the user replies to each interrupt, by its id; the time they take is not the run's.
+        """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
 
         Branches that want to run the same query get one reply; ``all`` is one for all of them.
         """
@@ -113,3 +113,23 @@ class _Asked:
         reply = self.on_approve(asked)
         given = await reply if inspect.isawaitable(reply) else reply
         return read_approval(given) or str(given)  # the run says what it does not understand
+
+
+_MACHINE = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM")
+    if hasattr(errno, name)
+}
+_SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_READONLY")
+
+_FULL = "no space is left for the run's checkpoint"
+
+
+def check_machine(error: Exception) -> None:
+    """Raise ``MachineFailed`` if the machine failed, not the question."""
+    sqlite = str(getattr(error, "sqlite_errorname", ""))
+    own = isinstance(error, MemoryError) or sqlite.startswith(_SQLITE)
+    if own or (isinstance(error, OSError) and error.errno in _MACHINE):
+        what = _FULL if sqlite == "SQLITE_FULL" else str(error) or type(error).__name__
+        hint = "See to its disk, memory or limit of open files."
+        raise MachineFailed(f"This machine cannot go on: {what}.", hint=hint) from error

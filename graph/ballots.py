@@ -1,4 +1,4 @@
-"""The data types of a vote: ballots, clusters, tallies and the vote itself."""
+"""The data types of a vote: ballots, clusters and the vote itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from quorum.tools.query import ErrorKind
 
 if TYPE_CHECKING:
-    from quorum.tools.results.overlap import Overlap
+    from quorum.graph.result_overlaps import ResultOverlaps
 
 LEAST_WEIGHT = 1e-12
 
@@ -75,8 +75,7 @@ class Ballot:
 
     @property
     def reason(self) -> str:
-        """Why it does not vote: ``unanswerable``, ``failed: KIND``, ``no result`` or ``blank result``; else
-        empty."""
+        """The reason for not voting, such as ``failed: KIND`` or ``blank result``; else empty."""
         if self.error == UNANSWERABLE:
             return UNANSWERABLE
         if self.error:
@@ -153,9 +152,9 @@ class Vote:
 
     winner: str | None
     clusters: tuple[Cluster, ...]
-    share: float
-    tie: bool
-    strategy: str
+    share: float = 0.0
+    tie: bool = False
+    strategy: str = ""
     blank: bool = False
     seed: int | None = None
     approved: bool | None = None
@@ -189,8 +188,10 @@ class Vote:
 
     @property
     def cannot_answer(self) -> bool:
-        """Whether more candidates say that the data cannot answer than agree on any answer; never where a
-        revision was chosen."""
+        """True if more candidates say that the data cannot answer than agree on any answer.
+
+        False where a revision was chosen.
+        """
         most = max((len(cluster.candidates) for cluster in self.clusters), default=0)
         return len(self.unanswerable) > most and self.decided != "revision"
 
@@ -217,14 +218,6 @@ def _restore_tuples(value: object, *names: str) -> None:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-class Overlaps(Protocol):
-    """What is known of the candidates' results beyond their fingerprints."""
-
-    async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
-        """How far the results of two candidates agree."""
-        ...
-
-
 class Judge(Protocol):
     """Chooses between clusters."""
 
@@ -235,7 +228,7 @@ class Judge(Protocol):
 
 @dataclass(frozen=True)
 class Rules:
-    """What a strategy may need beside the ballots.
+    """Inputs of a strategy besides the ballots.
 
     Attributes:
         weights: Per expert; 1.0 where an expert is not named.
@@ -248,7 +241,7 @@ class Rules:
     weights: Mapping[str, float] = field(default_factory=dict)
     seed: int | None = None
     dialect: str = ""
-    overlaps: Overlaps | None = None
+    overlaps: ResultOverlaps | None = None
     judge: Judge | None = None
 
     def weight(self, expert: str) -> float:
@@ -256,31 +249,14 @@ class Rules:
         return max(LEAST_WEIGHT, self.weights.get(expert, 1.0))
 
 
-@dataclass(frozen=True)
-class Tally:
-    """What a strategy returns.
+class Strategy(Protocol):
+    """Weighs ballots, all of which may vote; their order must not matter.
 
-    Attributes:
-        clusters: With their weights; each candidate in one of them.
-        drawn: The candidate drawn, if any.
-        seed: Of the draw.
-        chosen: Key of the cluster that wins whatever the clusters weigh, if any.
-        judged: A judge chose it.
-        margin: ``Vote.margin``.
+    ``hold_vote`` reads of the ``Vote`` that it returns: the weighed ``clusters``, the ``margin``, ``judged``,
+    and a ``winner`` that was drawn with a ``seed``, or whose cluster wins whatever the others weigh.
     """
 
-    clusters: Sequence[Cluster]
-    drawn: str | None = None
-    seed: int | None = None
-    chosen: str | None = None
-    judged: bool = False
-    margin: float | None = None
-
-
-class Strategy(Protocol):
-    """Weighs ballots. All of them may vote; their order must not matter."""
-
-    async def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Tally: ...
+    async def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Vote: ...
 
 
 def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
@@ -293,8 +269,10 @@ def rank(ballot: Ballot) -> tuple[bool, int, str, str]:
 
 
 def plainness(ballot: Ballot) -> tuple[bool, int, bool, int, str, str]:
-    """Which of those that agree stands for them, best first: as ``rank``, but before the hash the one with
-    the plan's column names, then the shortest SQL."""
+    """Return the sort key of candidates that agree; the first stands for them.
+
+    As ``rank``, but the plan's column names, then the shortest SQL come before the hash.
+    """
     approved, repairs, digest, name = rank(ballot)
     return (approved, repairs, not ballot.named, ballot.size, digest, name)
 

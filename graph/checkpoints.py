@@ -113,7 +113,7 @@ class RunSaver(SqliteSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """What a node wrote, all of it or nothing."""
+        """Store what a node wrote, all of it or nothing."""
         self.conn.execute("BEGIN")
         try:
             self.put_writes(config, writes, task_id, task_path)

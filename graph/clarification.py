@@ -15,7 +15,7 @@ MAX_ASKED = 3
 
 
 class Asked(BaseModel):
-    """What every interrupt of a run holds: the value that LangGraph hands to whoever replies.
+    """The value of every interrupt of a run, which LangGraph gives to whoever replies.
 
     Attributes:
         kind: ``clarification`` or ``approval``: which of the two the rest is.
@@ -49,7 +49,7 @@ class Choice(BaseModel):
 
 
 class Clarification(Asked):
-    """What the user is asked. The reply is a label, a sentence of their own, or nothing.
+    """A question to the user on what is meant. The reply is a label, a sentence of their own, or nothing.
 
     Attributes:
         differences: Sentences on how the answers differ.
@@ -66,14 +66,14 @@ class Clarification(Asked):
 
 
 class Reply(BaseModel):
-    """What a reply means: ``label`` an answer, ``words`` an addition to the question, ``keep`` the vote."""
+    """A reply: ``label`` of an answer, ``words`` that add to the question, or ``keep`` the vote."""
 
     kind: Literal["label", "words", "keep", "refused"]
     text: str = ""
 
 
 def how_to_reply(labels: Sequence[str], *, own_words: bool) -> str:
-    """What a reply may be: ``Choose A, B, say it in your own words, or leave it empty to keep A.``"""
+    """Say what a reply may be: ``Choose A, B, say it in your own words, or leave it empty to keep A.``"""
     words = " say it in your own words," if own_words else ""
     return f"Choose {', '.join(labels)},{words} or leave it empty to keep {labels[0]}."
 

@@ -79,7 +79,7 @@ class Calibration:
     base: float | None = None
 
     def log_odds(self, found: Sequence[float]) -> float:
-        """Of an answer being right, by the ``features`` of its vote alone."""
+        """Return the log-odds of an answer being right, by the ``features`` of its vote alone."""
         weights = (self.agreeing, self.share, self.experts, self.doubt)
         return self.intercept + math.fsum(w * x for w, x in zip(weights, found, strict=True))
 
@@ -99,12 +99,12 @@ def load(path: Path = SHIPPED) -> Calibration:
         return Calibration(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, TypeError, ValueError) as error:
         raise ConfigurationError(
-            f"The calibration {path} cannot be read ({error}).", hint="Restore the file, or fit it anew."
+            f"The calibration {path} cannot be read ({error}).", hint="Restore the file, or fit it again."
         ) from error
 
 
 def features(agreeing: int, share: float, experts: int, doubt: float | None = None) -> tuple[float, ...]:
-    """What a vote says of its winner, in the order of ``FEATURES``.
+    """Return the features of a vote's winner, in the order of ``FEATURES``.
 
     Args:
         agreeing: Candidates in the winner's cluster.
@@ -122,11 +122,16 @@ def confidence(
     again: bool = False,
     calibration: Calibration | None = None,
 ) -> float:
-    """How far to trust what a vote says, 0 to 1; 0 where it says nothing.
+    """Return how far to trust what a vote says, 0 to 1; 0 if it says nothing.
 
-    Grows with the share of the vote, with the candidates and experts that agree, and with the
-    validator's verdict, and falls with other readings and with what the writers had to assume; never above
-    ``LOW`` where the vote is low by rule, nor above ``BLANK`` where only blank results voted.
+    With s(x) = 1 / (1 + e^-x), n agreeing candidates and m experts among them, the confidence is
+
+        s(a + b ln n + c share + d ln m + e (doubt - USUAL_DOUBT) + assumed + verdict + finding)
+
+    where ``Calibration`` has a to e, ``assumed`` is ``ASSUMED`` for each assumption beyond the usual two,
+    ``verdict`` is ``APPROVED`` or ``REFUSED`` and ``finding`` ``CONFIRMED`` or ``CONTRADICTED``. It is at
+    most ``LOW`` where the vote is low by rule and ``BLANK`` where only blank results voted: an objection
+    still lowers such an answer, an approval does not lift it.
 
     A dispute is trusted less than the unanimous first batch that would have ended the sampling: what
     was asked later was asked because of the dispute.
@@ -173,5 +178,5 @@ def _probability(odds: float) -> float:
 
 
 def abstains(confidence: float, threshold: float = ABSTAIN) -> bool:
-    """Whether an answer of this confidence is better withheld."""
+    """True if an answer of this confidence is better withheld."""
     return confidence < threshold

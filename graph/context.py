@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from quorum.agents.prompting import PromptContext
-from quorum.graph.approving import Approvals
+from quorum.graph.approval import Approvals
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_resources, secrets_of
@@ -30,6 +30,7 @@ from quorum.tools.admission import estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
+from quorum.tools.garbage import rare_collections
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
 from quorum.tools.results.excerpt import MAX_ROWS
@@ -79,13 +80,15 @@ class Context:
 
     @property
     def live(self) -> bool:
-        """Whether queries can run; False where only the schema is available."""
+        """True if queries can run; False where only the schema is available."""
         return self.database.connector.live
 
     @property
     def reads_unasked(self) -> bool:
-        """Whether rows may be read by queries that no agent wants: nothing is paid for them, and the user
-        does not wish to be asked before each."""
+        """True if Quorum may read rows by queries of its own.
+
+        They cost nothing then, and the user does not want to approve each.
+        """
         return self.live and not self.database.connector.bills and self.options.approve != ALWAYS
 
     @property
@@ -135,18 +138,18 @@ class Context:
 
     @property
     def temperature(self) -> float:
-        """Of the candidates that are sampled."""
+        """The temperature of candidates that are sampled."""
         given = self.options.temperature
         return self.recipe.temperature if given is None else given
 
     @property
     def experts(self) -> ExpertLedger:
-        """Where the weights are kept between runs."""
+        """The weights kept between runs."""
         return experts_in(self.options.home)
 
     @property
     def demonstration(self) -> bool:
-        """Whether the rule-based offline model takes part."""
+        """True if the rule-based offline model takes part."""
         asked = (*self.models.values(), *self.role_models.values())
         return any(model.backend.demonstration for model in asked)
 
@@ -217,6 +220,7 @@ async def open_context(
     trace = await asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener)
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
+        stack.enter_context(rare_collections())
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
             stack.push_async_callback(resources.aclose)
@@ -255,7 +259,7 @@ async def _gone_after_failure(trace: Trace, *, new: bool) -> AsyncIterator[None]
 
 
 def unkept(connector: Connector, options: Options) -> list[str]:
-    """Which limits on bytes a database cannot keep because it does not tell what queries would read."""
+    """Name the limits on bytes that have no effect, as the database does not estimate what queries read."""
     by_bytes = options.approve not in (NEVER, ALWAYS)
     given = {"max_bytes": options.max_bytes, "max_run_bytes": options.max_run_bytes}
     given |= {f"approve={options.approve}": 0 if by_bytes else None}
@@ -277,7 +281,7 @@ def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: 
     catalog, approver = resources.catalog, None
     if options.approve != NEVER:
         about: dict[str, Any] = {"record": trace.record, "step": trace.step}
-        about |= {"earlier": trace.earlier_approvals()}
+        about |= {"earlier": trace.earlier_approvals}
         approver = Approvals(options.approve, catalog.name, catalog.dialect, **about)
     return Database(
         connector=resources.connector,

@@ -1,4 +1,4 @@
-"""How two answers differ, in short sentences.
+"""Which answers of a close vote are strong enough to be compared, and how they differ, in sentences.
 
 The results say what differs (``quorum.tools.results.differences``), the queries why
 (``quorum.tools.sql.summary``). What made no difference is left out: equal results, columns with the same
@@ -12,10 +12,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quorum.agents.critics import LABELS
+from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.state import Candidate, order_counts
+from quorum.graph.strategies import CLOSE, RIVALS
 from quorum.tools.results.compare import equal
 from quorum.tools.results.differences import Differences, differences
+from quorum.tools.results.files import read_result
 from quorum.tools.results.readable import readable
 
 if TYPE_CHECKING:
@@ -56,6 +62,58 @@ class Side:
         return f"answer {self.label}"
 
 
+def close_rivals(vote: Vote | None) -> list[Cluster]:
+    """The strong clusters of a vote, the winner's first, at most ``RIVALS``.
+
+    An answer is strong if it has ``CLOSE`` times the heaviest one's weight and ``CLOSE`` times as many
+    candidates as the winner: weight alone may come from similar answers (``mbr``), numbers alone from weak
+    experts (``wma``).
+
+    Returns:
+        Nothing if the vote is clear, has no winner, or says that the data cannot answer.
+    """
+    winning = vote.winning if vote else None
+    if vote is None or winning is None or vote.cannot_answer:
+        return []
+    weight = CLOSE * max(cluster.weight for cluster in vote.clusters) * (1 - 1e-9)
+    voices = CLOSE * len(winning.candidates)
+    rivals = [
+        cluster
+        for cluster in vote.clusters
+        if cluster is not winning and cluster.weight >= weight and len(cluster.candidates) >= voices
+    ]
+    rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
+    return [winning, *rivals[: RIVALS - 1]] if rivals else []
+
+
+def sides(
+    clusters: Sequence[Cluster], candidates: Sequence[Candidate], folder: Path
+) -> list[tuple[Side, Candidate]]:
+    """The best candidate of each cluster as a side called A, B, … in this order; reads the results.
+
+    Raises:
+        QuorumError: A result's file cannot be read.
+    """
+    by_id = {candidate.id: candidate for candidate in candidates}
+    speakers = [by_id[cluster.candidates[0]] for cluster in clusters[: len(LABELS)]]
+    return list(zip(sides_of(speakers, folder, ordered=order_counts(candidates)), speakers, strict=True))
+
+
+def sides_of(speakers: Sequence[Candidate], folder: Path, *, ordered: bool) -> list[Side]:
+    """Candidates with a result as sides called A, B, … in this order; reads the results.
+
+    Raises:
+        QuorumError: A result's file cannot be read.
+    """
+    found = []
+    for label, candidate in zip(LABELS, speakers, strict=False):
+        assert candidate.result is not None
+        table = read_result(folder / candidate.result.file)
+        assumed = candidate.remarks.assumptions if candidate.remarks else []
+        found.append(Side(label, candidate.sql, table, ordered=ordered, assumptions=assumed))
+    return found
+
+
 def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     """Sentences on how two answers differ in columns, conditions and rows; empty if they are equal.
 
@@ -79,8 +137,7 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
 
 
 def disagreements(sides: Sequence[Side], dialect: str) -> list[str]:
-    """How the first answer differs from each of the others, sentence by sentence, beginning with what each
-    assumes."""
+    """Say how the first answer differs from each of the others; what each assumes comes first."""
     found = [sentence for other in sides[1:] for sentence in disagreement(sides[0], other, dialect)]
     assumed = [_assumed(side) for side in sides if side.assumptions] if found else []
     return list(dict.fromkeys([*assumed, *found]))
@@ -92,7 +149,7 @@ def _assumed(side: Side) -> str:
 
 
 def describe(side: Side, dialect: str) -> str:
-    """What an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
+    """Say what an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
 
     Raises:
         ConfigurationError: The dialect is unknown.
@@ -121,7 +178,7 @@ class _Pair:
 
     @property
     def same_rows(self) -> bool:
-        """Whether one result merely has more columns, or its rows in another order."""
+        """True if one result merely has more columns, or its rows in another order."""
         return self.found.relation in ("equal", "contains", "within")
 
     def columns(self) -> Iterator[str]:
@@ -168,7 +225,7 @@ class _Pair:
 
     @property
     def other_rows(self) -> bool:
-        """Whether rows are in one result only."""
+        """True if rows are in one result only."""
         return self.found.rows[0] != self.found.rows[1] or any(self.found.only)
 
     def _differing(self) -> list[list[str]]:

@@ -22,7 +22,7 @@ from langgraph.types import Send
 
 from quorum.agents.explorers import DESCRIBER, EXPLORER, SIMULATOR
 from quorum.graph.context import Context, open_context
-from quorum.graph.live import streaming
+from quorum.graph.node_context import streaming
 from quorum.graph.nodes import tree_search
 from quorum.graph.nodes.tree_search import Search, SearchState, SimulationState
 from quorum.graph.options import RunOptions
@@ -39,7 +39,7 @@ from quorum.tools.triplet_store import TripletStore
 
 @dataclass(frozen=True)
 class Exploration:
-    """How an exploration ended.
+    """The outcome of an exploration.
 
     Attributes:
         ended: ``coverage``, ``attempts``, ``stuck``, or the limit that was reached (``max_calls``, …).
@@ -107,7 +107,7 @@ async def explore(
         if store.expansions and not resume:
             raise ConfigurationError(
                 f"{catalog.name} was explored before: {len(store.triplets)} triplets.",
-                hint=f"Go on with --resume, or delete {folder} to begin anew.",
+                hint=f"Go on with --resume, or delete {folder} to begin again.",
             )
         tree = await asyncio.to_thread(_tree, store, resources, groups, execution)
         search = Search(tree, store, **limits)

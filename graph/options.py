@@ -48,7 +48,7 @@ class Option:
         flag: Another, shorter spelling of its flag.
         variable: An environment variable that counts beside ``QUORUM_<NAME>``.
         secret: The value may hold a secret; messages never show it.
-        anew: May be given again when a run is resumed.
+        on_resume: May be given again when a run is resumed.
         measured: Part of what an evaluation measures; not so places and the way to the endpoint.
     """
 
@@ -60,7 +60,7 @@ class Option:
     flag: str = ""
     variable: str = ""
     secret: bool = False
-    anew: bool = False
+    on_resume: bool = False
     measured: bool = True
 
     @property
@@ -94,7 +94,7 @@ def option(default: Any, meaning: str, **more: Any) -> Any:
     return field
 
 
-_ELSEWHERE: dict[str, Any] = {"anew": True, "measured": False}
+_ELSEWHERE: dict[str, Any] = {"on_resume": True, "measured": False}
 _PRICES = 'dollars per million tokens, e.g. `my-model={"input": 2.0, "cached": 0.5, "output": 8.0}`'
 _RECIPES = "the recipe's"
 _ROLES = ", ".join(f"`{group}`" for group in GROUPS)
@@ -198,26 +198,26 @@ class Options(BaseModel):
         None, "of a model's candidates after its first, which is drawn at 0", unset=_RECIPES, ge=0, le=2
     )
     seed: int = option(0, "start of everything drawn at random")
-    max_calls: int | None = option(None, "model calls per question", ge=1, anew=True)
+    max_calls: int | None = option(None, "model calls per question", ge=1, on_resume=True)
     max_usd: float | None = option(
-        None, "dollars per question; may be exceeded by the calls under way", gt=0, anew=True
+        None, "dollars per question; may be exceeded by the calls under way", gt=0, on_resume=True
     )
     deadline: values.Seconds | None = option(
-        None, "wall clock per question: `90`, `90s`, `5m`", unit="seconds", anew=True
+        None, "wall clock per question: `90`, `90s`, `5m`", unit="seconds", on_resume=True
     )
     max_run_bytes: values.Bytes | None = option(
         None,
         "bytes that a question's queries may read together, as the engine says, else as estimated",
         unit="bytes",
         ge=1,
-        anew=True,
+        on_resume=True,
     )
     approve: values.Approval = option(
         values.NEVER,
         "before which queries you are asked: `never`, `always`, `costly` (reading more than 10 GiB), or a "
         "size such as `1GiB`",
         metavar="WHEN",
-        anew=True,
+        on_resume=True,
         measured=False,
     )
     max_bytes: values.Bytes | None = option(
@@ -225,7 +225,7 @@ class Options(BaseModel):
         "bytes that one query may read, as estimated before it runs, and as the server counts where it can",
         unit="bytes",
         ge=1,
-        anew=True,
+        on_resume=True,
     )
     max_rows: int = option(100_000, "rows kept of one result", unit="rows", ge=1)
     result_bytes: values.Bytes = option(64 * 2**20, "bytes kept of one result", unit="bytes", ge=1024)
@@ -266,7 +266,7 @@ class Options(BaseModel):
 
     @classmethod
     def declared(cls) -> dict[str, Option]:
-        """What is declared of each option, in order, by name."""
+        """Return the declaration of each option by name, in order."""
         found = {}
         for name, field in cls.model_fields.items():
             found[name] = next(item for item in field.metadata if isinstance(item, Option))

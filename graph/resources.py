@@ -307,7 +307,7 @@ def _sample_url(home: Path) -> str:
 
 
 def catalog_cache(options: Options) -> CatalogCache:
-    """Where the catalogs of servers' databases are kept, and for how long one is used as it is."""
+    """Return the cache of the catalogs of servers' databases."""
     return CatalogCache(options.home / "catalogs", options.catalog_age)
 
 
@@ -363,7 +363,7 @@ def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool 
 
 
 def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) -> Explored:
-    """What was explored of the catalog, as far as its tables have the columns that they had then."""
+    """Return what was explored of tables that still have the columns that they had then."""
     if options.explored is None:
         return Explored()
     found = load_explored(explored_in(options.explored, options, catalog, static=static))

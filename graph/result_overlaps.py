@@ -31,12 +31,12 @@ class ResultOverlaps:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultOverlaps:
-        """From results in memory, by fingerprint."""
+        """Compare results in memory, by fingerprint."""
         return cls({mark: partial(_given, table) for mark, table in tables.items()}, ordered=ordered)
 
     @classmethod
     def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultOverlaps:
-        """From results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
+        """Compare results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
         from quorum.tools.results.files import read_result
 
         return cls({mark: partial(read_result, path) for mark, path in files.items()}, ordered=ordered)
@@ -64,7 +64,7 @@ class ResultOverlaps:
         return self.clusters if len(self._loaders) < 2 else await asyncio.to_thread(lambda: self.clusters)
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
-        """How far the results of two candidates agree.
+        """Return how far the results of two candidates agree.
 
         Raises:
             KeyError: A result of theirs is not among the loaders.

@@ -53,7 +53,7 @@ new_run_id = RunIds()
 
 @dataclasses.dataclass(frozen=True)
 class Spent:
-    """What a run has used so far, from its events; ``seconds`` is wall clock."""
+    """The usage of a run so far, from its events; ``seconds`` is wall clock."""
 
     total: Usage
     by_agent: dict[str, Usage]
@@ -93,7 +93,7 @@ class RunFolder:
 
     @property
     def results(self) -> Path:
-        """Where finished results lie; made with the run."""
+        """The folder of finished results; made with the run."""
         return self.folder / "results"
 
     @property
@@ -102,7 +102,7 @@ class RunFolder:
         return self.folder / "checkpoint.sqlite"
 
     def meta(self) -> dict[str, Any]:
-        """What ``run.json`` says: ``question``, ``started`` and the ``options`` of the run.
+        """Return ``run.json``: ``question``, ``started`` and the ``options`` of the run.
 
         Raises:
             QuorumError: The file is damaged.
@@ -257,7 +257,7 @@ def _event(path: Path, number: int, line: bytes) -> Event:
 
 
 def _wrong_in(event: Any) -> str:
-    """Why it cannot be an event; empty if it can."""
+    """Return the reason why it cannot be an event; empty if it can."""
     if not isinstance(event, dict) or not isinstance(event.get("kind"), str):
         return "it has no kind."
     if not isinstance(event.get("t"), int | float):

@@ -33,7 +33,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a query, or a candidate, has no result.
+    """The reason why a query, or a candidate, has no result.
 
     Attributes:
         kind: ``quorum.tools.query.ErrorKind``, or why a candidate could not go on.
@@ -115,7 +115,7 @@ class Result:
 
 @dataclass(frozen=True)
 class PromptExtras:
-    """What prompts show beside schema, documents and plan: references to texts, empty where there is none.
+    """Prompts' texts besides schema, documents and plan: references, empty where there is none.
 
     Attributes:
         rows: Sample rows of each table.
@@ -138,7 +138,7 @@ class PromptExtras:
 
 @dataclass(frozen=True)
 class CandidateInput:
-    """What a candidate starts from.
+    """The start of a candidate.
 
     Attributes:
         number: From 0, in the order of dispatch.
@@ -155,7 +155,7 @@ class CandidateInput:
 
 @dataclass(frozen=True)
 class Remarks:
-    """What a writer says beside its query.
+    """A writer's remarks on its query.
 
     Attributes:
         summary: What the rows show, in a sentence.
@@ -205,7 +205,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Doubted:
-    """What a check of silent errors says of a candidate's query (``quorum.tools.silent_errors``)."""
+    """A finding of a check of silent errors on a candidate's query (``quorum.tools.silent_errors``)."""
 
     candidate: str
     kind: str
@@ -254,7 +254,7 @@ class Exploration:
 
 @dataclass(frozen=True)
 class Grounding:
-    """What a candidate's prompts show of the schema, found in rounds (``quorum.graph.nodes.synthesis``).
+    """The schema that a candidate's prompts show, found in rounds (``quorum.graph.nodes.synthesis``).
 
     Attributes:
         rounds: Of searching so far.
@@ -270,8 +270,7 @@ class Grounding:
 
 
 def order_counts(candidates: Iterable[Candidate]) -> bool:
-    """Whether the order of rows counts in comparisons: more than half of the writers say that the question
-    asks for one.
+    """True if the order of rows counts: more than half of the writers say that the question asks for one.
 
     A wrong yes costs more than a wrong no: right answers in different orders would not vote together. That
     still holds for rows with equal sort keys; ``mbr`` lets such answers support each other in part.
@@ -324,20 +323,20 @@ def merge(so_far: list[Candidate], more: list[Candidate] | None) -> list[Candida
 
 
 class RunInput(TypedDict):
-    """What a run starts from."""
+    """The input of a run."""
 
     question: str
 
 
 class RunOutput(TypedDict):
-    """What a run ends with: ``quorum.graph.answer.Answer`` as a plain dict."""
+    """The output of a run: ``quorum.graph.answer.Answer`` as a plain dict."""
 
     answer: dict[str, Any]
 
 
 @dataclass
 class Known:
-    """What a run and each of its candidates know: the question, and what prompts show of it.
+    """The state of a run and of each of its candidates: the question, and texts for prompts.
 
     Attributes:
         steps, expected_format: Of the plan; each may be empty.
@@ -422,7 +421,7 @@ class RunState(Known):
 
     @property
     def open_doubts(self) -> list[str]:
-        """What checks found in the query that answers, which a model has let stand."""
+        """Findings of checks on the query that answers, which a model has let stand."""
         return [each.says for each in self.doubted if self.vote and each.candidate == self.vote.winner]
 
     @property
@@ -482,12 +481,12 @@ class CandidateState(Known):
 
     @property
     def shown_ref(self) -> str:
-        """What was linked for the candidate takes the place of the run's schema (paper 004, 3.3.4)."""
+        """The schema linked for the candidate, else the run's (paper 004, 3.3.4)."""
         return self.linked_ref or self.schema_ref
 
     @property
     def ran(self) -> bool:
-        """Whether ``result`` is the current query's."""
+        """True if ``result`` is the current query's."""
         return bool(self.sql) and self.error is None and self.sql == self.answer_sql
 
 

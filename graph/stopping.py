@@ -38,11 +38,11 @@ class Stopping:
 
     @property
     def in_batches(self) -> bool:
-        """Whether candidates come in batches."""
+        """True if candidates come in batches."""
         return self.name != "never"
 
     def enough(self, vote: Vote, to_come: Sequence[float]) -> bool:
-        """Whether the vote may end now.
+        """True if the vote may end now.
 
         Args:
             vote: Of the candidates so far.
@@ -64,7 +64,7 @@ class Stopping:
         return self._decided(len(winning.candidates), [*others, lacking], to_come)
 
     def _decided(self, first: int, others: Sequence[int], to_come: Sequence[float]) -> bool:
-        """Whether so many candidates of one mind are enough, against those of each other mind."""
+        """True if ``first`` candidates of one answer are enough against those of each other answer."""
         second = max(others, default=0)
         if self.posterior is None:
             return first > second + len(to_come)
@@ -99,7 +99,7 @@ def find_stopping(name: str) -> Stopping:
 
 
 def next_batch(dispatched: int, votes: int, stopping: Stopping, experts: int = 1) -> int:
-    """How many candidates to ask now.
+    """Return how many candidates to ask now.
 
     Args:
         dispatched: Candidates asked so far.

@@ -1,6 +1,8 @@
-"""Strategies of the vote: how much each answer weighs, and whether one is drawn.
+"""The vote: candidates vote with their results, and a strategy says how much each answer weighs.
 
-A strategy is an async function ``(ballots, rules) -> Tally``; a new one needs a line in ``STRATEGIES``.
+``hold_vote`` excludes what must not vote, has a strategy weigh the rest, and breaks ties. A strategy is an
+async function ``(ballots, rules) -> Vote``; a new one needs a line in ``STRATEGIES``. Nothing here depends on
+the order in which candidates arrive.
 """
 
 from __future__ import annotations
@@ -9,10 +11,21 @@ import hashlib
 import inspect
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from quorum.graph.ballots import Ballot, Cluster, Overlaps, Rules, Strategy, Tally, plainness, rank
+from quorum.graph.ballots import (
+    UNANSWERABLE,
+    Ballot,
+    Cluster,
+    Decided,
+    Rules,
+    Strategy,
+    Vote,
+    plainness,
+    rank,
+)
+from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ConfigurationError
 
 RIVALS = 3
@@ -47,27 +60,27 @@ def clusters(
     ]
 
 
-def _by_weight(groups: Sequence[Cluster]) -> Tally:
+def _by_weight(groups: list[Cluster]) -> Vote:
     """The heaviest wins; the margin is its lead over the next one.
 
     (A later result within the tolerance of two clusters would join them; the margin ignores that.)
     """
     first, second, *_ = *sorted((group.weight for group in groups), reverse=True), 0.0
-    return Tally(groups, margin=first * (1 - SLACK) - second)
+    return Vote(None, tuple(groups), margin=first * (1 - SLACK) - second)
 
 
 def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
-    """How far this part of the heaviest cluster's weight exceeds the weight of all others together."""
+    """Return how far this part of the heaviest cluster's weight exceeds that of all others together."""
     heaviest = max(group.weight for group in groups)
     return part * heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
 
 
-async def majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:  # noqa: ARG001 (the interface's)
+async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
     """One vote a candidate, over results."""
     return _by_weight(clusters(ballots))
 
 
-async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """One vote a candidate, over normalised SQL text (the naive vote of SSEV, section 3.2).
 
     Raises:
@@ -78,7 +91,7 @@ async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
 
 
-async def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def wma(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Weighted majority (SSEV, Algorithm 1) over results.
 
     Each candidate counts with its expert's weight; with one candidate an expert this is the
@@ -87,7 +100,7 @@ async def wma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     return _by_weight(clusters(ballots, weight=lambda ballot: rules.weight(ballot.expert)))
 
 
-async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Randomised weighted majority (SSEV, Algorithm 2): an expert is drawn with p = w / W.
 
     Of an expert's several candidates one is drawn evenly.
@@ -97,19 +110,18 @@ async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     experts = sorted({ballot.expert for ballot in ballots})
     expert = draw.choices(experts, [rules.weight(name) for name in experts])[0]
     own = sorted((b for b in ballots if b.expert == expert), key=rank)
-    return Tally((await wma(ballots, rules)).clusters, draw.choice(own).candidate, seed)
+    return Vote(draw.choice(own).candidate, (await wma(ballots, rules)).clusters, seed=seed)
 
 
-async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Draw any candidate with equal chances: the baseline, and ReFoRCE's last resort."""
     seed = rules.seed if rules.seed is not None else derived_seed(ballots)
     ranked = sorted(ballots, key=rank)
-    return Tally(
-        (await majority(ballots, rules)).clusters, random.Random(seed).choice(ranked).candidate, seed
-    )
+    chosen = random.Random(seed).choice(ranked).candidate
+    return Vote(chosen, (await majority(ballots, rules)).clusters, seed=seed)
 
 
-async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Minimum Bayes risk: the answer with the highest expected agreement with the candidates.
 
     If every candidate is as likely to be right as its expert's weight says, an answer's expected agreement
@@ -140,8 +152,14 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Tally:
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
     margin = _absolute(groups)
-    chosen = max(groups, key=lambda group: group.weight).key if margin > 0 else None
-    return Tally(await _families(scored, rules.overlaps), chosen=chosen, margin=margin)
+    families = await _families(scored, rules.overlaps)
+    absolute = max(groups, key=lambda group: group.weight).key if margin > 0 else None
+    return Vote(_first_of(families, absolute), tuple(families), margin=margin)
+
+
+def _first_of(groups: Sequence[Cluster], key: str | None) -> str | None:
+    """Return the candidate that stands for the cluster ``key``."""
+    return next((group.candidates[0] for group in groups if group.key == key), None)
 
 
 def _rounded(weight: float) -> float:
@@ -149,7 +167,9 @@ def _rounded(weight: float) -> float:
     return float(f"{weight:.10g}")
 
 
-async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: Overlaps) -> list[Cluster]:
+async def _families(
+    scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: ResultOverlaps
+) -> list[Cluster]:
     """Join to each cluster those of less support that are the same except for additional columns."""
     left, families = list(scored), []
     while left:
@@ -170,7 +190,7 @@ async def _families(scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: O
     return families
 
 
-async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
+async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """A model chooses between the heaviest clusters, three at most, where the vote is close.
 
     Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them in the order of
@@ -183,19 +203,20 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Tally:
     """
     if rules.judge is None:
         raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
-    tally = await (mbr if rules.overlaps else wma)(ballots, rules)
+    vote = await (mbr if rules.overlaps else wma)(ballots, rules)
     margin = _absolute(clusters(ballots, lambda ballot: rules.weight(ballot.expert)), CLOSE)
-    tally = replace(tally, margin=margin)
-    heaviest = max(cluster.weight for cluster in tally.clusters)
-    rivals = [cluster for cluster in tally.clusters if cluster.weight >= CLOSE * heaviest]
+    vote = replace(vote, margin=margin)
+    heaviest = max(cluster.weight for cluster in vote.clusters)
+    rivals = [cluster for cluster in vote.clusters if cluster.weight >= CLOSE * heaviest]
     if margin > 0 or len(rivals) < 2:
-        return tally
+        return vote
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
     shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
     chosen = await rules.judge.choose(shown, ballots)
     if chosen is not None and chosen not in {cluster.key for cluster in shown}:
         raise ValueError(f"The judge chose {chosen!r}, which is none of the answers it was given.")
-    return replace(tally, chosen=chosen or tally.chosen, judged=chosen is not None)
+    winner = _first_of(vote.clusters, chosen) if chosen else vote.winner
+    return replace(vote, winner=winner, judged=chosen is not None)
 
 
 def derived_seed(ballots: Sequence[Ballot]) -> int:
@@ -236,6 +257,103 @@ def find_strategy(name: str) -> Strategy:
 
 
 def strategy_words(name: str) -> str:
-    """What a strategy does, in one sentence; empty for one of another version."""
+    """Describe a strategy in one sentence; empty for one of another version."""
     words = inspect.getdoc(STRATEGIES[name]) if name in STRATEGIES else None
     return (words or "").partition("\n\n")[0].replace("\n", " ")
+
+
+async def hold_vote(
+    ballots: Iterable[Ballot], strategy: str = "majority", rules: Rules | None = None
+) -> Vote:
+    """Hold a vote.
+
+    Failed and blank results do not vote unless all results are blank. A tie goes to the cluster
+    with an approved candidate, then to the one with the fewest repairs, then to the smallest
+    hash of SQL (``quorum.graph.ballots.rank``); ``tie`` stays set. Within a cluster
+    ``quorum.graph.ballots.plainness`` chooses the candidate that stands for it.
+
+    Args:
+        strategy: A name in ``STRATEGIES``.
+        rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
+            ``sql_majority``, overlaps for ``mbr``, a judge for ``judge``. The seed of a draw is
+            recorded, given or derived.
+
+    Raises:
+        ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
+    """
+    weigh = find_strategy(strategy)
+    cast = sorted(ballots, key=plainness)
+    voters = [ballot for ballot in cast if ballot.eligible]
+    blank = not voters
+    voters = voters or [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
+    box = Vote(
+        winner=None,
+        clusters=(),
+        strategy=strategy,
+        blank=blank and bool(voters),
+        cast=len(cast),
+        experts=len({ballot.expert for ballot in cast}),
+        excluded=tuple((ballot.candidate, ballot.reason) for ballot in cast if ballot not in voters),
+        unanswerable=tuple(ballot.candidate for ballot in cast if ballot.error == UNANSWERABLE),
+    )
+    if not voters:
+        return replace(box, notes=_notes(box, 0))
+    return _count(box, voters, await weigh(voters, rules or Rules()))
+
+
+def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
+    """Return ``box`` with the winner: drawn, else of the cluster that wins outright, else of the heaviest."""
+    best = {ballot.candidate: rank(ballot) for ballot in voters}
+    drawn = weighed.winner if weighed.seed is not None else None
+    heaviest = max(cluster.weight for cluster in weighed.clusters)
+    outright = None if drawn else weighed.winning
+    top = [
+        cluster
+        for cluster in weighed.clusters
+        if (cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9))
+    ]
+    rest = [cluster for cluster in weighed.clusters if cluster not in top]
+    top.sort(key=lambda cluster: min(best[name] for name in cluster.candidates))
+    rest.sort(key=lambda cluster: (-cluster.weight, min(best[name] for name in cluster.candidates)))
+    total = math.fsum(cluster.weight for cluster in weighed.clusters)
+    clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
+    winner = drawn or clusters[0].candidates[0]
+    tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not drawn else ()
+    decided: Decided = "draw" if drawn else "tie_rule" if tied else "judge" if weighed.judged else "vote"
+    settled = "settled by approval, then fewest repairs, then the SQL's hash"
+    decisions: dict[str, str] = {
+        "draw": f"{drawn} was drawn with seed {weighed.seed}.",
+        "tie_rule": f"{len(tied)} answers tie; {settled}.",
+        "judge": "The vote was close; a model compared the answers and chose this one.",
+    }
+    return replace(
+        box,
+        winner=winner,
+        clusters=clusters,
+        share=next(cluster.share for cluster in clusters if winner in cluster.candidates),
+        approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
+        tie=bool(tied),
+        tied=tied,
+        judged=weighed.judged,
+        margin=weighed.margin,
+        seed=weighed.seed,
+        notes=_notes(box, len(voters)),
+        decided=decided,
+        decision=decisions.get(decided, ""),
+    )
+
+
+def _notes(box: Vote, voters: int) -> tuple[str, ...]:
+    notes = []
+    if lacking := len(box.unanswerable):
+        notes.append(f"{lacking} of {box.cast} candidates say that the data cannot answer.")
+    if voters == 0 and not lacking:
+        notes.append("No candidate has a result.")
+    if box.blank:
+        notes.append("Every result is empty, or all NULL, empty text or zero; so these voted.")
+    reasons = ", ".join(f"{name} ({why})" for name, why in box.excluded if why != UNANSWERABLE)
+    if voters and reasons:
+        notes.append(f"Did not vote: {reasons}.")
+    if voters == 1:
+        notes.append("Only one candidate has a result that can vote.")
+    return tuple(notes)

@@ -8,19 +8,28 @@
         answer.json        the answer, once there is one
         checkpoint.sqlite  LangGraph's own
 
-A ``RunFolder`` reads; a ``Trace`` is a run folder that also writes, through ``quorum.graph.writer``.
+A ``RunFolder`` (``quorum.graph.runs``) reads; a ``Trace`` is a run folder that also writes.
+
+A line is written where it is recorded: that takes microseconds, far less than waking a thread, and does not
+wait for the disk. Whole files take several calls, some of which may wait; one thread writes those of all
+runs. A failing disk ends no run: what could not be written is left out whole, and the next write is tried.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import dataclasses
 import hashlib
+import io
 import json
 import math
 import re
+import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import datetime
@@ -29,9 +38,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from quorum.agents.prompting import prompt_file
-from quorum.graph.recorded import Recorded
 from quorum.graph.runs import Event, RunFolder, new_run_id
-from quorum.graph.writer import Writer
+from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.record import BLOB
 from quorum.tools.urls import REDACTED
@@ -52,6 +60,8 @@ _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
 
 
+_FILES = ThreadPoolExecutor(1, thread_name_prefix="trace-files")
+
 _LOCATION: ContextVar[dict[str, str]] = ContextVar("_LOCATION", default={})  # noqa: B039 - never changed
 
 
@@ -66,7 +76,7 @@ def located(**place: str) -> Iterator[None]:
 
 
 def plain(value: Any, change: Callable[[str], Any] = str) -> Any:
-    """``value`` as JSON can hold it: models and dataclasses as objects, the unknown as text.
+    """Return ``value`` as JSON can hold it: models and dataclasses as objects, the unknown as text.
 
     Numbers that JSON has no form for (NaN, infinities) become text too.
 
@@ -114,20 +124,25 @@ def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
 class Trace(RunFolder):
     """A run folder that is being written: a recorder for agents and tools.
 
-    ``create``, ``resume``, ``flush`` and ``close`` touch the disk: from a coroutine, call them in a thread or
-    use ``aflush`` and ``aclose``. ``record`` and ``put`` wait for no disk; they are safe from any thread and
-    from an event loop. The operating system has an event when ``record`` returns; a long text is a file of
-    its own and follows shortly after, so a kill may lose the last ones but for their first characters.
-    ``aflush`` waits for all. A failing disk ends no run: ``failure`` becomes a warning of the answer.
+    No other process can write the run until it is closed. ``create``, ``resume``, ``flush`` and ``close``
+    touch the disk: from a coroutine, call them in a thread or use ``aflush`` and ``aclose``. ``record`` and
+    ``put`` wait for no disk and are safe from any thread. The operating system has an event when ``record``
+    returns; a long text is a file of its own that follows shortly after, so a kill may lose the last ones but
+    for their first characters. ``aflush`` waits for all.
 
     Attributes:
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
         listener: Called with every event as it is written, on the recording thread; its exceptions reach the
             caller.
         finished: The answer, once there is one.
+        failure: Why something could not be written (a full disk, say); empty while all is well.
+        earlier_approvals: What interrupted processes asked the user before queries ran, and the replies.
 
     Args:
         spent_seconds, earlier: Of the processes that were interrupted: wall clock, events.
+
+    Raises:
+        ConfigurationError: Another process is writing the run.
     """
 
     def __init__(
@@ -142,35 +157,49 @@ class Trace(RunFolder):
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self.listener = listener
+        self.finished: Any = None
+        self.failure = ""
         self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
+        self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
+        self._queries: dict[str, Event] = {}
+        self.earlier_approvals: list[Event] = []
+        for event in earlier:
+            self._remember(event)
+        self._gate = threading.Lock()  # lines come whole, and nothing gets in behind the end
         self._closed = False
-        self.finished: Any = None
-        self._recorded = Recorded(earlier)
-        self._writer = Writer(folder / "events.jsonl", self.run_id)
+        self._waiting: set[Future[None]] = set()
+        self._lines_file = _locked_for_appending(folder)
+        atexit.register(self.close)
+
+    def _remember(self, event: Event) -> None:
+        """Keep what a step that runs again will ask for; a reply that held a secret is not in the trace."""
+        request = event.get("request", "")
+        if event["kind"] == "model_call" and request and REDACTED not in str(event.get("reply")):
+            self._calls[event.get("task", ""), request].append(event)
+        elif event["kind"] == "query" and request:
+            self._queries[request] = event
+        elif event["kind"] in ("approval_asked", "approval"):
+            self.earlier_approvals.append(event)
 
     def recorded_call(self, request: str) -> Event | None:
-        """What an interrupted process recorded of a model call in the step that runs now."""
-        return self._recorded.call(self.step(), request)
+        """Return what an interrupted process recorded of a model call in the step that runs now.
+
+        A step that makes one request several times gets each reply once, in the order in which they came;
+        the same request in another step is another call.
+        """
+        found = self._calls.get((self.step(), request))
+        return found.popleft() if found else None
 
     def recorded_query(self, request: str) -> Event | None:
-        """What an interrupted process recorded of a query."""
-        return self._recorded.query(request)
-
-    def earlier_approvals(self) -> list[Event]:
-        """What interrupted processes asked the user before queries ran, and what was replied."""
-        return self._recorded.approvals
+        """Return what an interrupted process recorded of a query: the same text runs once per run."""
+        return self._queries.get(request)
 
     @staticmethod
     def step() -> str:
-        """LangGraph's id of the step that runs now; empty outside the graph."""
+        """Return LangGraph's id of the step that runs now; empty outside the graph."""
         return _LOCATION.get().get("task", "")
-
-    @property
-    def failure(self) -> str:
-        """Why something could not be written (a full disk, say); empty while all is well."""
-        return self._writer.failure
 
     @classmethod
     def create(
@@ -248,7 +277,9 @@ class Trace(RunFolder):
         if len(line) > LONG:  # else no text in it is longer
             whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
             line = _LINE.encode(plain(event, self._stored) | whole)
-        self._writer.append(line)
+        with self._gate:
+            if not self._closed:
+                self._do(lambda: _append(self._lines_file, _bytes(line + "\n")))
         if self.listener is not None:
             self.listener(event)
 
@@ -260,7 +291,7 @@ class Trace(RunFolder):
         return sha
 
     def get(self, sha: str) -> str:
-        """As ``RunFolder.get``; from memory if this trace stored the text."""
+        """Return the stored text of that hash; from memory if this trace stored it."""
         if (text := self._texts.get(sha)) is not None:
             return text
         self.flush()
@@ -277,22 +308,34 @@ class Trace(RunFolder):
         self._save("answer.json", answer)
 
     def flush(self) -> None:
-        """Wait until everything recorded so far is written, or noted in ``failure``."""
-        self._writer.flush()
+        """Wait until everything recorded so far is with the operating system, or noted in ``failure``."""
+        wait(self._under_way())
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop; never raises, called after every node."""
-        await self._writer.aflush()
+        """``flush`` without blocking the event loop; mostly there is nothing to wait for."""
+        for future in self._under_way():
+            await asyncio.wrap_future(future)
 
     def close(self) -> None:
         """Write what is left and release the run; safe to call twice."""
-        self._closed = True
-        self._writer.close()
+        self._end()
+        self.flush()
+        self._lines_file.close()
+        atexit.unregister(self.close)
 
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""
-        self._closed = True
-        await self._writer.aclose()
+        self._end()
+        await self.aflush()
+        self.close()
+
+    def _end(self) -> None:
+        with self._gate:
+            self._closed = True
+
+    def _under_way(self) -> list[Future[None]]:
+        with self._gate:
+            return list(self._waiting)
 
     def _clean(self, text: str) -> str:
         for secret in self.redact:
@@ -300,21 +343,76 @@ class Trace(RunFolder):
         return text
 
     def _stored(self, text: str) -> Any:
-        """The text as a line of ``events.jsonl`` holds it."""
+        """Return the text as a line of ``events.jsonl`` holds it."""
         if len(text) <= LONG:
             return text
         return {BLOB: self._store(text), "chars": len(text), "head": text[:HEAD]}
 
     def _store(self, text: str) -> str:
-        sha = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+        sha = hashlib.sha256(_bytes(text)).hexdigest()
         if sha not in self._kept:
             self._kept.add(sha)
-            self._writer.replace(self.folder / "blobs" / f"{sha}.txt", text)
+            self._replace(self.folder / "blobs" / f"{sha}.txt", text)
         return sha
 
     def _save(self, name: str, value: Any, *, at_once: bool = False) -> None:
         """Keep an object, a line for each of its fields."""
         fields = plain(value, self._clean)
         lines = (f"  {_FIELD.encode(key)}: {_FIELD.encode(item)}" for key, item in fields.items())
-        text = "{\n" + ",\n".join(lines) + "\n}\n"
-        self._writer.replace(self.folder / name, text, at_once=at_once)
+        self._replace(self.folder / name, "{\n" + ",\n".join(lines) + "\n}\n", at_once=at_once)
+
+    def _replace(self, path: Path, text: str, *, at_once: bool = False) -> None:
+        """Write a file, all of it or nothing: soon, or before this returns."""
+
+        def job() -> None:
+            replace_file(path, _bytes(text))
+
+        if at_once:
+            self._do(job)
+            return
+        with self._gate:
+            if not self._closed:
+                future = _FILES.submit(self._do, job)
+                self._waiting.add(future)
+                future.add_done_callback(self._waiting.discard)
+
+    def _do(self, job: Callable[[], object]) -> None:
+        try:
+            job()
+        except OSError as error:
+            self.failure = self.failure or f"{error.strerror or error}."
+        except Exception as error:  # noqa: BLE001 - a trace ends no run
+            self.failure = self.failure or f"{type(error).__name__}: {error}."
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")  # a lone surrogate must not end a run
+
+
+def _locked_for_appending(folder: Path) -> io.FileIO:
+    """Open the events for appending, alone; cut off a line that a crash left unfinished."""
+    path = folder / "events.jsonl"
+    file = io.FileIO(path, "a")
+    if not lock(file):
+        file.close()
+        raise ConfigurationError(
+            f"The run {folder.name} is being written by another process.", hint="Wait for it, or stop it."
+        )
+    if file.tell():
+        whole = path.read_bytes().rpartition(b"\n")
+        file.truncate(len(whole[0] + whole[1]))
+    return file
+
+
+def _append(file: io.FileIO, data: bytes) -> None:
+    """Append all or nothing: half a line would spoil the next one too."""
+    written = file.write(data)
+    if written == len(data):
+        return
+    end = file.tell() - written
+    try:
+        while data := data[written:]:
+            written = file.write(data)
+    except OSError:
+        file.truncate(end)
+        raise

@@ -48,7 +48,7 @@ class Checked:
 
 
 class SearchTree:
-    """What was tried so far, over the catalog as it is now.
+    """The tries so far, over the catalog as it is now.
 
     Args:
         groups: Tables of one shared field group are explored as one (an ablation: paper 001, Table 13).
@@ -183,7 +183,7 @@ class SearchTree:
         return lines
 
     def feedback(self, shown: Catalog) -> list[str]:
-        """What worked and failed on the tables shown: counts for each, and the latest failures."""
+        """Return what worked and failed on the tables shown: counts for each, and the latest failures."""
         names = [table.full_name for table in shown.tables]
         counts = [
             f"{name}: {self._worked[name]} worked, {self._failed[name]} in vain"
@@ -237,7 +237,7 @@ class SearchTree:
         return prune(self.catalog, Linked(tables, tuple(dict.fromkeys([*places, *more]))))
 
     def _misplaced(self, action: SearchAction, places: Sequence[Place]) -> str:
-        """Why the action does not fit its state; empty if it does."""
+        """Return the reason why the action does not fit its state; empty if it does."""
         own, named = self.tables_of(action.state), {table for table, _ in places}
         path = self.path(action.state)
         if action.state == 0:
@@ -256,7 +256,7 @@ class SearchTree:
         return ""
 
     def _present(self, state: int) -> bool:
-        """Whether the catalog still has all that a state uses, as it was."""
+        """True if the catalog still has all that a state uses, as it was."""
         steps = self.path(state)
         changed = any(step.id in self._stale for step in steps)
         return not changed and all(self._spelt.get(place) for step in steps for place in step.columns)
@@ -291,7 +291,7 @@ class SearchTree:
         return self._by_name.get(name) or self._by_case.get(name.casefold())
 
     def _names(self) -> Iterator[tuple[Place, str]]:
-        """What a column may be called: bare, and as SQL spells it, which wins."""
+        """Return the names of a column: bare, and as SQL spells it, which wins."""
         for table, column in self._spelt:
             yield (table, column), f"{self.tables[table].name}.{column}"
         for place in self._spelt:

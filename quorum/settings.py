@@ -56,7 +56,7 @@ class Settings(Options):
         "key of the endpoint; has no flag, because others see command lines",
         variable="OPENAI_API_KEY",
         secret=True,
-        anew=True,
+        on_resume=True,
         measured=False,
     )
 
@@ -196,19 +196,19 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     if not isinstance(kept, dict) or not meta.get("question"):
         raise ConfigurationError("The run's run.json lacks its question or its options.", hint="Ask again.")
     declared = settings.declared()
-    anew = [name for name, option in declared.items() if option.anew]
+    again = [name for name, option in declared.items() if option.on_resume]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
     redacted = [name for name in ("database", "base_url") if REDACTED in str(kept.get(name, ""))]
     placed = RunOptions.placed({name: getattr(settings, name) for name in given}, Path.cwd())
     given -= {name for name in given if placed[name] == kept.get(name)}  # as it was
-    if wrong := sorted(given.difference(anew, redacted)):
+    if wrong := sorted(given.difference(again, redacted)):
         flags = {name: f" ({declared[name].flag})" if declared[name].flag else "" for name in wrong}
         raise ConfigurationError(
             f"A run stays with what it was asked with; it keeps its own "
             f"{', '.join(name + flag for name, flag in flags.items())}.",
-            hint=f"Leave that out. What may be given anew: {', '.join(anew)}.",
+            hint=f"Leave that out. What may be given again: {', '.join(again)}.",
         )
-    changes = {name: getattr(settings, name) for name in given.intersection(anew)}
+    changes = {name: getattr(settings, name) for name in given.intersection(again)}
     changes |= {name: _given_again(name, kept[name], settings) for name in redacted if name not in changes}
     changes["home"] = settings.home
     return RunOptions.from_dict(kept | RunOptions.placed(changes, Path.cwd()))

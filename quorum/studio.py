@@ -20,7 +20,7 @@ from pydantic_core import PydanticUndefined
 
 from quorum.event_text import step_of
 from quorum.graph.builder import Graph, build_graph
-from quorum.graph.live import stream
+from quorum.graph.node_context import stream
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.runs import Event

@@ -11,9 +11,8 @@ from itertools import zip_longest
 from quorum.evals.recorded.candidates import RecordedBallots
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.confidence import confidence
-from quorum.graph.consensus import hold_vote
 from quorum.graph.stopping import Stopping, next_batch
-from quorum.graph.strategies import WEIGHTED
+from quorum.graph.strategies import WEIGHTED, hold_vote
 
 
 @dataclass(frozen=True)

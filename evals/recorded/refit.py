@@ -18,7 +18,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, Calibration, features, load
-from quorum.graph.consensus import hold_vote
+from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
 STRATEGY = "mbr"

@@ -30,9 +30,8 @@ from quorum.evals.running.verdicts import (
 )
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer
-from quorum.graph.answering import answer_question
+from quorum.graph.answering import answer_question, check_machine
 from quorum.graph.context import Context, open_context
-from quorum.graph.machine import check_machine
 from quorum.graph.recipes import recipe_of
 from quorum.graph.resources import Resources
 from quorum.graph.runs import RunFolder

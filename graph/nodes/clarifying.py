@@ -23,9 +23,16 @@ from quorum.graph.clarification import (
     how_to_reply,
     read_reply,
 )
-from quorum.graph.close_rivals import close_rivals, sides, sides_of
 from quorum.graph.context import Context
-from quorum.graph.disagreement import Side, describe, disagreement, disagreements
+from quorum.graph.disagreement import (
+    Side,
+    close_rivals,
+    describe,
+    disagreement,
+    disagreements,
+    sides,
+    sides_of,
+)
 from quorum.graph.nodes.readings import taken
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts

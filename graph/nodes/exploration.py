@@ -23,9 +23,8 @@ from quorum.agents.explorers import (
     ExplorationQuery,
     write_queries,
 )
-from quorum.graph.close_rivals import close_rivals, sides
 from quorum.graph.context import Context
-from quorum.graph.disagreement import Side, disagreements
+from quorum.graph.disagreement import Side, close_rivals, disagreements, sides
 from quorum.graph.nodes.prepare import hints
 from quorum.graph.nodes.step import Update, known, one_line, record, tell
 from quorum.graph.nodes.writing import items

@@ -18,7 +18,7 @@ from quorum.graph.answer import (
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
 from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
-from quorum.graph.live import close_own
+from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.step import Update
 from quorum.graph.resources import catalog_cache

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from quorum.agents.critics import JUDGE, LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Ballot, Cluster
-from quorum.graph.close_rivals import sides
 from quorum.graph.context import Context
-from quorum.graph.disagreement import disagreements
+from quorum.graph.disagreement import disagreements, sides
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, try_tell
 from quorum.graph.state import RunState

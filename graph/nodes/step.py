@@ -14,10 +14,10 @@ from pydantic import BaseModel
 
 from quorum.agents.base import ask
 from quorum.agents.role import R, Role
-from quorum.graph.approving import attempt
+from quorum.graph.approval import attempt
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
-from quorum.graph.live import close_own, context_of, streaming
+from quorum.graph.node_context import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import CandidateState, Failure, Known, as_typed

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from quorum.graph.ballots import FIRST, UNAVAILABLE
-from quorum.graph.consensus import Ballot, Rules, Vote, confidence, hold_vote
+from quorum.graph.ballots import FIRST, UNAVAILABLE, Ballot, Rules, Vote
+from quorum.graph.confidence import confidence
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
 from quorum.graph.nodes.step import Update
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
 from quorum.graph.stopping import next_batch
-from quorum.graph.strategies import WEIGHTED
+from quorum.graph.strategies import WEIGHTED, hold_vote
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.sql import size
 

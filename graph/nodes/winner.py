@@ -23,7 +23,6 @@ from quorum.graph.nodes.voting import candidate_input, changed, hold
 from quorum.graph.state import Candidate, Doubted, Result, RunState
 from quorum.tools.execute import QueryCache
 from quorum.tools.results.files import read_result
-from quorum.tools.silent_errors import suspicions
 
 SAMPLE_ROWS = 10
 """Rows of the result that the Reviser sees."""
@@ -148,6 +147,8 @@ async def check_winner(state: RunState, context: Context) -> Update:
 
     Nothing is asked about a verified answer, or one that the user chose, nor once a limit was reached.
     """
+    from quorum.tools.silent_errors import suspicions  # loads the SQL parser
+
     winner, vote = state.winner, state.vote
     settled = vote is None or vote.decided in ("user", "verified")
     if settled or winner is None or winner.result is None or winner.result.truncated or state.limited:

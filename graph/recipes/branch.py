@@ -15,7 +15,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from quorum.graph.live import streaming
+from quorum.graph.node_context import streaming
 from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, retrieval, voting
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
 from quorum.graph.nodes.step import Step, make_node

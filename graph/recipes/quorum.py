@@ -24,7 +24,7 @@ from typing import Literal
 
 from quorum.agents.writers import Style
 from quorum.graph.ballots import FIRST, Vote
-from quorum.graph.close_rivals import close_rivals
+from quorum.graph.disagreement import close_rivals
 from quorum.graph.nodes import prepare, readings, schema_linking, tie_breaking, voting, winner
 from quorum.graph.nodes.prepare import Planning
 from quorum.graph.nodes.retrieval import TRIPLETS
@@ -78,12 +78,12 @@ class Quorum(Recipe):
 
     @property
     def explores(self) -> bool:
-        """Whether there is any column exploration."""
+        """True if there is any column exploration."""
         return self.exploration and self.max_queries > 0
 
     @property
     def revises(self) -> bool:
-        """Whether anything may object to the winner."""
+        """True if anything may object to the winner."""
         return self.checks or self.validation != "never"
 
     @property
@@ -189,8 +189,7 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
 
 
 def unanimous(vote: Vote) -> bool:
-    """Whether at least three candidates have a result that can vote, all the same, and none failed; or the
-    first one's stands alone."""
+    """True if three candidates or more have the same result and none failed, or the first one is enough."""
     if vote.stopping == FIRST:
         return True
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 from langgraph.graph import END, START
 
 from quorum.agents import explorers, linkers, planners, refiners
-from quorum.graph.close_rivals import close_rivals
+from quorum.graph.disagreement import close_rivals
 from quorum.graph.nodes import candidate, prepare, schema_linking, tie_breaking, voting
 from quorum.graph.nodes.routes import (
     Routes,
@@ -120,22 +120,22 @@ class Recap(Recipe):
 
     @property
     def explores(self) -> bool:
-        """Whether there is any column exploration."""
+        """True if there is any column exploration."""
         return self.exploration != "never" and self.max_queries > 0
 
     @property
     def reviews_plans(self) -> bool:
-        """Whether a plan is reviewed: one that may be written again."""
+        """True if a plan is reviewed: one that may be written again."""
         return self.plan_critique and self.max_plans > 1
 
     @property
     def links_on_error(self) -> bool:
-        """Whether a schema error calls the SchemaLinker; what it finds is for the repair."""
+        """True if a schema error calls the SchemaLinker; what it finds is for the repair."""
         return self.link_on_error and self.max_link_steps > 0 and self.max_refinements > 0
 
     @property
     def validates(self) -> bool:
-        """Whether a candidate's result is judged."""
+        """True if a candidate's result is judged."""
         return self.validation and self.max_validations > 0
 
     @property

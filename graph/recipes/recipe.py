@@ -24,7 +24,7 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 
 @dataclass(frozen=True)
 class Deviation:
-    """Where a recipe departs from its paper on purpose.
+    """A deliberate departure of a recipe from its paper.
 
     Attributes:
         ours: What the recipe does.
@@ -131,7 +131,7 @@ class Recipe:
         return replace(self, preset=preset, **self.presets[preset]) if preset else self
 
     def has(self, switches: Mapping[str, Any], preset: str = "") -> bool:
-        """Whether it is the recipe with this preset and these switches set otherwise, and no others.
+        """True if it is the recipe with this preset and these switches set otherwise, and no others.
 
         Raises:
             ConfigurationError: As ``switched`` and ``set_to``.
@@ -141,7 +141,7 @@ class Recipe:
 
     @property
     def begins_alone(self) -> bool:
-        """Whether one candidate is written first where one model votes and nobody asked for more."""
+        """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
 
     @property

@@ -2,8 +2,10 @@
 
     open → documents → guidance → schema (→ format) ─ Send × 8 ─ consensus ┬─ answer
                                   tie or no answer ─ Send × 8 more ─ consensus ┘   still a tie: draw
-    one candidate:           write → run ⇄ refine → finish
-    one of the second round: explore ⇄ correct → write → run ⇄ refine → finish
+    one candidate:           write → run ⇄ refine
+    one of the second round: explore ⇄ correct → write → run ⇄ refine
+    of the first version:    run ⇄ again until a result has come twice
+                             without an answer: decompose → stage ⇄ review → whole
 
 Kept from the paper: k = 8 at temperature 1, five iterations a candidate, linking above 50K tokens, an
 exploration for each candidate of the second round with at most ten queries and three corrections of each, a
@@ -18,18 +20,38 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
 
+from langgraph.graph import END
 from langgraph.types import Send
 from pydantic import Field
 
 from quorum.agents import explorers, linkers, refiners
-from quorum.graph.nodes import prepare, schema_linking, tie_breaking, voting
+from quorum.graph.context import Context
+from quorum.graph.nodes import (
+    candidate,
+    consistency,
+    prepare,
+    schema_linking,
+    stages,
+    tie_breaking,
+    voting,
+    writing,
+)
+from quorum.graph.nodes.routes import Routes, after_model, after_refinement
 from quorum.graph.nodes.schema_linking import Linking
-from quorum.graph.nodes.step import Step
+from quorum.graph.nodes.step import Step, Update
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import ENDS, LINKERS, Paths, RecipeGraph, fan_out, run_graph
+from quorum.graph.recipes.branch import (
+    ENDS,
+    LINKERS,
+    Paths,
+    RecipeGraph,
+    branch_graph,
+    fan_out,
+    run_graph,
+    wire_branch,
+)
 from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
-from quorum.graph.recipes.reforce_branch import wire_candidate
-from quorum.graph.state import RunState
+from quorum.graph.state import CandidateState, RunState
 
 Tokens = Annotated[int, Field(ge=0)]
 Last = Literal["draw_any", "draw", "leave_open"]
@@ -74,12 +96,12 @@ class Reforce(Recipe):
 
     @property
     def explores(self) -> bool:
-        """Whether there is any column exploration."""
+        """True if there is any column exploration."""
         return self.exploration != "never" and self.max_queries > 0
 
     @property
     def explores_alone(self) -> bool:
-        """Whether candidates explore by themselves."""
+        """True if candidates explore by themselves."""
         return self.explores and self.explorations == "each"
 
     @property
@@ -217,6 +239,63 @@ def _end(recipe: Reforce, state: RunState) -> Way:
     if vote is None or not vote.clusters or vote.cannot_answer or (recipe.majority_vote and not vote.tie):
         return voting.ending(state)
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
+
+
+def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
+    """The uncompiled graph of one candidate's branch; the plain one where no option is on.
+
+    Args:
+        explores: It begins with an exploration of its own.
+    """
+    explored = recipe.limits if explores else None
+    repairs, empty = recipe.max_refinements, recipe.max_empty
+    if not (recipe.self_consistency or recipe.cte_refinement):
+        write = writing.write_sql
+        return wire_branch(recipe, write, max_refinements=repairs, max_empty=empty, explored=explored)
+    graph = branch_graph(recipe)
+    graph.add_writer("SqlWriter", writing.write_sql, explored)
+    if recipe.self_consistency:
+        graph.add_step("run_sql", partial(consistency.run_and_compare, agent="sql_writer"))
+        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
+        graph.add_conditional_edges("run_sql", consistency.after_run(repairs, empty), again)
+        graph.add_step("SelfChecker", consistency.answer_again)
+        graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
+    else:
+        graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
+        ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
+        ran |= dict.fromkeys(("validate", "finish"), "conclude")
+        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
+    graph.add_step("SelfRefiner", candidate.refine)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
+    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
+    if recipe.cte_refinement:
+        _add_stages(graph, recipe)
+    else:
+        graph.add_edge("conclude", END)
+    return graph
+
+
+async def accept(_: CandidateState, __: Context) -> Update:
+    """Nothing to conclude: a candidate's result is its answer."""
+    return {}
+
+
+def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
+    """Add what follows ``conclude``: a candidate without an answer builds one stage by stage."""
+
+    def route(state: CandidateState) -> Literal["decompose", "finish"]:
+        return "decompose" if stages.fruitless(state) else "finish"
+
+    graph.add_conditional_edges("conclude", route, {"decompose": "decompose", "finish": END})
+    graph.add_step("decompose", stages.decompose)
+    graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": END})
+    graph.add_step("run_stage", stages.run_stage)
+    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": END})
+    graph.add_step("CteRefiner", stages.review_stage)
+    ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": END}
+    graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
+    graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
+    graph.add_edge("run_whole", END)
 
 
 DEVIATIONS = (

@@ -47,7 +47,7 @@ FORMS = ("here", "http")
 
 @dataclass(frozen=True)
 class Case:
-    """What is measured; ``url`` is the server's, empty for the model in this process."""
+    """One measurement; ``url`` is the server's, empty for the model in this process."""
 
     recipe: str
     questions: int
@@ -61,7 +61,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of it: counts, seconds, bytes; ``own_cpu`` and ``child_cpu`` are milliseconds a question.
+    """Its outcome: counts, seconds, bytes; ``own_cpu`` and ``child_cpu`` are milliseconds a question.
 
     ``sequential`` calls are rounded to whole ones.
     """

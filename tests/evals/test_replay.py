@@ -18,9 +18,9 @@ from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
 from quorum.evals.recorded.weights import COMPARED, DRAWN_EXPERT, Feedback, OnlineWeights
 from quorum.evals.scorers.spider2 import load_gold
-from quorum.graph.consensus import Rules, hold_vote
+from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
-from quorum.graph.strategies import ASKING, STRATEGIES
+from quorum.graph.strategies import ASKING, STRATEGIES, hold_vote
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.compare import fingerprint
 from tests.evals.recordings import Result, write_candidates, write_gold

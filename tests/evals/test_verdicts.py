@@ -17,7 +17,7 @@ from quorum.evals.scorers.defog import DefogScorer
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.scorers.spider1 import Spider1Scorer
 from quorum.graph.answer import Answer
-from quorum.graph.machine import check_machine
+from quorum.graph.answering import check_machine
 from quorum.knowledge.errors import (
     BudgetExceeded,
     ConfigurationError,

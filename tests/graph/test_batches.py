@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import ModelUnavailable
 from tests.graph.shop import GOOD, Run, script, sql
 
 OTHER = (
@@ -70,8 +70,3 @@ async def test_a_limit_ends_the_waves(run: Run) -> None:
     assert ran.answer.status == "stopped"
     assert ran.answer.stopped_by == "max_calls"
     assert asked(ran) < 8
-
-
-async def test_an_unknown_rule_is_refused(run: Run) -> None:
-    with pytest.raises(ConfigurationError, match="No stopping rule"):
-        await run(script(), stopping="soon")

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph import consensus
-from quorum.graph.confidence import BLANK
-from quorum.graph.consensus import STRATEGIES, Ballot, Cluster, Rules, Vote, confidence
+from quorum.graph import strategies
+from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
+from quorum.graph.confidence import BLANK, confidence
+from quorum.graph.strategies import STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.overlap import Overlap
 
@@ -38,7 +38,7 @@ class Judge:
 
 
 def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
-    return asyncio.run(consensus.hold_vote(ballots, strategy, Rules(**rules)))
+    return asyncio.run(strategies.hold_vote(ballots, strategy, Rules(**rules)))
 
 
 def ballot(candidate: str, fingerprint: str = "", expert: str = "m", **more: object) -> Ballot:
@@ -234,21 +234,3 @@ def test_an_unknown_strategy_is_named_with_the_known_ones() -> None:
         ConfigurationError, match=r"'best'.*majority, sql_majority, wma, rwma, mbr, judge, random"
     ):
         hold_vote([], "best")
-
-
-def test_confidence_grows_with_what_speaks_for_the_answer() -> None:
-    three = [ballot(name, "x", expert) for name, expert in zip("abc", "mno", strict=True)]
-    split = [*three[:2], replace(three[2], fingerprint="y")]
-    failed = [*three[:2], replace(three[2], fingerprint="", error="syntax")]
-    approved = [replace(item, approved=True) for item in three]
-    refused = [replace(item, approved=False) for item in three]
-    score = [confidence(hold_vote(item)) for item in (approved, three, failed, split, refused)]
-    assert score[:4] == sorted(score[:4], reverse=True)
-    assert len(set(score)) == len(score)
-    assert score[-1] < score[1]
-
-
-def test_a_vote_is_plain_data() -> None:
-    vote = hold_vote([ballot("a", "x"), ballot("b", error="syntax")], "rwma", seed=1)
-    assert json.loads(json.dumps(asdict(vote)))["winner"] == "a"
-    assert isinstance(vote, Vote)

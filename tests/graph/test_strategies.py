@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
-from quorum.graph.consensus import hold_vote
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.stopping import find_stopping
-from quorum.graph.strategies import STRATEGIES, WEIGHTED
+from quorum.graph.strategies import STRATEGIES, WEIGHTED, hold_vote
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.canonical import is_blank
 from quorum.tools.results.compare import fingerprint

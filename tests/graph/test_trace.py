@@ -76,21 +76,6 @@ def test_long_texts_are_stored_once_and_come_back(trace: Trace) -> None:
     assert [event["messages"][0]["content"] for event in trace.events()] == [prompt] * 3
 
 
-def test_only_a_line_that_may_hold_a_long_text_is_searched_for_one(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    searched: list[str] = []
-    stored = Trace._stored
-    monkeypatch.setattr(Trace, "_stored", lambda self, text: searched.append(text) or stored(self, text))
-    trace.record("step", text="short", nested=[{"also": "short"}])
-    assert searched == []
-    trace.record("step", nested=[{"text": "x" * (LONG + 1)}], exactly="y" * LONG)
-    trace.flush()
-    first, second = map(json.loads, (trace.folder / "events.jsonl").read_text("utf-8").splitlines()[-2:])
-    assert (first["text"], second["exactly"]) == ("short", "y" * LONG)
-    assert second["nested"][0]["text"]["chars"] == LONG + 1
-
-
 def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_place(tmp_path: Path) -> None:
     long, heard = "SELECT 'ä' -- " + "x" * LONG, list[Event]()
     kinds = [*WORDS, "model_call", "query", "approval_asked", "run_failed"]
@@ -108,7 +93,7 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
         assert all(event["choices"][0] == {"sql": long, long: [long]} for event in events)
         assert "$blob" not in json.dumps([events, [asdict(step_of(event)) for event in events]])
     recorded = [resumed.recorded_query("query"), resumed.recorded_call("model_call")]
-    assert "$blob" not in json.dumps([*recorded, resumed.earlier_approvals()])
+    assert "$blob" not in json.dumps([*recorded, resumed.earlier_approvals])
     assert all(event and event["text"] == long for event in recorded)
 
 
@@ -297,13 +282,16 @@ def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Pat
         Trace.create(tmp_path, meta={"question": "x" * 100})
 
 
-async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(trace: Trace) -> None:
+async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
     surprise: Any = ZeroDivisionError("not a disk's fault")
 
-    def broken(data: Any) -> Any:
+    def broken(*_: Any) -> Any:
         raise surprise
 
-    trace._writer._enqueue(lambda: broken(b""))
+    monkeypatch.setattr("quorum.graph.trace.replace_file", broken)
+    trace.put("a text")
     trace.record("plan")
     await asyncio.wait_for(trace.aflush(), 10)
     assert trace.failure == "ZeroDivisionError: not a disk's fault."

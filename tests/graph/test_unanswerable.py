@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from quorum.graph.ballots import UNANSWERABLE, Ballot
-from quorum.graph.consensus import hold_vote
 from quorum.graph.nodes.finish import executed
 from quorum.graph.state import Candidate, Failure
 from quorum.graph.stopping import find_stopping
+from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt

@@ -118,7 +118,7 @@ def test_a_missing_package_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
 def test_nothing_heavy_is_imported_before_it_is_used(root: Path) -> None:
     code = """
 import sys
-import quorum.graph.consensus, quorum.tools.experts
+import quorum.graph.strategies, quorum.tools.experts
 from quorum.knowledge import syntax
 from quorum.knowledge.documents import search as documents
 from quorum.knowledge.search import index

@@ -90,7 +90,7 @@ def test_no_damage_ends_in_a_traceback(run: Path, file: str, unfinished: bool) -
         ("events.jsonl", b'{"t":1,"kind":"plan","usage":{"model_calls":"x"}}\n', "its usage is no number"),
         ("answer.json", b"{}", "is no answer: its question does not fit"),
         ("run.json", b'{"options": 7}', "is damaged"),
-        ("checkpoint.sqlite", GARBAGE, "Delete that file, and the run begins anew"),
+        ("checkpoint.sqlite", GARBAGE, "Delete that file, and the run begins again"),
     ],
 )
 def test_damage_is_named_with_what_to_do(run: Path, file: str, damage: bytes, said: str) -> None:

@@ -18,7 +18,7 @@ from quorum.commands.options import Flag
 from quorum.settings import Settings
 
 BEFORE = "    seed: int = option("
-ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", anew=True)\n'
+ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", on_resume=True)\n'
 
 SCRIPT = """
 import json, sys, types

@@ -108,7 +108,7 @@ def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(
     assert result.exit_code == 2
     assert f"keeps its own {named}." in result.stderr
     for name, option in Settings.declared().items():
-        if option.anew:
+        if option.on_resume:
             assert name in result.stderr
 
 

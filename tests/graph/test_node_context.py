@@ -41,20 +41,6 @@ def options(shop: Path, tmp_path: Path) -> Callable[..., RunOptions]:
     return make
 
 
-async def test_a_second_question_on_a_thread_forgets_the_first(options: Callable[..., RunOptions]) -> None:
-    graph = build_graph("recap", checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
-    asked = ["How many customers are there?", "How many orders are there?"]
-    first, second = [
-        (await graph.ainvoke({"question": question}, config, context=options()))["answer"]
-        for question in asked
-    ]
-    assert (first["rows"], second["rows"]) == ([[3]], [[4]])
-    assert [candidate["id"] for candidate in second["candidates"]] == ["c1"]
-    assert second["usage"]["model_calls"] == 6
-    assert first["run_id"] != second["run_id"]
-
-
 async def test_the_same_options_serve_again(options: Callable[..., RunOptions]) -> None:
     graph, same = build_graph("recap"), options()
     for _ in range(2):

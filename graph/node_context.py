@@ -43,7 +43,7 @@ _WRITER: ContextVar[StreamWriter | None] = ContextVar("_WRITER", default=None)
 
 @contextmanager
 def streaming(writer: StreamWriter) -> Iterator[None]:
-    """What ``stream`` is given inside goes to ``writer``, that of the outermost graph.
+    """Send what ``stream`` is given inside to ``writer``, that of the outermost graph.
 
     A branch's own writer is silent unless the caller asked for the streams of subgraphs.
     """
@@ -101,7 +101,7 @@ async def context_of(
         yield await asyncio.shield(own.opening)
     except BaseException:
         if own.opening.done() and (own.opening.cancelled() or own.opening.exception()):
-            runs.pop(run_id, None)  # it never opened: the next try opens anew
+            runs.pop(run_id, None)  # it never opened: the next try opens a new one
         raise
     finally:
         own.users -= 1

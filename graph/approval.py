@@ -91,8 +91,8 @@ _ATTEMPT: ContextVar[_Attempt | None] = ContextVar("_ATTEMPT", default=None)
 
 
 @contextmanager
-def attempt() -> Iterator[None]:
-    """Inside is one execution of a step, which may end to ask and run again."""
+def one_execution() -> Iterator[None]:
+    """Mark one execution of a step, which may be interrupted to ask the user and then run again."""
     token = _ATTEMPT.set(_Attempt())
     try:
         yield

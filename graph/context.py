@@ -54,7 +54,7 @@ class Context:
         resumed: The run was begun by another process.
         owned: True when the graph itself opened it (Studio) and so closes it.
         session: Id of this opening; a resumed run has another one.
-        explored: Outcomes of queries of ``bounded``: each text runs once for all candidates.
+        bounded_cache: Outcomes of queries of ``bounded``: each text runs once for all candidates.
     """
 
     options: RunOptions
@@ -69,7 +69,7 @@ class Context:
     resumed: bool = False
     owned: bool = False
     session: str = field(default_factory=lambda: uuid4().hex)
-    explored: QueryCache = field(default_factory=QueryCache, repr=False)
+    bounded_cache: QueryCache = field(default_factory=QueryCache, repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
     _texts: dict[str, str] = field(default_factory=dict, repr=False)
 
@@ -95,7 +95,7 @@ class Context:
     def bounded(self) -> Database:
         """The database for queries of which few rows are shown: outcomes are cut, and kept apart."""
         limits = replace(self.database.limits, rows=min(MAX_ROWS, self.database.limits.rows))
-        return replace(self.database, limits=limits, cache=self.explored)
+        return replace(self.database, limits=limits, cache=self.bounded_cache)
 
     @property
     def unkept(self) -> Sequence[str]:

@@ -26,7 +26,6 @@ from quorum.evals.running.verdicts import (
     kind_of,
     message_of,
     record_of,
-    wanted,
 )
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer
@@ -191,7 +190,7 @@ class Attempts:
             for event in run.events():
                 events.learn(event)
             answer = run.answer()
-            lacking = wanted(answer, events.refusals, live=question.live) if answer else ""
+            lacking = unavailable_part(answer, events.refusals, live=question.live) if answer else ""
             why = f"It ended for want of the {lacking}." if lacking else ""
             if run.meta()["question"] != question.question or not (run.folder / "blobs").is_dir():
                 why = "It is another question's run, or has lost its texts."

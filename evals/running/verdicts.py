@@ -46,7 +46,7 @@ async def judge(
 
     Args:
         folder: Of the evaluation; the run lies in ``runs/<question>/`` there.
-        refusals: Why model calls failed, see ``quorum.evals.running.verdicts.wanted``.
+        refusals: Why model calls failed, see ``quorum.evals.running.verdicts.unavailable_part``.
         asking: A simulated user, with the choices that they had.
 
     Raises:
@@ -278,7 +278,7 @@ def message_of(error: Exception) -> str:
     return str(error) if isinstance(error, QuorumError) else "".join(traceback.format_exception(error))
 
 
-def wanted(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
+def unavailable_part(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) -> str:
     """Return what was unavailable, so that there is no answer: ``endpoint``, ``database`` or "".
 
     Set if a candidate got no reply or no connection and no other candidate has a result.
@@ -308,7 +308,7 @@ def why(answer: Answer, refusals: Collection[str] = (), *, live: bool = True) ->
     failed = [candidate for candidate in answer.candidates if candidate.error_kind]
     if not failed:
         return _nothing_to_show(answer)
-    if kind := wanted(answer, refusals, live=live):
+    if kind := unavailable_part(answer, refusals, live=live):
         lost = {ENDPOINT: "model_unavailable", DATABASE: "unavailable"}[kind]
         return kind, next(each.error for each in failed if each.error_kind == lost)
     refused = bool(REFUSALS.intersection(refusals)) and failed[0].error_kind == "model_unavailable"

@@ -79,17 +79,18 @@ class AmbrosiaScorer(RowsScorer):
         return replace(verdict, metrics={**verdict.metrics, **self.of_shown(question, [verdict])})
 
     def of_shown(self, question: EvalQuestion, shown: Sequence[Verdict]) -> Mapping[str, float | None]:
+        """Return the metrics over the answer and its readings; ``met`` has the places of gold queries."""
         answer, *readings = shown
-        found = {place for verdict in shown for place in verdict.met}
-        recall = len(found) / len(question.gold_sql)
+        gold_met = {place for verdict in shown for place in verdict.met}
+        recall = len(gold_met) / len(question.gold_sql)
         right = sum(bool(verdict.met) for verdict in shown) / len(shown)
-        others = any(not verdict.met or verdict.met != answer.met for verdict in readings)
+        false_alarm = any(not verdict.met or verdict.met != answer.met for verdict in readings)
         ambiguous = question.groups.get("ambiguity") == AMBIGUOUS
         return {
             RECALL: recall if ambiguous else None,
             ALL_FOUND: float(recall == 1) if ambiguous else None,
             PRECISION: right if ambiguous else None,
-            FALSE_ALARM: None if ambiguous else float(others),
+            FALSE_ALARM: None if ambiguous else float(false_alarm),
         }
 
     async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:

@@ -11,7 +11,7 @@ from quorum.agents.writers import ACTION
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary, tables_of
-from quorum.graph.nodes.step import UNUSABLE, Update, known, record, tell, try_tell
+from quorum.graph.nodes.step import UNUSABLE, Update, record, same_query, tell, try_tell
 from quorum.graph.nodes.writing import explored
 from quorum.graph.state import (
     Attempt,
@@ -88,7 +88,7 @@ async def review_sql(state: CandidateState, context: Context) -> Update:
         syntax=await context.text(state.syntax_ref),
         result=result,
     )
-    if review is None or review.correct or not review.sql or known(review.sql, [state.sql]):
+    if review is None or review.correct or not review.sql or same_query(review.sql, [state.sql]):
         return {}
     return _replaced(state, context, review.sql.strip(), review.reasoning)
 
@@ -186,7 +186,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     update["stands"] = empty and not refined.sql
     if not refined.sql:
         return update
-    confirms = state.seen and known(refined.sql, [state.answer_sql])  # where a result must come twice
+    confirms = state.seen and same_query(refined.sql, [state.answer_sql])  # where a result must come twice
     if repeats("sql", refined.sql, state.history) and not confirms:
         _not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands

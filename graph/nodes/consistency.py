@@ -18,7 +18,7 @@ from quorum.agents.refiners import SELF_CHECKER
 from quorum.graph.context import Context
 from quorum.graph.nodes import candidate, writing
 from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted
-from quorum.graph.nodes.step import Update, known, record, tell
+from quorum.graph.nodes.step import Update, record, same_query, tell
 from quorum.graph.state import PREVIEW_ROWS, Attempt, CandidateState, Result
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical
@@ -68,7 +68,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
         earlier=[{"sql": tried.sql, "result": tried.error} for tried in state.earlier],
         **await writing.explored(state.input.extras, context),
     )
-    if known(again.sql, [state.sql]):
+    if same_query(again.sql, [state.sql]):
         return {"checks": state.checks + 1}
     earlier = [*state.earlier, Attempt(state.sql, kept)]
     return {"sql": again.sql, "refinements": state.refinements + 1, "earlier": earlier}

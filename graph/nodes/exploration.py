@@ -26,7 +26,7 @@ from quorum.agents.explorers import (
 from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, close_rivals, disagreements, sides
 from quorum.graph.nodes.prepare import hints
-from quorum.graph.nodes.step import Update, known, one_line, record, tell
+from quorum.graph.nodes.step import Update, one_line, record, same_query, tell
 from quorum.graph.nodes.writing import items
 from quorum.graph.state import Attempt, CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
@@ -145,7 +145,7 @@ async def correct_query(state: Exploring, context: Context) -> Update:
             return _found(state, context, NO_ROW, rest)
         return _given_up(state, context, "The correction has no query.")
     tried = [*now.tried, Attempt(failed.sql, error.message)]
-    if known(correction.sql, [attempt.sql for attempt in tried]):
+    if same_query(correction.sql, [attempt.sql for attempt in tried]):
         return _given_up(state, context, "The correction is a query that failed before.")
     corrected = failed.model_copy(update={"sql": correction.sql})
     return {

@@ -18,7 +18,7 @@ from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import first_rows
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, lost, try_tell
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, lost, same_query, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, ending, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
@@ -69,7 +69,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         return {"batch": [], "warnings": [f"Other readings were not looked at: {error.limit} was reached."]}
     if found is None:
         return {"batch": [], "warnings": lost(READING_WRITER)}
-    readings = [each for each in found.readings if not known(each.sql, [winner.sql])][:most]
+    readings = [each for each in found.readings if not same_query(each.sql, [winner.sql])][:most]
     if not readings:
         return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
     batch = []

@@ -62,10 +62,9 @@ async def retrieve(
 ) -> Passages:
     """Return the chunks that bear on ``question``, each under a line that names its source.
 
-    Documents of at most ``whole`` tokens, all together, are given whole. With an ``embedder`` the search is
-    hybrid (lexical and dense), else lexical. No model is called.
-
-    Nothing is found if nothing in the documents resembles the question.
+    Documents of at most ``whole`` tokens, all together, are given whole, whatever the question. Of longer
+    ones at most ``top_k`` chunks are found, none if nothing resembles the question. With an ``embedder`` the
+    search is hybrid (lexical and dense), else lexical. No model is called.
     """
     if (text := documents.all_text(limit=whole)) is not None:
         return Passages(text, tuple(documents.texts))

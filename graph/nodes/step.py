@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from quorum.agents.base import ask
 from quorum.agents.role import R, Role
-from quorum.graph.approval import attempt
+from quorum.graph.approval import one_execution
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own, context_of, streaming
@@ -63,7 +63,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         task = runtime.execution_info.task_id if runtime.execution_info else ""
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
             place = {"node": name, "recipe": recipe.name, "task": task}
-            with located(**place), streaming(runtime.stream_writer), attempt():
+            with located(**place), streaming(runtime.stream_writer), one_execution():
                 try:
                     update = await step(state, context)
                 except GraphBubbleUp:  # an interrupt: the run goes on later, with the same context
@@ -140,7 +140,7 @@ async def tell(
     at: Mapping[str, Any] = MappingProxyType({}),
     **variables: Any,
 ) -> Any:
-    """Ask a role and record its reply: the one way from a node to an agent.
+    """Give a role its task, and return and record its reply: the one way from a node to an agent.
 
     A role asks the model that the run has for it. Without one a candidate asks its own, and roles that all
     candidates share the first of the run's models. Where an endpoint does not answer, the next of these is
@@ -235,6 +235,6 @@ def one_line(sql: str) -> str:
     return " ".join(sql.split())
 
 
-def known(sql: str, queries: Iterable[str]) -> bool:
+def same_query(sql: str, queries: Iterable[str]) -> bool:
     """True if a query is among others; white space does not count."""
     return one_line(sql) in map(one_line, queries)

@@ -18,7 +18,7 @@ from quorum.graph.nodes.candidate import verdict_on
 from quorum.graph.nodes.judging import ModelJudge
 from quorum.graph.nodes.readings import needs_readings
 from quorum.graph.nodes.results import first_rows
-from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, known, try_tell
+from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, same_query, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, hold
 from quorum.graph.state import Candidate, Doubted, Result, RunState
 from quorum.tools.execute import QueryCache
@@ -72,7 +72,7 @@ async def revise_winner(state: RunState, context: Context) -> Update:
         checked=bool(state.doubted),
         **first_rows(result, SAMPLE_ROWS),
     )
-    if revision is None or not revision.sql or known(revision.sql, [winner.sql]):
+    if revision is None or not revision.sql or same_query(revision.sql, [winner.sql]):
         return {"revision": ""}
     given = {"by": REVISER.name, "sql": revision.sql, "summary": revision.summary}
     return {"revision": context.put(json.dumps(given))}

@@ -1,11 +1,6 @@
 """Quorum's own recipe: few calls, more only where candidates disagree.
 
-    open → documents → schema (→ plan) ─ Send × batch ─ consensus ┬─ all agree: answer
-                                                                 ├─ decided:   validate → answer
-                                                                 ├─ open:      another batch
-                                                                 └─ dispute:   explore → another batch
-    validate → revise → judge → answer    where the Validator rejects the winner
-    one candidate:  write → run ⇄ refine → finish
+ARCHITECTURE.md has the picture ("One question's path").
 
 What it takes from the published systems: compression and exploration from ReFoRCE, the decomposed
 candidate and the refiner's error classes from ReCAPAgent-SQL, several experts from SSEV. Ours: a plan only
@@ -189,7 +184,7 @@ def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
 
 
 def unanimous(vote: Vote) -> bool:
-    """True if three candidates or more have the same result and none failed, or the first one is enough."""
+    """True if three or more candidates agree and none failed, or if the first candidate is enough."""
     if vote.stopping == FIRST:
         return True
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank

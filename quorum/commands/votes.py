@@ -275,7 +275,8 @@ def _notes(found: Replay, *, known: bool) -> Iterator[str]:
         asked = count(found.rows[0].questions, "question")
         yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."
     if not known:
-        yield "Without --gold no answer is known to be right: no EX, and all weights are equal."
+        why = "no --gold, or an evaluation without verdicts"
+        yield f"No answer is known to be right ({why}): no EX, and all weights are equal."
     elif found.without_gold:
         missing = found.without_gold
         listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")

@@ -15,7 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
-from quorum.graph.approval import MAX_ASKED, Approval, Approvals, attempt, read_approval
+from quorum.graph.approval import MAX_ASKED, Approval, Approvals, read_approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
@@ -369,7 +369,7 @@ async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> 
         return approvals.approves(Proposal(sql, Estimate(), True, "a", "c")) if said is None else said
 
     async def step(_: dict[str, Any]) -> dict[str, Any]:
-        with attempt():
+        with one_execution():
             queries = random.sample(QUERIES, len(QUERIES))
             replies = await asyncio.gather(*map(one, queries))
         return {"said": dict(zip(queries, replies, strict=True))}

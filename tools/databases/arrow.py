@@ -102,11 +102,11 @@ def capped(batches: Iterable[pa.RecordBatch], rows: int, size: int) -> tuple[lis
     return kept, caps.truncated
 
 
-def collected(
+def capped_table(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, rows: int, size: int
 ) -> tuple[pa.Table, str]:
     """Return the batches that the caps allow as a table of plain types, and the cap that cut it."""
-    kept, cut = capped(batches, rows, size)
+    kept, truncated = capped(batches, rows, size)
     table = pa.Table.from_batches(kept, schema)
     for i, field in enumerate(table.schema):
         if isinstance(field.type, pa.BaseExtensionType):  # JSON, say: nothing above knows such types
@@ -114,7 +114,7 @@ def collected(
                 [chunk.storage for chunk in table.column(i).chunks], field.type.storage_type
             )
             table = table.set_column(i, field.name, storage)
-    return table, cut
+    return table, truncated
 
 
 def _array(values: Sequence[Any], kind: Kind) -> pa.Array:

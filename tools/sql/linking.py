@@ -106,7 +106,7 @@ def marks_hold(tables: Mapping[str, str], catalog: Catalog) -> bool:
 
 
 def union(catalog: Catalog, linked: Iterable[Linked]) -> Linked:
-    """Return what several queries use together, in the catalog's order."""
+    """Join the parts, in the catalog's order. Names that the catalog lacks stay in ``unknown`` only."""
     parts = tuple(linked)
     tables = {name for part in parts for name in part.tables}
     columns = {column for part in parts for column in part.columns}

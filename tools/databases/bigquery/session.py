@@ -113,7 +113,7 @@ class BigqueryLink(ThreadLink):
         return str(self._dry_run("SELECT 1").user_email or "")
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.arrow import collected
+        from quorum.tools.databases.arrow import capped_table
 
         planned = self._checked(sql)
         expected = int(planned.total_bytes_processed or 0)
@@ -135,7 +135,7 @@ class BigqueryLink(ThreadLink):
             )
             schema = list(found.schema)
             batches = found.to_arrow_iterable(bqstorage_client=None)
-            table, truncated = collected(batches, _arrow_schema(schema), limits.rows, limits.bytes)
+            table, truncated = capped_table(batches, _arrow_schema(schema), limits.rows, limits.bytes)
         except client_errors() as error:
             raise failure(error) from None
         scanned = 0 if job.cache_hit else int(job.total_bytes_billed or job.total_bytes_processed or 0)

@@ -86,7 +86,7 @@ class DuckdbSession:
             clock.cancel()
 
     def _run(self, sql: str, rows: int, size: int) -> Fetched:
-        from quorum.tools.databases.arrow import collected
+        from quorum.tools.databases.arrow import capped_table
 
         if "\0" in sql:  # the driver would end there, and what was judged is more than what runs
             raise ValueError("The text holds a NUL character.")
@@ -98,7 +98,7 @@ class DuckdbSession:
         relation = self._bind(sql, statements[0])
         types = tuple(str(kind) for kind in relation.types)
         reader = _plain(relation, types).to_arrow_reader(BATCH_ROWS)
-        table, truncated = collected(reader, reader.schema, rows, size)
+        table, truncated = capped_table(reader, reader.schema, rows, size)
         return Fetched(_narrow(table, types), truncated, types)
 
     def _reads(self, sql: str, kind: duckdb.StatementType) -> bool:

@@ -92,7 +92,7 @@ class SqliteSession:
                 self._connection.close()
                 self._open()
             try:
-                fetched = self._decoded(sql, rows, size)
+                fetched = self._run_with_bad_text(sql, rows, size)
             except sqlite3.Error:
                 if self._overdue() or not self._changed():
                     raise
@@ -104,7 +104,8 @@ class SqliteSession:
         """Return True if the file may have changed under a connection that takes no locks."""
         return self._files.still and _Files.of(self._path, wal=True) != self._files
 
-    def _decoded(self, sql: str, rows: int, size: int) -> Fetched:
+    def _run_with_bad_text(self, sql: str, rows: int, size: int) -> Fetched:
+        """Run a query; if a text is not UTF-8, run it again with its bytes escaped."""
         self._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, LONGEST_VALUE))
         try:
             return self._run(sql, rows, size)

@@ -200,9 +200,10 @@ class EvalWriter(EvalFolder):
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = io.FileIO(self.folder / RESULTS, "a+")
+            alone = lock(self._file)
         except OSError as error:
             raise ConfigurationError(f"Cannot write to {self.folder}: {error.strerror}.") from error
-        if not lock(self._file):
+        if not alone:
             self._file.close()
             raise ConfigurationError(
                 f"Another process is writing {self.folder}.", hint="Wait for it, or give another --out."

@@ -144,7 +144,7 @@ def is_id(text: str) -> bool:
 
 
 def read_ids(path: Path) -> tuple[str, ...]:
-    """The ids in a file, each once, in its order; blank lines and lines that begin with ``#`` are skipped.
+    """Read the ids in a file, each once, in its order; blank lines and comments (``#``) are skipped.
 
     Whether a suite knows them is ``Suite.chosen``'s to say.
 
@@ -153,13 +153,10 @@ def read_ids(path: Path) -> tuple[str, ...]:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         raise ConfigurationError(
-            f"{path} is no UTF-8 text.", hint="Give a text file with one id per line."
-        ) from error
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error.strerror}.", hint="Give a text file with one id per line."
+            f"{path} cannot be read: {reason}.", hint="Give a text file with one id per line."
         ) from error
     lines = (line.strip() for line in text.splitlines())
     ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))

@@ -28,6 +28,10 @@ Column: TypeAlias = npt.NDArray[Any]
 """The cells of a column: whole numbers (int64, uint64), float64 with NaN for NULL, bool, or Python objects
 with None for NULL."""
 
+SUFFIXES = (".csv", ".parquet")
+NULLS = frozenset({""})
+"""What writers of CSV leave for NULL; "NA" may be a country."""
+
 _RENAMED = re.compile(r"\.[0-9]+$|^Unnamed: ")
 """What names look like that pandas made unique, or up."""
 
@@ -77,7 +81,7 @@ def read_frame(path: Path, *, nulls: Collection[str] | None = None) -> Frame:
 
 
 def frame_of(content: str | bytes, *, nulls: Collection[str] | None = None) -> Frame:
-    """The frame of CSV text, read as ``read_frame`` does.
+    """Return the frame of CSV text, read as ``read_frame`` does.
 
     Short rows are filled with NULL. If the first row is longer than the header, the surplus first columns
     are an index and left out.
@@ -115,7 +119,7 @@ def _column(series: Any) -> Column:
 
 
 def cells(column: Column) -> list[Any]:
-    """The cells as Python values: int, float, bool, str, and None for NULL."""
+    """Return the cells as Python values: int, float, bool, str, and None for NULL."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "f":
         return [None if value != value else value for value in values]
@@ -123,7 +127,7 @@ def cells(column: Column) -> list[Any]:
 
 
 def pandas_csv(table: pa.Table) -> str:
-    """A result as the CSV that pandas makes of it.
+    """Return a result as the CSV that pandas makes of it.
 
     A day is ``2020-01-31`` in a column of days and ``2020-01-31 00:00:00`` beside moments; whole numbers
     beside NULL are written as floats (``3.0``). A text with a carriage return, which pandas leaves without
@@ -154,52 +158,36 @@ def _pandas() -> ModuleType:
     return module
 
 
-SUFFIXES = (".csv", ".parquet")
-NULLS = frozenset({""})
-"""What writers of CSV leave for NULL; "NA" may be a country."""
-
-
 def read_table(path: Path) -> pa.Table:
-    """The table in a file, CSV or Parquet by its name.
+    """Return the table in a file, CSV or Parquet by its name.
 
     Raises:
         QuorumError: It cannot be read as what its name says.
     """
-    return read_parquet(path) if path.suffix.lower() == ".parquet" else read_csv(path)
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if path.suffix.lower() != ".parquet":
+        return read_csv(path)
+    try:
+        return pq.ParquetFile(path).read()
+    except (OSError, pa.ArrowException) as error:
+        raise QuorumError(f"{path} cannot be read as Parquet: {error}.") from error
 
 
 def read_csv(path: Path) -> pa.Table:
-    """The table in a CSV file. Only empty fields are NULL.
+    """Return the table in a CSV file. Only empty fields are NULL.
 
     A column whose cells are of several kinds is one of texts, as they are in the file: comparing results
     (``quorum.tools.results.compare``) sees numbers in texts, too.
 
     Raises:
-        UnreadableCsv: It is no CSV (``quorum.evals.tables``).
+        UnreadableCsv: It is no CSV.
     """
-    return table_of(read_frame(path, nulls=NULLS))
-
-
-def table_of(frame: Frame) -> pa.Table:
-    """A frame as a table; NaN is NULL."""
     import pyarrow as pa
 
+    frame = read_frame(path, nulls=NULLS)
     return pa.Table.from_arrays([_arrow(column) for column in frame.columns], names=list(frame.names))
-
-
-def read_parquet(path: Path) -> pa.Table:
-    """The table in a Parquet file, whoever wrote it.
-
-    Raises:
-        QuorumError: It cannot be read.
-    """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.ParquetFile(path).read()
-    except (OSError, pa.ArrowException) as error:
-        raise QuorumError(f"{path} cannot be read as Parquet: {error}.") from error
 
 
 def _arrow(column: Column) -> pa.Array:

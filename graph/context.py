@@ -30,6 +30,7 @@ from quorum.tools.admission import estimates_bytes
 from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
+from quorum.tools.garbage import rare_collections
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
 from quorum.tools.results.excerpt import MAX_ROWS
@@ -219,6 +220,7 @@ async def open_context(
     trace = await asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener)
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
+        stack.enter_context(rare_collections())
         if resources is None:
             resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
             stack.push_async_callback(resources.aclose)

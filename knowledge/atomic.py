@@ -41,12 +41,11 @@ def replace_file(
 def lock(file: FileDescriptorLike) -> bool:
     """Lock an open file for this process, until it is closed. Return False if another process has locked it.
 
-    A file system without locks grants every lock.
+    Raises:
+        OSError: The file system has no locks.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
-    except OSError:
-        pass
     return True

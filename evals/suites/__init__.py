@@ -25,9 +25,6 @@ SUITES = {
 }
 """Name to ``module:function``; a module is imported when its suite is asked for."""
 
-LEFT_OUT_ONLY = ("spider1", "spider1-test", "bird", "defog", "ambrosia")
-"""Suites that tell in ``missing`` of nothing but questions that are left out."""
-
 
 def load_suite(name: str, folder: Path) -> Suite:
     """Read a benchmark from its folder.
@@ -57,10 +54,10 @@ def part_of(
     limit: int | None = None,
     sample: Mapping[str, int] | None = None,
 ) -> Suite:
-    """The suite for a run over a part of its questions: ``missing`` says what those lack, and nothing else.
+    """Return the suite for a run over a part of its questions: ``missing`` says what those lack alone.
 
-    Which questions the folder leaves out concerns only who asks for all of them. The files of own questions
-    and other suites tell what they always do.
+    The questions that the folder leaves out concern only runs over all of them. For files of own questions
+    and suites on servers ``missing`` stays as it is.
 
     Args:
         ids, limit, sample: As ``Suite.chosen``. A shard is no part: together shards are the whole.
@@ -73,8 +70,6 @@ def part_of(
     asked = suite.chosen(ids=ids, limit=limit, sample=sample)
     if len(asked) == len(suite.questions):
         return suite
-    if suite.name in LEFT_OUT_ONLY:
-        return replace(suite, missing=())
     if suite.name in EDITIONS:
         return replace(suite, missing=lacking(suite, asked))
-    return suite
+    return replace(suite, missing=()) if suite.name in SUITES else suite

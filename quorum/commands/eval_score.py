@@ -119,7 +119,7 @@ def _figure(mean: Mean, metric: Metric) -> str:
 
 
 def _notes(scores: Scores, pred: Path) -> Iterator[str]:
-    """What a reader of the figures must know."""
+    """Yield notes that a reader of the figures must know."""
     predictions: Any = scores.predictions
     if not predictions.found:
         yield f"{pred} holds no prediction for any question: all score 0."

@@ -357,10 +357,13 @@ def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
     found = checks_of(*given, "--max-bytes", "1GiB")
     assert sorted(opened) == sorted(["shop", name])
     costs = [(check["ok"], check["text"]) for check in found if check["name"] == "costs"]
-    assert [ok for ok, _ in costs] == [None, None, True]
-    assert costs[0][1].startswith("what queries of shop would read is not told")
-    assert costs[1][1].startswith("max_bytes has no effect here: sqlite")
-    assert costs[2][1].startswith(f"what queries of {name} would read is told before they run")
+    assert [ok for ok, _ in costs] == [None] * 4
+    for (_, told), (_, unkept), name_of, engine in (
+        (costs[0], costs[1], "shop", "sqlite"),
+        (costs[2], costs[3], name, "postgres"),
+    ):
+        assert told.startswith(f"what queries of {name_of} would read is not told")
+        assert unkept.startswith(f"max_bytes has no effect here: {engine}")
     (together,) = [check for check in found if check["name"] == "databases"]
     assert together["text"].endswith(f"joined by DuckDB as {', '.join(sorted(['shop', name]))}")
 

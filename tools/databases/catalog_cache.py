@@ -193,10 +193,11 @@ def _write(path: Path, content: bytes) -> None:
 
 
 async def _lock(file: int) -> None:
-    """Wait for a file's lock, ``WAIT_SECONDS`` at most."""
+    """Wait for a file's lock, ``WAIT_SECONDS`` at most; go on without one where the file system has none."""
     end = time.monotonic() + WAIT_SECONDS
-    while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
-        await asyncio.sleep(0.05)
+    with suppress(OSError):
+        while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
+            await asyncio.sleep(0.05)
 
 
 def _storable(catalog: Catalog) -> Catalog:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from pydantic import ValidationError
 
@@ -143,8 +143,17 @@ class RunFolder:
             return
         with path.open("rb") as lines:
             for number, line in enumerate(lines, 1):
-                if line.endswith(b"\n"):
-                    yield _event(path, number, line)
+                if not line.endswith(b"\n"):
+                    continue
+                try:
+                    event = json.loads(line)
+                    wrong = _wrong_in(event)
+                except (ValueError, RecursionError) as error:
+                    wrong = f"{error}."
+                if wrong:
+                    hint = "Take the line out: the run can be read, and goes on, without what it says."
+                    raise QuorumError(f"Line {number} of {path} is no event: {wrong}", hint=hint)
+                yield event
 
     def error(self) -> str:
         """The error that ended the run, unless it was resumed since; else empty."""
@@ -242,18 +251,6 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise QuorumError(f"Cannot read {path}: it holds no JSON object.", hint=_REMOVE)
     return value
-
-
-def _event(path: Path, number: int, line: bytes) -> Event:
-    try:
-        event = json.loads(line)
-        wrong = _wrong_in(event)
-    except (ValueError, RecursionError) as error:
-        wrong = f"{error}."
-    if wrong:
-        hint = "Take the line out: the run can be read, and goes on, without what it says."
-        raise QuorumError(f"Line {number} of {path} is no event: {wrong}", hint=hint)
-    return cast("Event", event)
 
 
 def _wrong_in(event: Any) -> str:

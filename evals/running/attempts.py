@@ -26,6 +26,7 @@ from quorum.evals.running.verdicts import (
     kind_of,
     message_of,
     record_of,
+    unavailable_part,
 )
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer

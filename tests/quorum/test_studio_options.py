@@ -142,7 +142,7 @@ def test_each_recipe_is_served_under_its_name_and_summary(root: Path) -> None:
 def test_no_image_holds_what_git_leaves_out(root: Path) -> None:
     kept_out = (root / ".dockerignore").read_text().splitlines()
     left_out = (root / ".gitignore").read_text().splitlines()
-    assert not {f"**/{name.rstrip('/')}" for name in left_out} - set(kept_out)
+    assert not {f"**/{name.strip('/')}" for name in left_out} - set(kept_out)
     assert ".git" in kept_out
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
-from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, wanted, why
+from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, unavailable_part, why
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.scorers.defog import DefogScorer
@@ -260,8 +260,8 @@ def test_a_request_that_is_refused_is_no_want_of_the_endpoint() -> None:
 
 def test_a_schema_alone_is_no_want_of_the_database() -> None:
     given = answer(candidate("c1", error="unavailable"), status="no_answer")
-    assert wanted(given) == "database"
-    assert wanted(given, live=False) == ""
+    assert unavailable_part(given) == "database"
+    assert unavailable_part(given, live=False) == ""
     assert why(given, live=False)[0] == "unavailable"
 
 

@@ -66,7 +66,7 @@ def hints(dialect: str, *, nested: bool, plain: Sequence[str] = PLAIN_TOPICS) ->
 
     Args:
         nested: The catalog has columns with paths inside.
-        plain: Topics beside those of nested columns.
+        plain: Topics other than those of nested columns.
     """
     topics = (*plain, *(NESTED_TOPICS if nested else ()))
     return "\n\n".join(section.text for section in syntax.lookup(dialect, topics, k=len(topics)))
@@ -202,4 +202,4 @@ DESCRIBER = Role(
     schema=False,
     temperature=0.0,
 )
-"""It writes the description U of a query that ran, and rejects a query that nobody would ask for."""
+"""Writes the description U of a query that ran, and rejects a query that answers no likely question."""

@@ -15,8 +15,8 @@ The rules, as that program applies them to the result of each accepted query:
    semicolon, then by all others, all in one direction: ascending if that text says ASC, else descending.
 4. NULL comes last in either direction. Text is compared by code points; numbers come before text.
 
-Integers beside NULL or fractions are doubles, as pandas holds them. Compared with the program on pandas 2.2;
-with pandas 3 that fails on texts beside NULL. Verdicts differ on purpose
+Integers in a column with NULL or fractions are doubles, as in pandas. Compared with the program on
+pandas 2.2; with pandas 3 that fails on columns of texts and NULL. Verdicts differ on purpose
 
 - where the program ends with an error and so counts the answer as wrong: at sorting by one of several
   columns of the same name (here their places are added to the names, as the program does later on), at

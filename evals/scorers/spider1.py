@@ -182,8 +182,8 @@ def difference(gold: Rows, found: Rows, *, ordered: bool) -> str:
 def _quickly_alike(gold: Rows, found: Rows, ordered: bool) -> bool:
     """The official program's quick rejection, which decides: each row sorted by its values' text.
 
-    It rejects more than it should where 10 is beside 10.5 in one result, and 10.0 in the other:
-    equal values whose texts sort another way.
+    It rejects more than it should where a row has 10 and 10.5 in one result, and 10.0 and 10.5 in the
+    other: equal values whose texts sort another way.
     """
     left, right = [_by_text(row) for row in gold], [_by_text(row) for row in found]
     return left == right if ordered else set(left) == set(right)

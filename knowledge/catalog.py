@@ -14,6 +14,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
+from quorum.knowledge.profile.model import ColumnProfile, profile_from
+
 
 @dataclass(frozen=True)
 class Field:
@@ -44,6 +46,8 @@ class Column:
 
     ``cells`` holds the column's values in all rows of a small table, in the rows' order (see ``with_cells``);
     empty where the table is not known whole, or the values are withheld.
+
+    ``profile`` tells how the values of the rows that were read are written; None where none were.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Column:
     complete: bool = False
     nulls: bool = False
     cells: tuple[str | None, ...] = ()
+    profile: ColumnProfile | None = None
 
     def with_cells(self, cells: Iterable[str | None], samples: int = 3) -> Column:
         """The column with its values in all rows of its table, and with the samples that follow from them.
@@ -223,6 +228,8 @@ def _row(thing: Any, names: tuple[str, ...], numbers: dict[Column, int] | None =
 
 
 def _plain(value: Any, numbers: dict[Column, int] | None) -> Any:
+    if isinstance(value, ColumnProfile):
+        return asdict(value)
     if not isinstance(value, tuple) or not value or isinstance(value[0], str):
         return value
     if isinstance(value[0], Column) and numbers is not None:
@@ -232,9 +239,12 @@ def _plain(value: Any, numbers: dict[Column, int] | None) -> Any:
 
 
 def _column(row: list[Any]) -> Column:
-    name, kind, description, samples, nested, nullable, complete, nulls, cells = row
+    name, kind, description, samples, nested, nullable, complete, nulls, cells, profile = row
     fields = tuple([Field(*part) for part in nested])
-    return Column(name, kind, description, tuple(samples), fields, nullable, complete, nulls, tuple(cells))
+    about = profile_from(profile) if profile else None
+    return Column(
+        name, kind, description, tuple(samples), fields, nullable, complete, nulls, tuple(cells), about
+    )
 
 
 def _table(row: list[Any], columns: list[Column]) -> Table:

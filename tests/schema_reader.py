@@ -25,6 +25,7 @@ _COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?")
 _UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
 _QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|{mark}{mark}|\\.)*){mark}") for mark in '"`'}
 _UNESCAPE = re.compile(r"\\u([0-9a-f]{4})|\\(.)")
+_ODDITIES = re.compile(r'(?:"(?:[^"\\]|""|\\.)*"|(?! --[ ^]).)*')
 _BARE_VALUE = re.compile(r"[^,\]]*")
 
 
@@ -215,6 +216,8 @@ class _Reader:
             scanner.take(" ")
             samples, complete = scanner.values()
             columns[0] = replace(columns[0], samples=samples, complete=complete)
+        if scanner.take(" ! "):
+            scanner.oddities()
         columns[0] = replace(columns[0], description=self._description(scanner, names[0]))
         block.columns += map(_Column, columns)
 
@@ -336,6 +339,13 @@ class Scanner:
         text = self.rest.partition(" --")[0]
         self.at += len(text)
         return text
+
+    def oddities(self) -> str:
+        """What is odd about a column, up to its description."""
+        found = _ODDITIES.match(self.line, self.at)
+        assert found is not None
+        self.at = found.end()
+        return found[0]
 
     def row(self) -> list[Cell]:
         """The values of a row."""

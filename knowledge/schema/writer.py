@@ -63,7 +63,8 @@ Block header
     replacing the column of that name in its place.
 
 Body lines, indented by two spaces
-    ``name[, name...] TYPE [PK] [NOT NULL | :NULLs] [-> table.column] [[samples]] [-- description]``
+    ``name[, name...] TYPE [PK] [NOT NULL | :NULLs] [-> table.column] [[samples]] [! oddities]
+    [-- description]``
     TYPE is the engine's own words; in double quotes when empty or when it could be misread.
     SAMPLES are separated by ``, ``; a value is in double quotes (same escapes as names) when it
     holds a comma, a bracket, a quote, or outer blanks. A value or description that was cut ends in ``…``.
@@ -71,6 +72,7 @@ Body lines, indented by two spaces
     those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
     none has a value. A list that was cut has no such mark. ``:NULLs``: some rows have no value, in one
     of the tables at least.
+    ``! ODDITIES`` before the description: what is odd about the values (``quorum.knowledge.schema.oddities``).
     ``--^`` instead of a description: the same as the last one given above for a column (or nested
     path) of that name.
     ``primary key (b, a)`` where the order is not the columns';
@@ -110,6 +112,7 @@ from quorum.knowledge.schema.blocks import Contents, facts, full_name, members
 from quorum.knowledge.schema.grammar import one_line, write_expression, write_path, write_type, write_values
 from quorum.knowledge.schema.layouts import Layout
 from quorum.knowledge.schema.nested import spell
+from quorum.knowledge.schema.oddities import oddities
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""
@@ -281,7 +284,7 @@ class Writer:
         plain = f" {write_type(kind)}{self._filled(column)}"
         rest = f" {write_type(kind)}{self._marks(column, table)}"
         description = self._described(column.name, column.description)
-        rest += self._samples(column) + description
+        rest += self._samples(column) + self._odd(column) + description
         alone = not self.pack or rest != plain or bool(nested)
         below = list(self._lines("    ", self._nested(nested))) if nested else ()
         return _Row(self._name(column.name), rest, None if alone else rest, below)
@@ -342,6 +345,11 @@ class Writer:
         complete = column.complete and whole
         self.used.add("[]" if not complete else "[all]" if shown else "[NULL]")
         return " " + write_values(dict.fromkeys(shown), complete)
+
+    def _odd(self, column: Column) -> str:
+        text = oddities(column, self.dialect) if self.detail.description_chars != 0 else ""
+        self.used |= {"!"} if text else set()
+        return f" ! {text}" if text else ""
 
     def _nested(self, nested: Sequence[Field]) -> Iterator[_Row]:
         self.used.add("~" if nested[-1].path[0] == "~" else ".")

@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.profile.columns import profiles
+from quorum.knowledge.profile.keys import KeyValues, with_key_matches
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
@@ -31,6 +33,8 @@ DOCUMENTS = 200
 """JSON values that fields are inferred from."""
 FEW = 12
 """A column with at most this many repeated values shows them all, so prompts have their exact spelling."""
+PROFILE_SECONDS = 3.0
+"""Seconds for the profiles of all columns, which are made of the rows that were read for samples."""
 SCANNED_ROWS = 100_000
 """Rows of a table up to which duplicates, and NULLs that its sample lacks, are looked for in all of them."""
 SCANNED_BYTES = 50_000_000
@@ -78,11 +82,13 @@ class Introspection:
         run: Runs a query (``Connector.run``).
         notes: What the catalog's reader should know.
         left_out: Tables, views and files that the catalog lacks: a sentence each with the reason.
-        uncounted, unsampled: Tables for which the time was too short.
+        uncounted, unsampled, unprofiled: Tables for which the time was too short.
         withheld: Columns whose values must not be sampled (``is_private``), by table.
         estimated: Tables whose row count is an estimate.
         unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
             the bytes of a row.
+        keys: Values of columns that may be keys, by table and column, for the tables' traps in joins.
+        profiling: Seconds that profiles have taken.
         quote: How the engine quotes a name.
     """
 
@@ -95,6 +101,9 @@ class Introspection:
     withheld: dict[str, list[str]] = field(default_factory=dict)
     estimated: set[str] = field(default_factory=set)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
+    keys: dict[tuple[str, str], KeyValues] = field(default_factory=dict)
+    profiling: float = 0.0
+    unprofiled: set[str] = field(default_factory=set)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)
 
@@ -188,9 +197,29 @@ class Introspection:
         ]
         self.withhold(table)
         table = replace(table, columns=tuple(columns))
+        table = self._profiled(table, values, whole=whole) if samples else table
         if not whole or not values or len({*values[0]}) == count:  # the first column often tells rows apart
             return table
         return _with_distinct(table, len({*zip(*values, strict=True)}))
+
+    def _profiled(self, table: Table, values: Sequence[Sequence[Any]], *, whole: bool) -> Table:
+        """The table with the profiles of its columns, as far as there is time for them."""
+        if self.profiling >= PROFILE_SECONDS:
+            self.unprofiled.add(table.full_name)
+            return table
+        begun = time.monotonic()
+        read = {
+            column.name: found
+            for column, found in zip(table.columns, values, strict=False)
+            if not (column.fields or is_private(column.name) or is_unread(column.type))
+        }
+        found = profiles(read, whole=whole)
+        for name, profile in found.items():
+            if (key := KeyValues.of(read[name], profile, whole=whole)) is not None:
+                self.keys[table.full_name, name] = key
+        self.profiling += time.monotonic() - begun
+        columns = tuple(replace(column, profile=found.get(column.name)) for column in table.columns)
+        return replace(table, columns=columns)
 
     def filled_once(
         self, table: Table, values: Sequence[Sequence[Any]], samples: int, *, whole: bool
@@ -258,6 +287,7 @@ class Introspection:
             message = f"{self.connector.place} holds no table{f' that can be read. {why}' if why else '.'}"
             raise DatabaseUnavailable(message, hint="" if why else "Is it the right database?")
         name, dialect = self.connector.name, self.connector.dialect
+        tables = with_key_matches(tables, self.keys)
         names = [table.full_name for table in tables]
         notes, left_out = self._all_notes(names), tuple(self.left_out)
         return Catalog(name, dialect, tuple(tables), notes, left_out, filtered)
@@ -277,6 +307,7 @@ class Introspection:
                 "Without sample values, for lack of time or because they cannot be read",
                 those(self.unsampled),
             ),
+            ("Not looked at for odd values, for lack of time", those(self.unprofiled)),
         )
         return (
             *self.left_out,

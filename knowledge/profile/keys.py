@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorum.knowledge.profile.columns import normalised, unpadded
+from quorum.knowledge.profile.columns import unpadded
 from quorum.knowledge.profile.model import ColumnProfile, KeyMatch, Kind
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
 
-LONGEST = 40
-"""Characters of a key."""
-FEWEST = 5
-"""Different values of a key."""
+LONGEST, FEWEST = 40, 5
+"""Characters of a key; different values of one."""
 RELATED = 0.25
 """Share of the values that have a partner, of columns that refer to each other."""
 
@@ -26,54 +24,65 @@ Place: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True)
 class KeyValues:
-    """Values of a column that may be a key: rows by value.
-
-    Attributes:
-        unique: True if no two of the rows looked at have the same value.
-    """
+    """Values of a column that may be a key, with their rows; ``unique`` if hardly any comes twice."""
 
     counted: Mapping[str, int]
     unique: bool
 
     @classmethod
-    def of(cls, texts: Sequence[str | None], profile: ColumnProfile, *, whole: bool) -> KeyValues | None:
-        """Return the values of a column of codes or plain numbers; None for any other."""
-        if profile.kind not in (Kind.CODE, Kind.NUMBER) or (profile.kind is Kind.NUMBER and profile.forms):
+    def of(cls, texts: Sequence[Any], profile: ColumnProfile) -> KeyValues | None:
+        """Return the values of a column of codes or whole numbers; None for any other."""
+        if profile.kind is not Kind.CODE and (profile.kind is not Kind.NUMBER or profile.forms):
             return None
-        counted = Counter(text for text in texts if text is not None)
+        counted = Counter(text for text in texts if isinstance(text, str))
         if len(counted) < FEWEST or any(len(text) > LONGEST or "." in text for text in counted):
             return None
-        return cls(counted, len(counted) == counted.total() if whole else max(counted.values()) <= 2)
+        # windows of a sample may overlap
+        return cls(
+            counted, max(counted.values()) == 1 if profile.whole else len(counted) > 0.9 * counted.total()
+        )
 
 
 def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, KeyValues]) -> list[Table]:
-    """Return the tables; columns that refer to another one's key know what their values need to match."""
-    partners = defaultdict[str, list[Place]](list)
-    for table, column in keys:
-        if keys[table, column].unique:
-            for name in _names(table, column):
-                partners[name].append((table, column))
+    """Return the tables, in which columns know what their values need to match another table's key.
+
+    A column refers to a key by a foreign key, by its name, or as ``customer_id`` to ``customers.id``.
+    """
+    named = defaultdict[str, dict[Place, None]](dict)
+    for place, values in keys.items():
+        for name in _names(*place) if values.unique else ():
+            named[name][place] = None
     declared = {
-        (table.full_name, key.columns[0]): (key.ref_table, key.ref_columns[0])
+        (table.full_name, key.columns[0]): {(key.ref_table, key.ref_columns[0]): None}
         for table in tables
         for key in table.foreign_keys
         if len(key.columns) == len(key.ref_columns) == 1
     }
     found = defaultdict[Place, list[KeyMatch]](list)
     for place, values in keys.items():
-        others = partners[_folded(place[1])] + ([declared[place]] if place in declared else [])
-        for other in dict.fromkeys(others):
+        for other in named[_folded(place[1])] | declared.get(place, {}):
             if other[0] != place[0] and other in keys and (match := _match(values, other, keys[other])):
                 found[place].append(match)
-    return [_with(table, found) for table in tables] if found else list(tables)
+
+    def filled(table: Table) -> Table:
+        matches = {column.name: tuple(found[table.full_name, column.name]) for column in table.columns}
+        columns = (
+            replace(c, profile=replace(c.profile, keys=matches[c.name]))
+            if c.profile and matches[c.name]
+            else c
+            for c in table.columns
+        )
+        return replace(table, columns=tuple(columns))
+
+    return [filled(table) for table in tables] if found else list(tables)
 
 
 def _names(table: str, column: str) -> Iterator[str]:
     """Yield the names of columns that refer to a key: its own, and ``customer_id`` for ``customers.id``."""
-    name, last = _folded(column), _folded(table.rpartition(".")[2])
-    yield name
-    for one in {last, last.removesuffix("s"), last.removesuffix("es")}:
-        yield one + name
+    last = _folded(table.rpartition(".")[2])
+    yield from {
+        start + _folded(column) for start in ("", last, last.removesuffix("s"), last.removesuffix("es"))
+    }
 
 
 def _folded(name: str) -> str:
@@ -82,32 +91,18 @@ def _folded(name: str) -> str:
 
 def _match(values: KeyValues, place: Place, keys: KeyValues) -> KeyMatch | None:
     """Return what the values need to match the keys; None if all that have a partner are spelt as it is."""
-    partners = {normalised(key): key for key in keys.counted}
-    alike = {
-        text: partner for text in values.counted if (partner := partners.get(normalised(text))) is not None
-    }
+    partners = {unpadded(key).casefold(): key for key in keys.counted}
+    alike = {text: partner for text in values.counted if (partner := partners.get(unpadded(text).casefold()))}
     odd = {text: partner for text, partner in alike.items() if text not in keys.counted}
-    if not odd or len(partners) < len(keys.counted):
-        return None
     rows = sum(values.counted[text] for text in odd)
-    matched, total = sum(values.counted[text] for text in alike), sum(values.counted.values())
-    if rows < 2 or len(alike) < RELATED * min(len(values.counted), len(keys.counted)):
+    related = len(alike) >= RELATED * min(len(values.counted), len(keys.counted))
+    if rows < 2 or not related or len(partners) < len(keys.counted):
         return None
     steps = {
-        "trim": any(text.strip() != text or other.strip() != other for text, other in odd.items()),
-        "case": any(unpadded(text) != unpadded(other) for text, other in odd.items()),
-        "zeros": any(text.strip().casefold() != other.strip().casefold() for text, other in odd.items()),
+        "trim": any(text.strip() != text or key.strip() != key for text, key in odd.items()),
+        "case": any(unpadded(text) != unpadded(key) for text, key in odd.items()),
+        "zeros": any(text.strip().casefold() != key.strip().casefold() for text, key in odd.items()),
     }
+    matched, total = sum(values.counted[text] for text in alike), sum(values.counted.values())
     after = tuple(step for step, needed in steps.items() if needed)
-    example = max(odd, key=lambda text: values.counted[text])
-    return KeyMatch(*place, after, round(rows * total / matched), example)
-
-
-def _with(table: Table, found: Mapping[Place, Iterable[KeyMatch]]) -> Table:
-    columns = tuple(
-        replace(column, profile=replace(column.profile, keys=tuple(found[table.full_name, column.name])))
-        if column.profile and (table.full_name, column.name) in found
-        else column
-        for column in table.columns
-    )
-    return replace(table, columns=columns)
+    return KeyMatch(*place, after, round(rows * total / matched), max(odd, key=values.counted.__getitem__))

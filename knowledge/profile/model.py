@@ -1,20 +1,23 @@
-"""A column's profile: what its values look like, and what is odd about them, as immutable data."""
+"""A column's profile: how its values are written and what is odd about them, as immutable data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
+
+Counts: TypeAlias = tuple[tuple[str, int], ...]
+"""Values, and how many of the rows that were read have each."""
 
 
 class Kind(StrEnum):
-    """What nearly all values of a column are, however they are written."""
+    """A meaning that nearly all values of a column share, however they are written."""
 
     NUMBER = "number"  # money, measures and percentages among them
     DATE = "date"  # months and timestamps among them
     FLAG = "flag"  # yes and no
-    CODE = "code"  # letters and digits without blanks, as of keys
+    CODE = "code"  # letters and digits, as of keys
     TEXT = "text"
 
 
@@ -23,11 +26,11 @@ class Form:
     """A way in which values of a column are written.
 
     Attributes:
-        text: A digit as 9, letters of codes as A and a, a date's parts by their names: ``$9,999.99``,
-            ``MM/DD/YYYY``.
-        rows: Of those looked at.
-        plain: True if a CAST of the engine reads it as a number, or as a date in ISO form.
-        low, high: The least and the greatest number of this form.
+        text: A digit as 9, letters of codes as A and a, a date's parts by name: ``$9,999.99``, ``MM/DD/YYYY``;
+            dates of which the order is unknown are ``AA/BB/YYYY``.
+        rows: Rows with a value in this form, of those that were read.
+        plain: True if a CAST reads it as a number, or as a date in ISO form.
+        low, high: The values with the least and the greatest number; empty for dates and codes.
     """
 
     text: str
@@ -39,21 +42,13 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Count:
-    """A value, as its text, and how many of the rows looked at have it."""
-
-    value: str
-    rows: int
-
-
-@dataclass(frozen=True)
 class KeyMatch:
-    """Rows whose key finds its partner in another table's column only after both are normalised.
+    """Rows whose key has a partner in another table's key only after both are normalised.
 
     Attributes:
         table: Its full name.
-        after: What makes them equal: ``trim``, ``case``, ``zeros`` (leading ones).
-        rows: Of those looked at; ``example`` is the key of one.
+        after: The steps that make them equal: ``trim``, ``case``, ``zeros`` (leading ones).
+        rows: Of the rows that were read; ``example`` is the key of one.
     """
 
     table: str
@@ -65,58 +60,51 @@ class KeyMatch:
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """What rows of a table tell about a column; what is empty is not odd.
+    """Facts about a column's values in the rows that were read. An empty field says that nothing is odd.
 
     Attributes:
-        rows: Rows that were looked at; all shares are of these.
-        whole: True if these are all rows of the table.
-        kind: What the values are, but those of ``no_value`` and ``totals``.
-        forms: The most frequent first, where there are several, or one that is not plain.
-        order_told_by: The column whose value tells day first from month first.
+        rows: How many were read; ``whole`` if these are all rows of the table.
+        kind: Of all values but those of ``no_value`` and ``totals``.
+        forms: The most frequent first, where there are several, or one that no CAST reads.
+        told_by: The column whose value tells day first from month first.
         variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most frequent
-            first; of a FLAG all words for yes, and all for no.
-        variant_rows: Rows with another spelling than the most frequent one.
+            first; of a FLAG the words for yes, and those for no.
+        variant_rows: Rows that have not the most frequent spelling.
         no_value: Texts that stand for NULL, the empty one among them.
         sentinels: Numbers and dates that stand for something else: far from all others.
-        totals: Values of rows that add up others.
-        units: Units among the values, where the column names units and several measure the same.
-        keys: Tables that the column refers to, with a trap.
-        low, high: The least and the greatest number or ISO date without sentinels, where all are in one form.
-        unique: True if no two rows have the same value, of a table that was read whole.
+        totals: Values of rows that add up other rows.
+        units: The column's values, where it names units and several measure the same.
+        keys: Keys of other tables that the values match only in part as they are.
+        low, high: The least and the greatest number or ISO date but ``sentinels``, where all have one form.
+        unique: True if the table was read whole and no two rows have the same value.
     """
 
     rows: int
     whole: bool = False
     kind: Kind = Kind.TEXT
     forms: tuple[Form, ...] = ()
-    order_told_by: str = ""
+    told_by: str = ""
     variants: tuple[tuple[str, ...], ...] = ()
     variant_rows: int = 0
-    no_value: tuple[Count, ...] = ()
-    sentinels: tuple[Count, ...] = ()
-    totals: tuple[Count, ...] = ()
-    units: tuple[Count, ...] = ()
+    no_value: Counts = ()
+    sentinels: Counts = ()
+    totals: Counts = ()
+    units: Counts = ()
     keys: tuple[KeyMatch, ...] = ()
     low: str = ""
     high: str = ""
     unique: bool = False
 
     @property
-    def is_odd(self) -> bool:
+    def odd(self) -> bool:
         """True if a query has to mind how the values are written."""
-        found = (self.forms, self.variants, self.no_value, self.sentinels, self.totals, self.units, self.keys)
-        return any(found)
+        counts = self.no_value, self.sentinels, self.totals, self.units
+        return any((self.forms, self.variants, self.keys, *counts))
 
 
-def profile_from(found: Mapping[str, Any]) -> ColumnProfile:
-    """Return the profile that ``dataclasses.asdict`` made plain, also if JSON has been in between."""
-    rest = dict(found)
-    made: dict[str, Any] = {
-        "kind": Kind(rest.pop("kind")),
-        "forms": tuple(Form(**each) for each in rest.pop("forms")),
-        "variants": tuple(map(tuple, rest.pop("variants"))),
-        "keys": tuple(KeyMatch(**each | {"after": tuple(each["after"])}) for each in rest.pop("keys")),
-    }
-    for name in ("no_value", "sentinels", "totals", "units"):
-        made[name] = tuple(Count(**each) for each in rest.pop(name))
-    return ColumnProfile(**made, **rest)
+def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:
+    """Return the profile that ``dataclasses.asdict`` made plain, also if JSON made lists of its tuples."""
+    tuples = {name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)}
+    tuples["forms"] = tuple(Form(**form) for form in plain["forms"])
+    tuples["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
+    return ColumnProfile(**{**plain, **tuples, "kind": Kind(plain["kind"])})

@@ -1,20 +1,22 @@
-"""What is odd about a column's values, in the words of schema text: short, and nothing where nothing is."""
+"""Oddities of a column's values in the words of schema text: short, and nothing where nothing is odd."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from quorum.knowledge.catalog import Column
 from quorum.knowledge.naming import write_full_name, write_name
-from quorum.knowledge.profile.model import ColumnProfile, Count, Form, KeyMatch, Kind
+from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, Kind
 from quorum.knowledge.schema.grammar import quote, write_value
 
 MOST = 6
-"""Forms, texts for no value, spellings that are listed."""
+"""Forms, or values, that are listed."""
 LONGEST = 30
 """Characters of a value."""
 _TEXT = re.compile(r"char|text|clob|string|^$", re.IGNORECASE)
+_MISREAD = re.compile(r"^\s|\s$|^$|^\.$|\s{2}|[;!\"]| -- |, ")
+_STEPS = {"trim": "trimming", "case": "folding case", "zeros": "dropping leading zeros"}
 
 
 def oddities(column: Column, dialect: str = "") -> str:
@@ -22,88 +24,67 @@ def oddities(column: Column, dialect: str = "") -> str:
 
     Example: ``forms $9,999.99 90%, USD 9,999.99 10% as "USD 86,000"; no value: n/a, - 4%``.
     """
-    profile = column.profile
-    if profile is None:
-        return ""
-    forms = "" if profile.keys and profile.kind is Kind.CODE else _forms(profile, dialect)
-    parts = [forms, _variants(profile), _no_value(profile), *_counts(profile)]
-    if profile.kind is Kind.NUMBER and not profile.forms and _TEXT.search(column.type) and not profile.unique:
-        parts.append("numbers")
-    parts += [_key(match, profile, dialect) for match in profile.keys]
-    return "; ".join(filter(None, parts))
+    return "; ".join(_parts(column, column.profile, dialect)) if column.profile else ""
+
+
+def _parts(column: Column, profile: ColumnProfile, dialect: str) -> Iterator[str]:
+    if profile.forms and not (profile.keys and profile.kind is Kind.CODE):  # the keys say more
+        yield _forms(profile, dialect)
+    if profile.kind is Kind.FLAG and profile.variants:
+        yield " / ".join(_listed(side, 2 * MOST) for side in profile.variants)
+    elif profile.variants:
+        values = "a value" if len(profile.variants) == 1 else f"{len(profile.variants)} values"
+        share, example = _share(profile.variant_rows, profile), max(profile.variants, key=len)
+        yield f"{values} in several spellings, {share} not the main one: {_listed(example, 3)}"
+    if profile.no_value:
+        share = _share(sum(rows for _, rows in profile.no_value), profile)
+        yield f"no value: {_listed([text for text, _ in profile.no_value], MOST)} {share}"
+    if profile.sentinels:
+        others = f" (others {profile.low} to {profile.high})" if profile.low else ""
+        yield f"far from others{others}: {_shares(profile.sentinels, profile)}"
+    if profile.totals:
+        yield f"adds up other rows: {_shares(profile.totals, profile)}"
+    if profile.units:
+        yield f"units: {_shares(profile.units, profile)}"
+    if profile.kind is Kind.NUMBER and profile.low and _TEXT.search(column.type) and _sorts_wrong(profile):
+        yield "numbers"
+    for key in profile.keys:
+        name = write_full_name([*key.table.split("."), key.column], dialect)
+        steps = " and ".join(_STEPS[step] for step in key.after)
+        yield f"matches {name} only after {steps} in {_share(key.rows, profile)} as {_value(key.example)}"
 
 
 def _forms(profile: ColumnProfile, dialect: str) -> str:
-    if not profile.forms:
-        return ""
     if len(profile.forms) == 1:
-        return f"form {_shape(profile.forms[0])}"
-    mixed = any(form.text.endswith("%") for form in profile.forms)
+        return f"form {_shape(profile.forms[0], profile)}"
+    percent = any(form.text.endswith("%") for form in profile.forms)
     shown = [
-        f"{_shape(form)} {_share(form.rows, profile)}{_range(form) if mixed else ''}"
+        f"{_shape(form, profile)} {_share(form.rows, profile)}"
+        + (f" ({form.low} to {form.high})" if percent and form.plain else "")
         for form in profile.forms[:MOST]
     ]
-    if (more := len(profile.forms) - MOST) > 0:
-        shown.append(f"{more} more")
+    more = [f"{len(profile.forms) - MOST} more"] if len(profile.forms) > MOST else []
     rarest = profile.forms[-1]
     example = f" as {_value(rarest.example)}" if rarest.example != rarest.text else ""
-    order = (
-        f"; column {write_name(profile.order_told_by, dialect)} tells which" if profile.order_told_by else ""
-    )
-    return f"forms {', '.join(shown)}{example}{order}"
+    told = f"; column {write_name(profile.told_by, dialect)} tells which" if profile.told_by else ""
+    return f"forms {', '.join(shown + more)}{example}{told}"
 
 
-def _shape(form: Form) -> str:
+def _shape(form: Form, profile: ColumnProfile) -> str:
     text = form.text
-    if text.startswith("AA"):
-        text = f"{text.replace('AA', 'DD').replace('BB', 'MM')} or {text.replace('AA', 'MM').replace('BB', 'DD')}"
-    return quote(text) if re.search(r"^\s|\s$|^$|[;!\"]| -- |, ", text) else text
+    if profile.kind is Kind.DATE and text.startswith("AA"):
+        orders = (("DD", "MM"), ("MM", "DD"))
+        return " or ".join(text.replace("AA", first).replace("BB", second) for first, second in orders)
+    return quote(text) if _MISREAD.search(text) else text
 
 
-def _range(form: Form) -> str:
-    return f" ({form.low} to {form.high})" if form.low and form.plain else ""
+def _sorts_wrong(profile: ColumnProfile) -> bool:
+    """True if numbers that are text sort otherwise than numbers: not all whole and of one length."""
+    return len(profile.low) != len(profile.high) or not (profile.low + profile.high).isdigit()
 
 
-def _variants(profile: ColumnProfile) -> str:
-    if not profile.variants:
-        return ""
-    share = _share(profile.variant_rows, profile)
-    if profile.kind is Kind.FLAG:
-        return " / ".join(_listed(side, 12) for side in profile.variants)
-    first = max(profile.variants, key=len)
-    values = "a value" if len(profile.variants) == 1 else f"{len(profile.variants)} values"
-    return f"{values} in several spellings, {share} not the main one: {_listed(first, 3)}"
-
-
-def _no_value(profile: ColumnProfile) -> str:
-    if not profile.no_value:
-        return ""
-    share = _share(sum(each.rows for each in profile.no_value), profile)
-    return f"no value: {_listed([each.value for each in profile.no_value], MOST)} {share}"
-
-
-def _counts(profile: ColumnProfile) -> Iterable[str]:
-    ends = f" (others {profile.low} to {profile.high})" if profile.low else ""
-    named = {
-        f"far from others{ends}": profile.sentinels,
-        "adds up other rows": profile.totals,
-        "units": profile.units,
-    }
-    for what, counts in named.items():
-        if counts:
-            yield f"{what}: {', '.join(_count(each, profile) for each in counts[:MOST])}"
-
-
-def _count(each: Count, profile: ColumnProfile) -> str:
-    return f"{_value(each.value)} {_share(each.rows, profile)}"
-
-
-def _key(match: KeyMatch, profile: ColumnProfile, dialect: str) -> str:
-    column = write_full_name([*match.table.split("."), match.column], dialect)
-    steps = {"trim": "trimming", "case": "folding case", "zeros": "dropping leading zeros"}
-    how = " and ".join(steps[step] for step in match.after)
-    share = _share(match.rows, profile)
-    return f"matches {column} only after {how} in {share} as {_value(match.example)}"
+def _shares(counts: Counts, profile: ColumnProfile) -> str:
+    return ", ".join(f"{_value(text)} {_share(rows, profile)}" for text, rows in counts[:MOST])
 
 
 def _listed(values: Sequence[str], most: int) -> str:
@@ -113,9 +94,9 @@ def _listed(values: Sequence[str], most: int) -> str:
 
 def _value(text: str) -> str:
     cut = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-    return quote(cut) if re.search(r"[;!]| -- |  |^\.$", cut) else write_value(cut)
+    return quote(cut) if _MISREAD.search(cut) else write_value(cut)
 
 
 def _share(rows: int, profile: ColumnProfile) -> str:
-    percent = 100 * rows / max(1, profile.rows)
-    return "<1%" if percent < 1 else f"{min(percent, 99):.0f}%" if rows < profile.rows else "100%"
+    percent = round(100 * rows / max(1, profile.rows))
+    return "<1%" if percent < 1 else f"{percent}%"

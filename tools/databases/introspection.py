@@ -215,7 +215,7 @@ class Introspection:
         }
         found = profiles(read, whole=whole)
         for name, profile in found.items():
-            if (key := KeyValues.of(read[name], profile, whole=whole)) is not None:
+            if (key := KeyValues.of(read[name], profile)) is not None:
                 self.keys[table.full_name, name] = key
         self.profiling += time.monotonic() - begun
         columns = tuple(replace(column, profile=found.get(column.name)) for column in table.columns)

@@ -139,7 +139,7 @@ def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfil
         or _are_codes(numbers, groups)
     ):
         return None
-    marked = _shapes(numbers, {each: sum(rest[text] for text in groups[each]) for each in numbers})
+    marked = shapes_of(numbers, {each: sum(rest[text] for text in groups[each]) for each in numbers})
     shapes = {text: marked[each][0] for each in numbers for text in groups[each]}
     plain = {marked[each][0] for each, form in numbers.items() if form.plain}
     amounts = {
@@ -289,7 +289,7 @@ def _are_codes(numbers: Mapping[str, Number], groups: Mapping[str, Sequence[str]
     return alike or any(text.strip()[0] == "0" for text in whole)
 
 
-def _shapes(numbers: Mapping[str, Number], rows: Rows) -> dict[str, tuple[str, str]]:
+def shapes_of(numbers: Mapping[str, Number], rows: Rows) -> dict[str, tuple[str, str]]:
     """Return each skeleton's shape and its mark before decimals: ``$9,999.99`` and ``.`` for ``$9.9``.
 
     A number that says nothing of its marks, such as 1.234 or 12, has those that are most frequent around it.
@@ -338,14 +338,14 @@ def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
         return replace(profile, kind=Kind.CODE, forms=_code_forms(codes))
     spellings = defaultdict[str, list[str]](list)
     for text in sorted(rest, key=lambda text: -rest[text]):
-        spellings[_plain(text)].append(text)
+        spellings[plain_text(text)].append(text)
     variants = tuple(tuple(each) for each in spellings.values() if len(each) > 1)
     return replace(
         profile, variants=variants, variant_rows=sum(rest[text] for each in variants for text in each[1:])
     )
 
 
-def _plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """Return a text without case, accents and runs of blanks; of words without dots and inner hyphens too."""
     text = " ".join(text.casefold().split())
     if not text.isascii():

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.silent_errors import days, fan_out, literals, ties
+from quorum.tools.silent_errors import days, fan_out, literals, misreads, odd_rows, ties
 from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, by, many, number, value
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.writing import write
@@ -88,7 +88,14 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
 
     try:
         query = Query(sql, catalog, question)
-        checks = (fan_out, days, ties, literals)  # the most reliable first: of a long query not all are made
+        checks = (
+            misreads,
+            odd_rows,
+            fan_out,
+            days,
+            ties,
+            literals,
+        )  # the most reliable first: of a long query not all are made
         return query, list(islice((each for check in checks for each in check.trials(query)), TRIALS))
     except (SyntaxProblem, SqlglotError, RecursionError):
         return None
@@ -114,13 +121,17 @@ class _Asked:
             doubt = doubt.follow(rows) if rows else None
         rows = await self._rows(doubt.evidence) if doubt else []
         says = doubt.tell(rows) if doubt and rows else ""
-        mended = doubt.mend() if doubt and says else None
-        pair = await self._changed(mended) if doubt and mended else None
-        if doubt is None or mended is None or pair is None:
+        if doubt is None or not says:
             return None
-        matters = _effect(differences(*pair))
         dialect = self.query.dialect
-        return Suspicion(doubt.kind, says, write(doubt.evidence, dialect), write(mended, dialect), matters)
+        shown = write(doubt.evidence, dialect)
+        if doubt.mend is None:
+            return Suspicion(doubt.kind, says, shown)
+        mended = doubt.mend()
+        pair = await self._changed(mended)
+        if pair is None:
+            return None
+        return Suspicion(doubt.kind, says, shown, write(mended, dialect), _effect(differences(*pair)))
 
     async def _changed(self, mended: exp.Expr) -> list[pa.Table] | None:
         """Return the results of the query and of the mended one, if they differ.

@@ -136,6 +136,23 @@ class Core:
         found = source.table.column(column.name) if source and source.table else None
         return (source, found) if source and found else None
 
+    def origin(self, column: exp.Column) -> Column | None:
+        """Return the catalog's column whose values a column has unchanged, through subqueries and CTEs, too."""
+        source = self.owner(column)
+        if source is None or source.table is not None:
+            return source.table.column(column.name) if source and source.table else None
+        if not isinstance(source.inner, exp.Select):
+            return None
+        core, name = Core(source.inner, self._catalog), column.name.casefold()
+        for item in source.inner.expressions:
+            if item.is_star:
+                inner = next((each for each in core.sources if name in (each.columns or ())), None)
+                if inner and (found := core.origin(inner.column(column.name, self.dialect))):
+                    return found
+            elif item.alias_or_name.casefold() == name:
+                return core.origin(item.unalias()) if isinstance(item.unalias(), exp.Column) else None
+        return None
+
     def same(self, one: exp.Expr, other: exp.Expr) -> bool:
         """True if two expressions are one column, however they are written, or are written alike."""
         if not isinstance(one, exp.Column) or not isinstance(other, exp.Column):
@@ -221,23 +238,27 @@ class Core:
         shown: Iterable[exp.Expr],
         *,
         where: Iterable[exp.Expr] = (),
-        without: exp.Expr | None = None,
+        without: Iterable[exp.Expr] = (),
     ) -> exp.Select:
         """Return a query over what this SELECT reads, before it groups.
 
         Args:
             where: Conditions in addition to its own.
-            without: One of its own conditions, or of a join's, that is left out.
+            without: Of its own conditions, or of a join's, those that are left out.
         """
+        left_out = [*without]
+
+        def stays(each: exp.Expr) -> bool:
+            return all(each is not other for other in left_out)
 
         def joined(join: exp.Join) -> exp.Join:
             copy, on = join.copy(), join.args.get("on")
-            if on is not None and without is not None:
-                left = [each.copy() for each in conjuncts(on) if each is not without]
+            if on is not None and left_out:
+                left = [each.copy() for each in conjuncts(on) if stays(each)]
                 copy.set("on", exp.and_(*left, copy=False) if left else exp.true())
             return copy
 
-        conditions = [each.copy() for each in [*self.conditions, *where] if each is not without]
+        conditions = [each.copy() for each in [*self.conditions, *where] if stays(each)]
         made = exp.select(*(each.copy() for each in shown))
         made.set("from_", self.select.args["from_"].copy())
         made.set("joins", [joined(join) for join in self.joins])

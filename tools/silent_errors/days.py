@@ -63,7 +63,7 @@ def _trial(query: Query, core: Core, node: exp.Expr, bound: exp.Expr, text: bool
     wanted = {"later": exp.Count(this=exp.Star()), "latest": exp.Max(this=column.copy())}
     wanted["day"] = exp.Max(this=bound.copy())
     shown = [exp.alias_(each, name) for name, each in wanted.items()]
-    rows = core.rows(shown, where=[that_day, after], without=node)
+    rows = core.rows(shown, where=[that_day, after], without=[node])
     passes = "lets them pass" if isinstance(node, exp.GT) else "leaves them out"
 
     def tell(found: Rows) -> str:

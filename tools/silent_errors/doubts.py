@@ -29,6 +29,12 @@ class Kind(StrEnum):
     FAN_OUT = "fan_out"  # a join repeats rows that are added up, averaged or counted
     CUT_TIES = "cut_ties"  # LIMIT or row_number() keeps some of the rows that share a place
     CUT_DAY = "cut_day"  # a day as a bound ends at its midnight, or begins there
+    STAND_IN = "stand_in"  # -1 or 9999-12-31 is taken for a value
+    TOTALS = "totals"  # rows that add up others are taken with them
+    REPEATS = "repeats"  # exact repeats of rows are counted or added up
+    UNITS = "units"  # a number is used without its unit
+    KEYS = "keys"  # a join loses rows whose keys are spelt otherwise
+    MISREAD = "misread"  # an expression reads one form of a column's values, and not another
     ABSENT_VALUE = "absent_value"  # a value that a filter names does not occur, or in other spellings too
 
 
@@ -47,8 +53,8 @@ class Suspicion:
     kind: Kind
     says: str
     sql: str
-    mended: str
-    matters: str
+    mended: str = ""
+    matters: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,13 @@ class Trial:
     Attributes:
         evidence: The query that shows it.
         tell: The sentence that its rows allow; empty where they show nothing.
-        mend: The query without the doubt, a copy of the one in doubt.
+        mend: The query without the doubt, a copy of the one in doubt; None where the evidence is enough.
     """
 
     kind: Kind
     evidence: exp.Query
     tell: Callable[[Rows], str]
-    mend: Callable[[], exp.Expr]
+    mend: Callable[[], exp.Expr] | None
 
 
 @dataclass(frozen=True)

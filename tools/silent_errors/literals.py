@@ -93,7 +93,9 @@ class _Compared:
 
         def follow(found: Rows) -> Look | None:
             same, alike = found[0]
-            return None if same and same == alike else self._values(occurs=bool(same))
+            _, column = self.core.stored(next(iter(self.core.columns(self.node.this)))) or (None, None)
+            told = column is not None and column.profile is not None  # other spellings are told by misreads
+            return None if same and (same == alike or told) else self._values(occurs=bool(same))
 
         return Look(exp.select(*shown).from_(self.table).where(alike), follow)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
@@ -15,8 +15,8 @@ from quorum.knowledge.profile.model import ColumnProfile
 _MONTHS = {
     word: f"{nth:02}"
     for nth, words in enumerate(
-        "jan ene;feb fév;mar mär;apr avr abr;may mai;jun;jul;aug aoû ago;sep;oct okt;nov;dec dez déc dic".split(
-            ";"
+        "jan ene|feb fév|mar mär|apr avr abr|may mai|jun|jul|aug aoû ago|sep|oct okt|nov|dec dez déc dic".split(
+            "|"
         ),
         1,
     )

@@ -137,7 +137,7 @@ class Core:
         return (source, found) if source and found else None
 
     def origin(self, column: exp.Column) -> Column | None:
-        """Return the catalog's column whose values a column has unchanged, through subqueries and CTEs, too."""
+        """Return the catalog's column whose values a column has, also through subqueries and CTEs."""
         source = self.owner(column)
         if source is None or source.table is not None:
             return source.table.column(column.name) if source and source.table else None

@@ -1,4 +1,4 @@
-"""Expressions over a text column that read only part of its forms, or treat spellings of one value differently.
+"""Expressions that read one form of a column's values and not another, or tell spellings of one value apart.
 
 The database is asked for the column's values with what the expression makes of each. A query that reads every
 form alike passes, however it does so: rows are compared with each other, not with a query of our own.
@@ -18,7 +18,7 @@ from quorum.knowledge.profile.forms import UNITS
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.profile.values import amounts, days
 from quorum.tools.silent_errors import doubts
-from quorum.tools.silent_errors.cores import Core, own_nodes
+from quorum.tools.silent_errors.cores import Core
 from quorum.tools.silent_errors.doubts import Query, Rows, Trial, by, listed, many, number, value
 from quorum.tools.sql.writing import write
 
@@ -57,13 +57,12 @@ def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
     """
     value_top = _climbed(core, column, through=False)
     top = _climbed(core, column, through=True)
-    in_top = [each for each in core.columns(top)]
-    alone = len(in_top) == len(list(core.columns(value_top)))
+    alone = len(list(core.columns(top))) == len(list(core.columns(value_top)))
     node = value_top if kind in (Kind.NUMBER, Kind.DATE) and alone and value_top is not column else top
-    outside = [each for each in core.columns(_container(node)) if core.same(each, column)]
-    if len(outside) > len([each for each in core.columns(node) if core.same(each, column)]):
-        return None
-    return node
+    used, within = (
+        sum(core.same(each, column) for each in core.columns(part)) for part in (_container(node), node)
+    )
+    return node if used == within else None
 
 
 def _climbed(core: Core, column: exp.Column, *, through: bool) -> exp.Expr:
@@ -187,8 +186,7 @@ class _Use:
         return cls(
             truth=labels,
             divides=divides,
-            counts=isinstance(parent, exp.Count | exp.Avg | exp.Min | exp.Max)
-            or isinstance(parent, exp.Distinct),
+            counts=isinstance(parent, exp.Count | exp.Avg | exp.Min | exp.Max | exp.Distinct),
             sorts=isinstance(parent, exp.Min | exp.Max | exp.Ordered),
             bare=isinstance(node, exp.Column) and not isinstance(parent, exp.Sum | exp.Avg),
         )
@@ -205,7 +203,7 @@ def _names(group: exp.Expr, item: exp.Expr, select: exp.Select | None) -> bool:
 
 
 def judge(reads: Reads, profile: ColumnProfile, text: str, use: _Use, *, nulls: bool = False) -> str:
-    """Return a sentence on the values that an expression reads otherwise than others; empty if there are none.
+    """Return a sentence on the values that an expression reads otherwise than others; empty without any.
 
     Args:
         reads: The column's values, what the expression makes of each, and in how many rows.
@@ -243,7 +241,7 @@ def _stand_ins(reads: Reads, real: Reads, stand_ins: set[str], text: str, use: _
     if not wrong:
         return ""
     rows = sum(n for _, _, n in as_values)
-    return f"`{text}` counts {_named(as_values)} as values, which say that there is none ({many(rows, 'row', 'rows')})."
+    return f"`{text}` takes {_named(as_values)} for values, which say that there is none ({rows:,} rows)."
 
 
 def _named(reads: Iterable[tuple[str, Any, int]]) -> str:
@@ -254,13 +252,10 @@ def _named(reads: Iterable[tuple[str, Any, int]]) -> str:
 
 def _numbers(reads: Reads, text: str, use: _Use) -> str:
     """Return a sentence on forms of numbers that are lost or misread, or of which the units are mixed."""
-    counted = Counter[str]()
-    for held, _, n in reads:
-        counted[held] += n
-    shapes, sizes = amounts(counted)
+    shapes, sizes = _amounts(reads)
     by_shape = defaultdict[str, list[tuple[str, float, float | None, int]]](list)
     for held, read, n in reads:
-        if held in sizes and sizes[held]:
+        if sizes.get(held):
             by_shape[shapes[held]].append((held, sizes[held], _number(read), n))
     if use.bare:
         odd = [held for each in by_shape.values() for held, *_ in each]
@@ -278,7 +273,7 @@ def _numbers(reads: Reads, text: str, use: _Use) -> str:
         wrong = sum(rows[shape] for shape in lost)
         total = sum(rows.values())
         return f"`{text}` misreads {wrong:,} of {many(total, 'row', 'rows')}: {value(held)} gives {as_what}."
-    return _mixed(by_shape, ratios, rows, text)
+    return _mixed(by_shape, ratios, text)
 
 
 def _number(read: Any) -> float | None:
@@ -300,7 +295,6 @@ def _ratio(each: list[tuple[str, float, float | None, int]]) -> float | None:
 def _mixed(
     by_shape: Mapping[str, list[tuple[str, float, float | None, int]]],
     ratios: Mapping[str, float | None],
-    rows: Mapping[str, int],
     text: str,
 ) -> str:
     """Return a sentence on units, or percentages beside fractions, that are read by one scale."""
@@ -384,54 +378,69 @@ def _day(read: Any) -> str | None:
 
 
 def _ranges(reads: Reads, profile: ColumnProfile, text: str) -> str:
-    """Return a sentence on numbers or days of which a condition takes those in one form and not in another.
+    """Return a sentence on values of which a condition takes those in one form and not in another.
 
     The condition's range is that of the form of which it takes most rows, if it takes all between two ends.
     """
-    if profile.kind is Kind.DATE:
-        shown = [(held, *days(held, profile), bool(read), n) for held, read, n in reads]
-        points = [
-            (held, form, min(meant), read, n) for held, form, meant, read, n in shown if len(meant) == 1
-        ]
-    else:
-        counted = Counter[str]()
-        for held, _, n in reads:
-            counted[held] += n
-        shapes, sizes = amounts(counted)
-        points = [(h, shapes[h], sizes[h], bool(read), n) for h, read, n in reads if h in sizes]
+    points = list(_points(reads, profile))
     taken = Counter[str]()
-    for _, form, _, read, n in points:
-        taken[form] += n * read
-    if not taken or not taken.total():
+    for point in points:
+        taken[point.form] += point.rows * point.taken
+    usual = max(taken, key=taken.__getitem__, default="")
+    of_usual = [point for point in points if point.form == usual]
+    inside = [point.size for point in of_usual if point.taken]
+    if not inside:
         return ""
-    usual = max(taken, key=taken.__getitem__)
-    inside = [size for _, form, size, read, _ in points if form == usual and read]
     low, high = min(inside), max(inside)
-    between = [read for _, form, size, read, _ in points if form == usual and low <= size <= high]
-    if not all(between):
+    outside = [point.size for point in of_usual if not point.taken]
+    if any(low <= size <= high for size in outside):
         return ""
-    left = [(h, r, n) for h, form, size, r, n in points if form != usual and low <= size <= high and not r]
-    more = [(h, r, n) for h, form, size, r, n in points if form != usual and not low <= size <= high and r]
-    after, before = (
-        [size for _, form, size, read, _ in points if form == usual and not read and size > high],
-        [size for _, form, size, read, _ in points if form == usual and not read and size < low],
-    )
-    limits = (max(before, default=None), min(after, default=None))
+    below = max((size for size in outside if size < low), default=None)
+    above = min((size for size in outside if size > high), default=None)
+    left = [each for each in points if not each.taken and low <= each.size <= high]
     more = [
-        (h, r, n)
-        for h, form, size, r, n in points
-        if form != usual
-        and r
-        and ((limits[0] is not None and size <= limits[0]) or (limits[1] is not None and size >= limits[1]))
+        each
+        for each in points
+        if each.taken
+        and ((below is not None and each.size <= below) or (above is not None and each.size >= above))
     ]
-    if not left and not more:
-        return ""
-    says = []
-    if left:
-        says.append(f"leaves out {many(sum(n for *_, n in left), 'row', 'rows')} such as {value(left[0][0])}")
-    if more:
-        says.append(f"takes {many(sum(n for *_, n in more), 'row', 'rows')} such as {value(more[0][0])}")
-    return f"`{text}` reads one form of several: it {' and '.join(says)}."
+    says = [
+        f"{verb} {many(sum(each.rows for each in odd), 'row', 'rows')} such as {value(odd[0].held)}"
+        for verb, odd in (("leaves out", left), ("takes", more))
+        if odd
+    ]
+    return f"`{text}` reads one form of several: it {' and '.join(says)}." if says else ""
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value with its form, its number or day, and whether a condition takes it."""
+
+    held: str
+    form: str
+    size: Any
+    taken: bool
+    rows: int
+
+
+def _points(reads: Reads, profile: ColumnProfile) -> Iterator[_Point]:
+    if profile.kind is Kind.DATE:
+        for held, read, n in reads:
+            form, meant = days(held, profile)
+            if len(meant) == 1:
+                yield _Point(held, form, min(meant), bool(read), n)
+        return
+    shapes, sizes = _amounts(reads)
+    for held, read, n in reads:
+        if held in sizes:
+            yield _Point(held, shapes[held], sizes[held], bool(read), n)
+
+
+def _amounts(reads: Reads) -> tuple[dict[str, str], dict[str, float]]:
+    counted = Counter[str]()
+    for held, _, n in reads:
+        counted[held] += n
+    return amounts(counted)
 
 
 def _spellings(reads: Reads, profile: ColumnProfile, text: str, use: _Use) -> str:
@@ -447,19 +456,19 @@ def _spellings(reads: Reads, profile: ColumnProfile, text: str, use: _Use) -> st
     alike = defaultdict[Hashable, Reads](list)
     for each in reads:
         alike[meant(each[0])].append(each)
-    split = []
-    for each in alike.values():
+    split = list[list[Reads]]()
+    for group in alike.values():
         of_read = defaultdict[Any, Reads](list)
-        for one in each:
+        for one in group:
             of_read[bool(one[1]) if isinstance(one[1], bool | int | None) else one[1]].append(one)
         if len(of_read) > 1:
-            split.append(of_read)
+            split.append([*of_read.values()])
     if not split:
         return ""
-    most = max(split, key=lambda each: sum(n for reads in each.values() for *_, n in reads))
-    first, *others = sorted(most.values(), key=lambda reads: -sum(n for *_, n in reads))
+    most = max(split, key=lambda each: sum(map(_rows, each)))
+    first, *others = sorted(most, key=_rows, reverse=True)
     rest = [one for each in others for one in each]
-    rows = [sum(n for *_, n in each) for each in (first, rest)]
+    rows = _rows(first), _rows(rest)
     verb = "treats" if use.truth else "divides"
     also = f", and so {len(split) - 1} more" if len(split) > 1 else ""
     apart = "otherwise than" if use.truth else "from"
@@ -467,3 +476,7 @@ def _spellings(reads: Reads, profile: ColumnProfile, text: str, use: _Use) -> st
         f"`{text}` {verb} {_named(first)} ({many(rows[0], 'row', 'rows')}) {apart} {_named(rest)} "
         f"({rows[1]:,}){also}."
     )
+
+
+def _rows(reads: Reads) -> int:
+    return sum(n for *_, n in reads)

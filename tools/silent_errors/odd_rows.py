@@ -23,7 +23,6 @@ from quorum.tools.silent_errors.doubts import (
     number,
     value,
 )
-from quorum.tools.sql.writing import write
 
 KEYS = 20_000
 """Different keys that are compared; of more nothing is said."""
@@ -40,7 +39,7 @@ def trials(query: Query) -> Iterator[Look | Trial]:
                 yield from _totals(query, core, source, source.table)
                 yield from _repeats(query, core, source, source.table)
                 yield from _units(query, core, source, source.table)
-        yield from _keys(query, core)
+        yield from _keys(core)
 
 
 def _used(core: Core, source: Source, name: str) -> list[exp.Column]:
@@ -119,7 +118,9 @@ def _totals(query: Query, core: Core, source: Source, table: Table) -> Iterator[
             if not totals or totals == every:
                 return ""
             are = many(totals, "row adds up others", "rows add up others")
-            return f"{are} ({column.name} {example}), and the query takes them beside those ({every - totals:,})."
+            return (
+                f"{are} ({column.name} {example}), and the query takes them with those ({every - totals:,})."
+            )
 
         yield Trial(Kind.TOTALS, core.rows(shown), tell, _without(query, core, _left(name, literals)))
 
@@ -176,7 +177,7 @@ def _units(query: Query, core: Core, source: Source, table: Table) -> Iterator[T
             yield Trial(Kind.UNITS, rows, tell, None)
 
 
-def _keys(query: Query, core: Core) -> Iterator[Look]:
+def _keys(core: Core) -> Iterator[Look]:
     """Yield one for each join of keys of which some match only in another spelling."""
     for pair in core.links:
         for column, other in (pair, pair[::-1]):
@@ -186,10 +187,10 @@ def _keys(query: Query, core: Core) -> Iterator[Look]:
                 continue
             place = (partner[0].table.full_name, partner[1].name)
             if any((key.table, key.column) == place for key in profile.keys):
-                yield _key_look(query, stored[0], stored[1], partner[0], partner[1])
+                yield _key_look(stored[0], stored[1], partner[0], partner[1])
 
 
-def _key_look(query: Query, source: Source, column: Column, other: Source, key: Column) -> Look:
+def _key_look(source: Source, column: Column, other: Source, key: Column) -> Look:
     """Ask for both columns' values, to find those that have a partner in another spelling only."""
 
     def values(of: Source, held: Column) -> exp.Select:

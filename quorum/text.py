@@ -204,14 +204,16 @@ def is_verified(answer: Answer) -> bool:
 
 
 def trust(answer: Answer) -> tuple[str, Tone]:
-    """Return the confidence in words, ``likely right (76 %)``, and its tone: not good where a check warns."""
+    """Return the confidence in words, ``likely right (76 %)``, and its tone; where a check warns, ``doubtful``."""
     if is_verified(answer):
         return "verified", "good"
     if answer.demonstration:  # the fit is of language models' votes
-        return "not judged", "warn"
+        return "not rated", "warn"
+    if answer.doubts:
+        return f"doubtful ({100 * answer.confidence:.0f} %)", "warn"
     low, high = answer.confidence < LOW, answer.confidence >= GOOD
     word = "probably wrong" if low else "likely right" if high else "may be right"
-    tone: Tone = "bad" if low else "good" if high and not answer.doubts else "warn"
+    tone: Tone = "bad" if low else "good" if high else "warn"
     return f"{word} ({100 * min(answer.confidence, 0.99):.0f} %)", tone
 
 
@@ -248,7 +250,8 @@ def status_of(answer: Answer) -> tuple[str, Tone]:
     title, tone = STATUS[answer.status]
     if answer.status == "answered":
         _, tone = trust(answer)
-        return f"{title} of low confidence" if tone == "bad" else title, tone
+        low = tone == "bad" or (answer.doubts and not is_verified(answer))
+        return f"{title} of low confidence" if low else title, tone
     if answer.sql:
         title += {"no_answer": "; the best effort", "stopped": "; the best so far"}.get(answer.status, "")
     return f"{title} ({answer.stopped_by})" if answer.stopped_by else title, tone

@@ -16,7 +16,7 @@ from quorum.graph.answer import (
     Status,
 )
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
-from quorum.graph.confidence import abstains
+from quorum.graph.confidence import LOW, abstains
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
@@ -119,6 +119,9 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     limits = [state.stopped_by, *(candidate.stopped_by for candidate in state.candidates)]
     stopped_by = next(filter(None, limits), "")
     confidence = vote.confidence if vote and (result or unanswerable) else 0.0
+    doubts = state.open_doubts if result else []
+    if doubts:
+        confidence = min(confidence, LOW)
     least = context.options.abstain_below
     verified = bool(vote and vote.decided == "verified")
     withheld = bool(result) and not verified and abstains(confidence, least)
@@ -146,7 +149,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         readings=_readings(state, context),
         readings_tried=None if state.readings is None else len(state.readings),
         meant=state.meant,
-        doubts=state.open_doubts if result else [],
+        doubts=doubts,
         disagreement=disagreement,
         candidates=[_candidate(each, state, context) for each in (*state.first_round, *state.candidates)],
         usage=context.ledger.as_dict(),

@@ -106,8 +106,10 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
         return {"vote": changed(state, fresh, **kept, share=old.share)}
     rejected = ", ".join(old.candidates)
     decision = f"The Validator rejected the answer of {rejected}; a model chose its revision."
+    doubted: list[Doubted] = []
     if state.doubted:
         decision = f"Checks of the data objected to the answer of {rejected}; it was revised."
+        doubted, _ = await _doubts(state, context, revision)
     chosen = {
         **kept,
         "notes": before.remarks,
@@ -119,7 +121,7 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
         "decided": "revision",
         "decision": decision,
     }
-    return {"vote": changed(state, fresh, **chosen, share=new.share)}
+    return {"vote": changed(state, fresh, **chosen, share=new.share), "doubted": [*state.doubted, *doubted]}
 
 
 async def _better(state: RunState, context: Context, old: Cluster, new: Cluster) -> bool:
@@ -143,31 +145,42 @@ CHECKS = "checks"
 
 
 async def check_winner(state: RunState, context: Context) -> Update:
-    """Ask the data about errors that no engine reports; each changes the result, as a query beside it shows.
+    """Ask the data about errors that no engine reports.
 
     Nothing is asked about a verified answer, or one that the user chose, nor once a limit was reached.
     """
-    from quorum.tools.silent_errors import suspicions  # loads the SQL parser
-
     winner, vote = state.winner, state.vote
     settled = vote is None or vote.decided in ("user", "verified")
-    if settled or winner is None or winner.result is None or winner.result.truncated or state.limited:
+    if settled or winner is None or state.limited:
         return {}
+    doubted, objection = await _doubts(state, context, winner)
+    return {"doubted": doubted, "objection": objection}
+
+
+async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tuple[list[Doubted], str]:
+    """Return what is doubtful about a candidate, and the facts in it for the Reviser.
+
+    What they would change stays out of these: it draws a model to a result.
+    """
+    from quorum.tools.silent_errors import suspicions  # loads the SQL parser
+
+    result = candidate.result
+    if result is None or result.truncated:
+        return [], ""
     # a cache of its own: what is cut here must not be a candidate's result
-    database = replace(context.database, cache=QueryCache())
     found = await suspicions(
-        database,
-        winner.sql,
-        partial(read_result, context.trace.folder / winner.result.file),
+        replace(context.database, cache=QueryCache()),
+        candidate.sql,
+        partial(read_result, context.trace.folder / result.file),
         agent=CHECKS,
-        candidate=winner.id,
+        candidate=candidate.id,
         question=state.question,
     )
     for each in found:
         about = {"suspicion" if name == "kind" else name: text for name, text in vars(each).items()}
-        context.trace.record("suspicion", agent=CHECKS, candidate=winner.id, **about)
-    doubted = [Doubted(winner.id, str(each.kind), f"{each.says} {each.matters}".strip()) for each in found]
-    return {"doubted": doubted, "objection": "\n".join(each.says for each in doubted)}
+        context.trace.record("suspicion", agent=CHECKS, candidate=candidate.id, **about)
+    doubted = [Doubted(candidate.id, str(each.kind), f"{each.says} {each.matters}".strip()) for each in found]
+    return doubted, "\n".join(each.says for each in found)
 
 
 def after_check(most_readings: int) -> Callable[[RunState], Literal["revise", "read", "answer"]]:

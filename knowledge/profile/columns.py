@@ -48,7 +48,6 @@ _LETTERS = str.maketrans(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "A" * 26 + "a" * 26 + "9" * 10
 )
 _CODE = re.compile(r"[A-Za-z]{0,6}[-_/. #]?\d+(?:[-_/.]?[A-Za-z0-9]+){0,3}")
-_RUN = re.compile(r"(.)\1+")
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
 
 Rows: TypeAlias = Mapping[str, int]
@@ -79,7 +78,7 @@ def unpadded(key: str) -> str:
 
 
 def _profile(counted: Counter[str], rows: int, whole: bool) -> ColumnProfile:
-    profile = ColumnProfile(rows, whole, unique=whole and len(counted) == rows > 1)
+    profile = ColumnProfile(rows, whole, unique=len(counted) == rows > 1)
     folded = {text: text.strip().casefold() for text in counted}
     rest = {text: n for text, n in counted.items() if folded[text] not in NO_VALUE}
     maybe = {text: rest.pop(text) for text in [*rest] if folded[text] in PERHAPS}
@@ -132,7 +131,7 @@ def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfil
         shapes = _settled({text: _ordered(form, _order(text)) for text, form in dates.items()})
         plain = {form for form in shapes.values() if form.startswith("YYYY-MM-DD")}
         return _formed(replace(profile, kind=Kind.DATE), rest, shapes, plain, {text: text for text in dates})
-    numbers = {each: form for each in groups if (form := number_form(each))}
+    numbers = {each: found for each in groups if (found := number_form(each))}
     if (
         not numbers
         or sum(rest[text] for each in numbers for text in groups[each]) < sure
@@ -166,7 +165,7 @@ def _formed(
     forms = []
     for shape, texts in of_shape.items():
         ends = (
-            (min(texts, key=sizes.get), max(texts, key=sizes.get))
+            (min(texts, key=sizes.__getitem__), max(texts, key=sizes.__getitem__))
             if profile.kind is Kind.NUMBER
             else ("", "")
         )
@@ -181,12 +180,12 @@ def _formed(
     if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
         return replace(profile, forms=tuple(forms))
     kept = sizes.keys() - dict(sentinels).keys()
-    low, high = min(kept, key=sizes.get), max(kept, key=sizes.get)
-    return replace(profile, low=low, high=high)
+    low, high = min(kept, key=sizes.__getitem__), max(kept, key=sizes.__getitem__)
+    return replace(profile, low=low, high=high, exact=profile.whole)
 
 
 def _sentinels(kind: Kind, rest: Rows, sizes: Mapping[str, Any]) -> Counts:
-    """Return repeated numbers of nines or below zero, or days such as 1900-01-01, that are far from all others."""
+    """Return repeated numbers of nines or below zero, or days as 1900-01-01, that are far from all others."""
     strange = {text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())}
     if not strange:
         return ()
@@ -232,8 +231,8 @@ def _are_days(dates: Mapping[str, str]) -> bool:
 
 
 def _order(text: str) -> str:
-    """Return ``DM`` if only day first makes a date, as in 13/02/2024, ``MD`` if only month first, else ``""``."""
-    first, second = (int(part) for part in (re.findall(r"\d+", text) + ["0", "0"])[:2])
+    """Return ``DM`` if only day first makes a date, as in 13/02/2024, ``MD`` if only month first."""
+    first, second = (int(part) for part in [*re.findall(r"\d+", text), 0, 0][:2])
     return "DM" if first > 12 else "MD" if second > 12 else ""
 
 
@@ -281,12 +280,13 @@ def _with_order(
 
 
 def _are_codes(numbers: Mapping[str, Number], groups: Mapping[str, Sequence[str]]) -> bool:
-    """True for whole numbers with leading zeros, and groups that are all alike: ``00017``, ``555 123 456``."""
+    """True for whole numbers with leading zeros, phones, and groups all alike: ``00017``, ``555 123 456``."""
     whole = (text for each in numbers if each.isdigit() and len(each) > 1 for text in groups[each])
+    phones = any(each[0] == "+" and len(each) > 8 and each[1:].isdigit() for each in numbers)
     alike = len(numbers) == 1 and all(
         form.groups in (" ", "'", "’") and not form.decimal for form in numbers.values()
     )
-    return alike or any(text.strip()[0] == "0" for text in whole)
+    return phones or alike or any(text.strip()[0] == "0" for text in whole)
 
 
 def _shapes(numbers: Mapping[str, Number], rows: Rows) -> dict[str, tuple[str, str]]:
@@ -364,12 +364,12 @@ def _code_forms(codes: Rows) -> tuple[Form, ...]:
     zeros = sum(len(each) > 1 for each in padded.values()) >= PADDED * bare > 0
     of_shape = defaultdict[str, list[str]](list)
     for text in codes:
-        shape = _RUN.sub(r"\1", text.translate(_LETTERS))
+        shape = re.sub("9+", "9", text.translate(_LETTERS))
         of_shape[shape + "0" * (zeros and _ZEROS.search(text) is not None)].append(text)
     alike = defaultdict[str, list[Form]](list)
     for shape, texts in of_shape.items():
         form = Form(texts[0].translate(_LETTERS), sum(codes[text] for text in texts), texts[0])
-        alike[_RUN.sub(r"\1", re.sub("[^A9]", "", shape.upper()))].append(form)
+        alike[re.sub(r"(?<=A)[^A9]+(?=9)", "", shape.strip("0").strip().upper())].append(form)
     most = max(alike.values(), key=lambda forms: sum(form.rows for form in forms))
     if len(most) < 2 or 2 * sum(form.rows for form in most) < sum(codes.values()):
         return ()
@@ -383,7 +383,7 @@ def _with_totals(
     counted: Mapping[str, Counter[str]],
     numbers: Iterable[str],
 ) -> ColumnProfile:
-    """Return the profile with values such as ``Total``, where numbers in their rows are larger than in others."""
+    """Return the profile with values such as ``Total``, where numbers of their rows are larger."""
     if profile.kind in (Kind.NUMBER, Kind.DATE) and not profile.forms:
         return profile
     totals = {text: n for text, n in counted[name].items() if _TOTALS.fullmatch(text.strip())}

@@ -26,7 +26,7 @@ class Form:
     """A way in which values of a column are written.
 
     Attributes:
-        text: A digit as 9, letters of codes as A and a, a date's parts by name: ``$9,999.99``, ``MM/DD/YYYY``;
+        text: A digit as 9, letters of codes as A and a, a date's parts by name, as ``$9,999.99``, ``MM/DD/YYYY``;
             dates of which the order is unknown are ``AA/BB/YYYY``.
         rows: Rows with a value in this form, of those that were read.
         plain: True if a CAST reads it as a number, or as a date in ISO form.
@@ -67,8 +67,8 @@ class ColumnProfile:
         kind: Of all values but those of ``no_value`` and ``totals``.
         forms: The most frequent first, where there are several, or one that no CAST reads.
         told_by: The column whose value tells day first from month first.
-        variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most frequent
-            first; of a FLAG the words for yes, and those for no.
+        variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most
+            frequent first; of a FLAG the words for yes, and those for no.
         variant_rows: Rows that have not the most frequent spelling.
         no_value: Texts that stand for NULL, the empty one among them.
         sentinels: Numbers and dates that stand for something else: far from all others.
@@ -76,7 +76,8 @@ class ColumnProfile:
         units: The column's values, where it names units and several measure the same.
         keys: Keys of other tables that the values match only in part as they are.
         low, high: The least and the greatest number or ISO date but ``sentinels``, where all have one form.
-        unique: True if the table was read whole and no two rows have the same value.
+        exact: True if ``low`` and ``high`` are those of all rows.
+        unique: True if no two rows have the same value: of those read, or of all where that was asked.
     """
 
     rows: int
@@ -93,6 +94,7 @@ class ColumnProfile:
     keys: tuple[KeyMatch, ...] = ()
     low: str = ""
     high: str = ""
+    exact: bool = False
     unique: bool = False
 
     @property
@@ -104,7 +106,9 @@ class ColumnProfile:
 
 def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:
     """Return the profile that ``dataclasses.asdict`` made plain, also if JSON made lists of its tuples."""
-    tuples = {name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)}
+    tuples: dict[str, Any] = {
+        name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)
+    }
     tuples["forms"] = tuple(Form(**form) for form in plain["forms"])
     tuples["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
     return ColumnProfile(**{**plain, **tuples, "kind": Kind(plain["kind"])})

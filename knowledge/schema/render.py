@@ -64,7 +64,7 @@ _MARKS = {
     "[all]": "[all: ..]: all values but NULL",
     "[NULL]": "[NULL only]: no value in any row",
     "no []": "no brackets: values unknown or withheld, or no rows",
-    "!": "! odd values, with their share of the rows looked at; 9: any digit",
+    "!": "! about the values, with shares of the rows looked at; 9: any digit",
     "--": "-- description",
     "--^": "--^: described above for this name",
 }

@@ -16,6 +16,7 @@ from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.profile.columns import profiles
 from quorum.knowledge.profile.keys import KeyValues, with_key_matches
+from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
@@ -251,12 +252,14 @@ class Introspection:
         doubtful = {
             c.name: f"count({self.quote(c.name)})" for c in table.columns if c.samples and not c.nulls
         }
-        found = await self._numbers(source, claims | (doubtful if scanned else {})) if rows else {}
+        profiled = _profile_claims(table, self.quote) if scanned else {}
+        found = await self._numbers(source, claims | (doubtful if scanned else {}) | profiled) if rows else {}
         columns = tuple(
             replace(
                 c,
                 complete=c.complete and found.get(f"={c.name}") == len(c.samples),
                 nulls=c.nulls or found.get(c.name, rows) < rows,
+                profile=_confirmed_profile(c, found, rows),
             )
             for c in table.columns
         )
@@ -266,8 +269,8 @@ class Introspection:
         different = f"(SELECT DISTINCT {', '.join(texts.values())} FROM {source}) AS different"
         return _with_distinct(table, (await self._numbers(different, {"": "count(*)"})).get("", rows))
 
-    async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, int]:
-        """Return what one query counts, by name; empty if nothing is wanted or there is no time."""
+    async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, Any]:
+        """Return what one query counts or finds, by name; empty if nothing is wanted or there is no time."""
         answer = await self.try_to(f"SELECT {', '.join(wanted.values())} FROM {source}") if wanted else None
         if not isinstance(answer, QueryResult):
             return {}
@@ -426,6 +429,35 @@ def sample_query(
 
 def _from_start(span: Span | None) -> bool:
     return span is None or span[1] - span[0] < SAMPLE_ROWS
+
+
+def _profile_claims(table: Table, quote: Callable[[str], str]) -> dict[str, str]:
+    """Return SQL for the ends of ISO dates, and for the number of values of the first unique column."""
+    wanted = dict[str, str]()
+    for column in table.columns:
+        profile = column.profile
+        if (
+            profile
+            and profile.kind is Kind.DATE
+            and profile.low
+            and not (profile.sentinels or column.complete)
+        ):
+            wanted |= {f"{end} {column.name}": f"{end}({quote(column.name)})" for end in ("min", "max")}
+    first = next((c.name for c in table.columns if c.profile and c.profile.unique), None)
+    return (
+        wanted
+        if table.primary_key or first is None
+        else wanted | {f"unique {first}": f"count(DISTINCT {quote(first)})"}
+    )
+
+
+def _confirmed_profile(column: Column, found: Mapping[str, Any], rows: int) -> ColumnProfile | None:
+    """Return the column's profile with what all rows tell."""
+    profile, ends = column.profile, [found.get(f"{end} {column.name}") for end in ("min", "max")]
+    if profile is None:
+        return None
+    profile = replace(profile, unique=found.get(f"unique {column.name}") == rows > 0)
+    return profile if None in ends else replace(profile, low=str(ends[0]), high=str(ends[1]), exact=True)
 
 
 def _with_distinct(table: Table, count: int) -> Table:

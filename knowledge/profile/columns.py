@@ -28,7 +28,7 @@ FEW = 12
 PADDED = 0.2
 """Share of the codes without leading zeros that occur with some too, for zeros to say nothing."""
 
-_EMPTY = "|n/a|#n/a|n.a.|null|(null)|<null>|nan|\\n|-|--|---|?|.|not available|not applicable|no data"
+_EMPTY = "|n/a|#n/a|n.a.|null|(null)|<null>|nan|\\n|-|--|---|?|.|not available|not applicable|no data|(blank)"
 NO_VALUE = frozenset(_EMPTY.split("|"))
 """Texts that stand for NULL, in small letters."""
 PERHAPS = frozenset(("none", "na", "nil", "unknown", "missing", "tbd", "undefined", "pending"))
@@ -40,8 +40,9 @@ _TOTALS = re.compile(
     re.I,
 )
 _STRANGE = re.compile(
-    r"-[19]|-?9{2,}(?:\.[09]+)?|-9+\.0+|-1\.0+|-?8{3,}"
+    r"0|(?:-[19]|-?9{2,}|-9+|-?8{3,})(?:\.[09]+)?"
     r"|(?:1900-01-01|1899-12-3[01]|1970-01-01|000\d-\d\d-\d\d|1[78]00-01-01|[2-9]\d99-12-31|1111-11-11).*"
+    r"|0?1[/.]0?1[/.](?:1900|1970|0001).*|(?:31[/.]12|12[/.]31)[/.][2-9]\d99.*"
 )
 """Numbers and days that often stand for something else."""
 _LETTERS = str.maketrans(
@@ -132,20 +133,13 @@ def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfil
         plain = {form for form in shapes.values() if form.startswith("YYYY-MM-DD")}
         return _formed(replace(profile, kind=Kind.DATE), rest, shapes, plain, {text: text for text in dates})
     numbers = {each: found for each in groups if (found := number_form(each))}
-    if (
-        not numbers
-        or sum(rest[text] for each in numbers for text in groups[each]) < sure
-        or _are_codes(numbers, groups)
-    ):
+    given = {each: sum(rest[text] for text in groups[each]) for each in numbers}
+    if not numbers or sum(given.values()) < sure or _are_codes(numbers, groups):
         return None
-    marked = _shapes(numbers, {each: sum(rest[text] for text in groups[each]) for each in numbers})
+    marked = _shapes(numbers, given)
     shapes = {text: marked[each][0] for each in numbers for text in groups[each]}
-    plain = {marked[each][0] for each, form in numbers.items() if form.plain}
-    amounts = {
-        text: float(text) if form.plain else number(text, marked[each][1])
-        for each, form in numbers.items()
-        for text in groups[each]
-    }
+    plain = {*shapes.values()} - {marked[each][0] for each, form in numbers.items() if not form.plain}
+    amounts = {text: number(text, marked[each][1]) for each in numbers for text in groups[each]}
     return _formed(replace(profile, kind=Kind.NUMBER), rest, shapes, plain, amounts)
 
 
@@ -162,72 +156,61 @@ def _formed(
     of_shape = defaultdict[str, list[str]](list)
     for text, shape in shapes.items():
         of_shape[shape].append(text)
+    for text in rest.keys() - shapes.keys():
+        of_shape[text.translate(DIGITS)].append(text)
+    others = [shape for shape, texts in of_shape.items() if texts[0] not in shapes]
+    if len(others) > 3:
+        of_shape["other text"] = [text for shape in others for text in of_shape.pop(shape)]
     forms = []
     for shape, texts in of_shape.items():
-        ends = (
-            (min(texts, key=sizes.__getitem__), max(texts, key=sizes.__getitem__))
-            if profile.kind is Kind.NUMBER
-            else ("", "")
+        kept = (
+            sorted(texts, key=sizes.__getitem__)
+            if profile.kind is Kind.NUMBER and texts[0] in sizes
+            else [""]
         )
-        forms.append(Form(shape, sum(rest[text] for text in texts), texts[0], shape in plain, *ends))
-    others = {text: n for text, n in rest.items() if text not in shapes}
-    if len(others) > 3:
-        others = {"other text": sum(others.values())}
-    forms += [Form(text, n, text) for text, n in others.items()]
+        rows = sum(rest[text] for text in texts)
+        forms.append(Form(shape, rows, max(texts, key=rest.__getitem__), shape in plain, kept[0], kept[-1]))
     forms.sort(key=lambda form: -form.rows)
-    sentinels = _sentinels(profile.kind, rest, sizes)
-    profile = replace(profile, sentinels=sentinels)
+    profile = replace(profile, sentinels=_sentinels(rest, sizes))
     if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
         return replace(profile, forms=tuple(forms))
-    kept = sizes.keys() - dict(sentinels).keys()
-    low, high = min(kept, key=sizes.__getitem__), max(kept, key=sizes.__getitem__)
-    return replace(profile, low=low, high=high, exact=profile.whole)
+    kept = sorted(sizes.keys() - dict(profile.sentinels).keys(), key=sizes.__getitem__)
+    return replace(profile, low=kept[0], high=kept[-1], exact=profile.whole)
 
 
-def _sentinels(kind: Kind, rest: Rows, sizes: Mapping[str, Any]) -> Counts:
-    """Return repeated numbers of nines or below zero, or days as 1900-01-01, that are far from all others."""
+def _sentinels(rest: Rows, sizes: Mapping[str, Any]) -> Counts:
+    """Return repeated numbers of nines, 0 or below, or days as 1900-01-01, that are far from all others."""
     strange = {text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())}
-    if not strange:
-        return ()
-    size = (
-        sizes.__getitem__
-        if kind is Kind.NUMBER
-        else lambda text: int("".join(re.findall(r"\d{4}", text)[:1]) or 2000)
-    )
-    others = [size(text) for text in sizes if text not in strange]
+    days = any(isinstance(sizes[text], str) for text in strange)
+    size = {text: int((re.findall(r"\d{4}", text) or [2000])[0]) for text in sizes} if days else sizes
+    others = [size[text] for text in sizes if text not in strange] if strange else []
     if len(others) < 5:
         return ()
     low, high = min(others), max(others)
-    usual = fmean(rest[text] for text in sizes if text not in strange)
-    gap = 2 * (high - low) if kind is Kind.NUMBER else 10
+    often = 5 * max(1, fmean(rest[text] for text in sizes if text not in strange))
 
-    def far(text: str) -> bool:
-        amount, often = size(text), rest[text] >= 5 * max(1, usual)
-        below = amount < low - gap or (kind is Kind.NUMBER and amount < 0 <= low and (high > 10 or often))
-        return (
-            below
-            or amount > high + gap
-            or (kind is Kind.NUMBER and amount > 1.1 * high > 0 and (often or amount > 2 * high))
-        )
+    def far(amount: float, rows: int) -> bool:
+        if days or abs(amount - low) > 3 * (high - low) > 0:
+            return amount < low - 10 * days or amount > high + 10 * days
+        if amount <= 0:
+            return low >= 0 and (amount < 0 < high - 10 * (rows < often) or low >= max(10, high / 3))
+        return amount > 2 * high or (amount > 1.1 * high and rows >= often)
 
-    return _counts({text: rest[text] for text in strange if far(text)})
+    return _counts({text: rest[text] for text in strange if far(size[text], rest[text])})
 
 
 def _are_days(dates: Mapping[str, str]) -> bool:
     """True if nearly all are days of a calendar."""
-    good = 0
-    for text, form in dates.items():
-        digits = re.findall(r"\d+", text)
-        parts = [text[:4], text[4:6], text[6:8]] if form == "YYYYMMDD" else digits[:3]
-        if form.startswith("YYYY"):
-            good += int(parts[1]) <= 12 and (
-                form != "YYYYMMDD" or (1900 <= int(parts[0]) <= 2100 and 0 < int(parts[2]) <= 31)
-            )
-        else:
-            good += not form.startswith("AA") or (
-                min(map(int, parts[:2])) <= 12 and max(map(int, parts[:2])) <= 31
-            )
-    return good >= 0.95 * len(dates)
+
+    def fits(text: str, form: str) -> bool:
+        if form == "YYYYMMDD":
+            return "1900" <= text[:4] <= "2100" and "01" <= text[4:6] <= "12" and "01" <= text[6:8] <= "31"
+        first, second = (int(part) for part in [*re.findall(r"\d+", text), 0, 0][:2])
+        if form.startswith("AA"):
+            return min(first, second) <= 12 and max(first, second) <= 31
+        return second <= 12 or not form.startswith("YYYY")
+
+    return sum(fits(text.strip(), form) for text, form in dates.items()) >= 0.95 * len(dates)
 
 
 def _order(text: str) -> str:

@@ -26,7 +26,7 @@ class Form:
     """A way in which values of a column are written.
 
     Attributes:
-        text: A digit as 9, letters of codes as A and a, a date's parts by name, as ``$9,999.99``, ``MM/DD/YYYY``;
+        text: A digit as 9, letters of codes as A and a, parts of dates by name: ``$9,999.9``, ``MM/DD/YYYY``;
             dates of which the order is unknown are ``AA/BB/YYYY``.
         rows: Rows with a value in this form, of those that were read.
         plain: True if a CAST reads it as a number, or as a date in ISO form.

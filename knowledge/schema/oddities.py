@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from quorum.knowledge.catalog import Column
 from quorum.knowledge.naming import write_full_name, write_name
+from quorum.knowledge.profile.forms import UNITS
 from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, Kind
 from quorum.knowledge.schema.grammar import quote, write_value
 
@@ -34,6 +35,20 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
     if ends:
         parts += _facts(column, column.profile, keyless=keyless)
     return "; ".join(parts)
+
+
+def topics(profile: ColumnProfile) -> Iterator[str]:
+    """Yield the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
+    if profile.forms and profile.kind is Kind.NUMBER:
+        marks = [re.sub(r"[\d.,]", "", form.text).strip() for form in profile.forms]
+        yield "unit" if any(mark.casefold() in UNITS for mark in marks) else "number"
+    named = {
+        "date": profile.kind is Kind.DATE and profile.forms,
+        "flag": profile.kind is Kind.FLAG and profile.variants,
+    }
+    named |= {"text": profile.kind is Kind.TEXT and profile.variants, "missing": profile.no_value}
+    named |= {"key": profile.keys or (profile.kind is Kind.CODE and profile.forms)}
+    yield from (topic for topic, found in named.items() if found)
 
 
 def _facts(column: Column, profile: ColumnProfile, *, keyless: bool) -> Iterator[str]:

@@ -112,7 +112,7 @@ from quorum.knowledge.schema.blocks import Contents, facts, full_name, members
 from quorum.knowledge.schema.grammar import one_line, write_expression, write_path, write_type, write_values
 from quorum.knowledge.schema.layouts import Layout
 from quorum.knowledge.schema.nested import spell
-from quorum.knowledge.schema.oddities import oddities
+from quorum.knowledge.schema.oddities import oddities, topics
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""
@@ -350,7 +350,8 @@ class Writer:
         shown = self.detail.contents and column.name not in self._in_rows
         text = oddities(column, self.dialect, keyless=not table.primary_key, ends=shown)
         text = text if self.detail.description_chars != 0 else ""
-        self.used |= {"!"} if text else set()
+        if text and column.profile:
+            self.used |= {"!", *topics(column.profile)}
         return f" ! {text}" if text else ""
 
     def _nested(self, nested: Sequence[Field]) -> Iterator[_Row]:

@@ -1,7 +1,7 @@
 """What is known of the dialects: a card each for all prompts, and references whose sections come on demand.
 
-A card (``knowledge/cards``) is what models get wrong most, each rule with examples. The lines of ``cards/odd``
-say how odd values are read; schema text shows those that its columns need. A reference
+A card (``knowledge/cards``) is what models get wrong most, each rule with examples; its lines in
+``cards/odd`` say how odd values are read, and schema text shows those that its columns need. A reference
 (``knowledge/dialects``, for the SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment
 with keywords and a few lines with one example.
 """

@@ -42,12 +42,14 @@ def topics(profile: ColumnProfile) -> Iterator[str]:
     if profile.forms and profile.kind is Kind.NUMBER:
         marks = [re.sub(r"[\d.,]", "", form.text).strip() for form in profile.forms]
         yield "unit" if any(mark.casefold() in UNITS for mark in marks) else "number"
-    named = {
-        "date": profile.kind is Kind.DATE and profile.forms,
-        "flag": profile.kind is Kind.FLAG and profile.variants,
+    kind = profile.kind
+    named: dict[str, object] = {
+        "date": kind is Kind.DATE and profile.forms,
+        "flag": kind is Kind.FLAG and profile.variants,
+        "text": kind is Kind.TEXT and profile.variants,
+        "key": profile.keys or (kind is Kind.CODE and profile.forms),
+        "missing": profile.no_value,
     }
-    named |= {"text": profile.kind is Kind.TEXT and profile.variants, "missing": profile.no_value}
-    named |= {"key": profile.keys or (profile.kind is Kind.CODE and profile.forms)}
     yield from (topic for topic, found in named.items() if found)
 
 

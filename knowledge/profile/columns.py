@@ -156,7 +156,7 @@ def _formed(
     of_shape = defaultdict[str, list[str]](list)
     for text, shape in shapes.items():
         of_shape[shape].append(text)
-    for text in rest.keys() - shapes.keys():
+    for text in (text for text in rest if text not in shapes):
         of_shape[text.translate(DIGITS)].append(text)
     others = [shape for shape, texts in of_shape.items() if texts[0] not in shapes]
     if len(others) > 3:
@@ -174,13 +174,13 @@ def _formed(
     profile = replace(profile, sentinels=_sentinels(rest, sizes))
     if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
         return replace(profile, forms=tuple(forms))
-    kept = sorted(sizes.keys() - dict(profile.sentinels).keys(), key=sizes.__getitem__)
+    kept = sorted((text for text in sizes if text not in dict(profile.sentinels)), key=sizes.__getitem__)
     return replace(profile, low=kept[0], high=kept[-1], exact=profile.whole)
 
 
 def _sentinels(rest: Rows, sizes: Mapping[str, Any]) -> Counts:
     """Return repeated numbers of nines, 0 or below, or days as 1900-01-01, that are far from all others."""
-    strange = {text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())}
+    strange = [text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())]
     days = any(isinstance(sizes[text], str) for text in strange)
     size = {text: int((re.findall(r"\d{4}", text) or [2000])[0]) for text in sizes} if days else sizes
     others = [size[text] for text in sizes if text not in strange] if strange else []
@@ -323,9 +323,9 @@ def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
     for text in sorted(rest, key=lambda text: -rest[text]):
         spellings[_plain(text)].append(text)
     variants = tuple(tuple(each) for each in spellings.values() if len(each) > 1)
-    return replace(
-        profile, variants=variants, variant_rows=sum(rest[text] for each in variants for text in each[1:])
-    )
+    padded = {text: rest[text] for (text, *more) in spellings.values() if not more and text != text.strip()}
+    rows = sum(rest[text] for each in variants for text in each[1:])
+    return replace(profile, padded=_counts(padded), variants=variants, variant_rows=rows)
 
 
 def _plain(text: str) -> str:

@@ -31,10 +31,12 @@ class KeyValues:
 
     @classmethod
     def of(cls, texts: Sequence[Any], profile: ColumnProfile) -> KeyValues | None:
-        """Return the values of a column of codes or whole numbers; None for any other."""
-        if profile.kind is not Kind.CODE and (profile.kind is not Kind.NUMBER or profile.forms):
+        """Return the values of a column of codes, whole numbers or single words; None for any other."""
+        if profile.kind in (Kind.DATE, Kind.FLAG) or (profile.kind is Kind.NUMBER and profile.forms):
             return None
         counted = Counter(text for text in texts if isinstance(text, str))
+        if profile.kind is Kind.TEXT and any(" " in text.strip() for text in counted):
+            return None
         if len(counted) < FEWEST or any(len(text) > LONGEST or "." in text for text in counted):
             return None
         # windows of a sample may overlap

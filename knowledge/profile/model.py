@@ -70,6 +70,7 @@ class ColumnProfile:
         variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most
             frequent first; of a FLAG the words for yes, and those for no.
         variant_rows: Rows that have not the most frequent spelling.
+        padded: Texts with outer blanks, of which no other spelling occurs.
         no_value: Texts that stand for NULL, the empty one among them.
         sentinels: Numbers and dates that stand for something else: far from all others.
         totals: Values of rows that add up other rows.
@@ -87,6 +88,7 @@ class ColumnProfile:
     told_by: str = ""
     variants: tuple[tuple[str, ...], ...] = ()
     variant_rows: int = 0
+    padded: Counts = ()
     no_value: Counts = ()
     sentinels: Counts = ()
     totals: Counts = ()
@@ -100,7 +102,7 @@ class ColumnProfile:
     @property
     def odd(self) -> bool:
         """True if a query has to mind how the values are written."""
-        counts = self.no_value, self.sentinels, self.totals, self.units
+        counts = self.padded, self.no_value, self.sentinels, self.totals, self.units
         return any((self.forms, self.variants, self.keys, *counts))
 
 

@@ -46,7 +46,7 @@ def topics(profile: ColumnProfile) -> Iterator[str]:
     named: dict[str, object] = {
         "date": kind is Kind.DATE and profile.forms,
         "flag": kind is Kind.FLAG and profile.variants,
-        "text": kind is Kind.TEXT and profile.variants,
+        "text": kind is Kind.TEXT and (profile.variants or profile.padded),
         "key": profile.keys or (kind is Kind.CODE and profile.forms),
         "missing": profile.no_value,
     }
@@ -69,6 +69,9 @@ def _parts(column: Column, profile: ColumnProfile, dialect: str) -> Iterator[str
         values = "a value" if len(profile.variants) == 1 else f"{len(profile.variants)} values"
         share, example = _share(profile.variant_rows, profile), max(profile.variants, key=len)
         yield f"{values} in several spellings, {share} not the main one: {_listed(example, 3)}"
+    if profile.padded and not profile.keys:
+        share = _share(sum(rows for _, rows in profile.padded), profile)
+        yield f"outer blanks {share} as {_value(profile.padded[0][0])}"
     if profile.no_value:
         share = _share(sum(rows for _, rows in profile.no_value), profile)
         yield f"no value: {_listed([text for text, _ in profile.no_value], MOST)} {share}"

@@ -174,7 +174,8 @@ def _formed(
     profile = replace(profile, sentinels=_sentinels(rest, sizes))
     if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
         return replace(profile, forms=tuple(forms))
-    kept = sorted((text for text in sizes if text not in dict(profile.sentinels)), key=sizes.__getitem__)
+    strange = dict(profile.sentinels)
+    kept = sorted((text for text in sizes if text not in strange), key=sizes.__getitem__)
     return replace(profile, low=kept[0], high=kept[-1], exact=profile.whole)
 
 
@@ -286,11 +287,14 @@ def _shapes(numbers: Mapping[str, Number], rows: Rows) -> dict[str, tuple[str, s
     for each, form in numbers.items():
         if mark := own(form):
             seen[form.before, form.after][mark] += rows[each]
+    for each, form in numbers.items():  # a comma before just three digits is seldom one before decimals
+        if form.decimal == "?" and form.groups == "," and (form.before, form.after) not in seen:
+            seen[form.before, form.after]["."] = rows[each]
     anywhere = sum(seen.values(), Counter[str]())
     decimals, groups, fractions = {}, dict[Any, str](), set[Any]()
     for each, form in numbers.items():
-        usual = (seen.get((form.before, form.after)) or anywhere).most_common(1)
-        mark = decimals[each] = own(form) or (usual[0][0] if usual else ".")
+        usual = seen.get((form.before, form.after)) or anywhere or {".": 1}
+        mark = decimals[each] = own(form) or max(usual, key=usual.__getitem__)
         around = form.before, form.after, mark
         if form.groups and form.groups != mark:
             groups[around] = form.groups + "999"

@@ -298,4 +298,6 @@ def test_its_limits_are_its_only_switches() -> None:
 def test_no_agent_but_its_own_stands_in_its_graph() -> None:
     nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
     assert {"ToolUser", "run_sql"} <= nodes
-    assert nodes.isdisjoint({"SelfRefiner", "Critique", "Validator", "Planner", "SyntaxRetriever"})
+    assert nodes.isdisjoint(
+        {"SelfRefiner", "PlanCritique", "SQLCritique", "Validator", "Planner", "SyntaxRetriever"}
+    )

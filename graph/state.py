@@ -25,7 +25,7 @@ from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 10
+VERSION = 11
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -259,14 +259,19 @@ class Grounding:
     Attributes:
         rounds: Of searching so far.
         keywords: Searched for so far.
-        tables: Full names.
-        columns: (full name of the table, column).
+        columns: (full name of the table, column); a shared field group's first table stands for all.
+        before: Those that the query of the round before was written on.
     """
 
     rounds: int = 0
     keywords: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
     columns: list[tuple[str, str]] = field(default_factory=list)
+    before: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def tables(self) -> list[str]:
+        """Full names, in the order in which they were found."""
+        return list(dict.fromkeys(table for table, _ in self.columns))
 
 
 def order_counts(candidates: Iterable[Candidate]) -> bool:

@@ -219,12 +219,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
     ),
-    "expansion": (CONTEXT_EXPANDER, PLAIN, {"schema": TABLE, "found": "orders: city"}),
-    "expansion by more tables": (
-        CONTEXT_EXPANDER,
-        CONTEXT,
-        {"schema": TABLE, "found": "orders: city", "more_tables": "table customers"},
-    ),
+    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE}),
     "generation": (
         GEN_AGENT,
         CONTEXT,

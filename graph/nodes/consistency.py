@@ -87,7 +87,7 @@ async def conclude(state: CandidateState, context: Context) -> Update:
     if state.result is None or state.confirmed:
         return {}
     record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
-    return {"result": replace(state.result, blank=True)}
+    return {"result": replace(state.result, blank=True, no_values=True)}
 
 
 def after_run(

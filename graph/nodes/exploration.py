@@ -60,7 +60,8 @@ async def aimed(state: RunState, context: Context) -> PromptExtras:
 async def begin(state: Exploring, context: Context, *, aim: bool = True, **form: Any) -> Update:
     """ColumnExplorer: write the queries (ReFoRCE, Algorithm 1, step 1).
 
-    Where only the schema is available no query could run, so none is written.
+    The first version does it before anything else (ReFoRCE first version, equation 3). Where only the schema
+    is available no query could run, so none is written.
 
     Args:
         aim: A run's queries are aimed at what strong answers disagree on; a candidate's as its input says.
@@ -96,6 +97,8 @@ async def begin(state: Exploring, context: Context, *, aim: bool = True, **form:
 
 async def run_query(state: Exploring, context: Context, *, max_corrections: int, persist: bool) -> Update:
     """Run the first of the queries that wait: keep, correct or drop it (ReFoRCE, Algorithm 1, step 2).
+
+    Its rows are a part of the next prompt (ReFoRCE first version, equation 4).
 
     Args:
         persist: An empty result is corrected like an error, as in the paper; else it is corrected once and

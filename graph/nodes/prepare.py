@@ -167,6 +167,9 @@ def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
 
 
 async def write_format(state: RunState, context: Context) -> Update:
-    """FormatWriter: the answer's form, written once before any SQL and repeated in every refinement."""
+    """FormatWriter: write the answer's form before any SQL (ReFoRCE first version, equation 2).
+
+    Every refinement shows it again.
+    """
     written = await try_tell(state, context, FORMAT_WRITER, "format")
     return {"expected_format": written.text} if written else {"warnings": lost(FORMAT_WRITER)}

@@ -120,7 +120,10 @@ def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tupl
 
 
 async def ask_judge(state: RunState, context: Context) -> Update:
-    """Judge: decide between the answers that tie; if it cannot tell, the tie stays (003, 3.2.5)."""
+    """Judge: decide between the answers that tie (ReFoRCE first version, equation 7).
+
+    If it cannot tell, the tie stays.
+    """
     clusters = heaviest(_vote(state).clusters)
     key = await ModelJudge(state, context).choose(clusters, ())
     chosen = next((cluster for cluster in clusters if cluster.key == key), None)

@@ -128,6 +128,8 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
     def add_exploration(self, *, max_corrections: int, persist: bool = False, **form: Any) -> None:
         """Add the loop from ``ColumnExplorer`` to ``keep_findings`` (ReFoRCE, Algorithm 1).
 
+        The first version has the same (ReFoRCE first version, Algorithm 1).
+
         Args:
             max_corrections: Of each query.
             persist: An empty result, and a correction that was tried before, do not end the corrections.

@@ -7,10 +7,10 @@
     of the first version:    run ⇄ again until a result has come twice
                              without an answer: decompose → stage ⇄ review → whole
 
-Kept from the paper: k = 8 at temperature 1, five iterations a candidate, linking above 50K tokens, an
-exploration for each candidate of the second round with at most ten queries and three corrections of each, a
-vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``. Options of the first
-version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
+Kept from the paper: k = 8 at temperature 1, five iterations a candidate, the whole schema up to 50K tokens
+and linking above, an exploration for each candidate of the second round with at most ten queries and three
+corrections of each, a vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``.
+Options of the first version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Reforce(Recipe):
     linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
-        "tokens of schema and documents above which it is linked; the run's is not used",
+        "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
+        "`link_above` and `schema_tokens` are not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
@@ -122,7 +123,10 @@ class Reforce(Recipe):
 
 
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema.
+
+    Its candidates are threads that know nothing of each other (ReFoRCE first version, equation 6).
+    """
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
     first = recipe.explores and recipe.exploration == "always" and not at_once
@@ -251,7 +255,9 @@ def _end(recipe: Reforce, state: RunState) -> Way:
 
 
 def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch; the plain one where no option is on.
+    """Return the graph of one candidate's branch (ReFoRCE first version, equation 5).
+
+    It is uncompiled, and the plain one where no option is on.
 
     Args:
         explores: It begins with an exploration of its own.

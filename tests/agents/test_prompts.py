@@ -58,7 +58,7 @@ HISTORY = [
     Turn("sql", SQL.upper(), "1 rows; columns: COUNT(*)\n[0]", by="sql_critique"),
 ]
 STATES = [
-    StateText(1, ["select_column orders.city"], "Which cities are there?", "grown: 1 worked"),
+    StateText(1, ["select_column orders.city"], "Which cities are there?", "1 worked"),
     StateText(2, ["select_column orders.city", "group_by orders.city"]),
 ]
 RIVALS = [
@@ -197,7 +197,10 @@ CASES: dict[str, Case] = {
             "schema": TABLE,
             "states": STATES,
             "unused": ["orders: id"],
-            "feedback": ["orders: 2 worked, 1 in vain", "order_by orders.town: There is no column town."],
+            "feedback": [
+                "orders: 2 worked, 1 in vain; city 2 worked",
+                "order_by orders.town: There is no column town.",
+            ],
             "wanted": 1,
             "described": True,
         },

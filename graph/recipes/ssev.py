@@ -72,6 +72,16 @@ DEVIATIONS = (
         why="An answer of the first round is better than none.",
     ),
     Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
         paper="each unique SQL gathers its votes (Algorithm 1)",
         why="One answer can be written in many ways.",

@@ -90,7 +90,8 @@ async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
     said = script(
         sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'None'"}
     )
-    prompt = (await run(said, recipe="reforce", votes=1)).prompt("column_explorer")
+    doubted = {"blanks_give_way": True}
+    prompt = (await run(said, recipe="reforce", votes=1, switches=doubted)).prompt("column_explorer")
     assert "its result says nothing" in prompt
     assert "differently" not in prompt.split("<task>")[1]
     assert "<differences>" not in prompt

@@ -61,7 +61,7 @@ def clusters(
 
 
 def _by_weight(groups: list[Cluster]) -> Vote:
-    """Let the heaviest win; the margin is its lead over the next one (ReFoRCE, equation 4).
+    """Let the heaviest win; the margin is its lead over the next one.
 
     (A later result within the tolerance of two clusters would join them; the margin ignores that.)
     """

@@ -26,7 +26,8 @@ from quorum.tools.models.structured import form_of
 class PromptContext:
     """The variables that the templates of all roles of a question may use.
 
-    Two contexts are equal if their system messages are.
+    Schema, documents and question are the first prompt of all (ReFoRCE, equation 1), as before it
+    (ReFoRCE first version, equation 1). Two contexts are equal if their system messages are.
 
     Attributes:
         dialect: sqlglot's name of the SQL dialect.

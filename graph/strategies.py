@@ -76,7 +76,7 @@ def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
 
 
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
-    """One vote a candidate, over results."""
+    """One vote a candidate, over results (ReFoRCE, equation 3)."""
     return _by_weight(clusters(ballots))
 
 

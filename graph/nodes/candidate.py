@@ -157,8 +157,12 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
     return update
 
 
-async def refine(state: CandidateState, context: Context) -> Update:
-    """SelfRefiner: upon an execution error or an empty result, which it may confirm."""
+async def refine(state: CandidateState, context: Context, *, persist: bool = False) -> Update:
+    """SelfRefiner: upon an execution error or an empty result, which it may confirm.
+
+    Args:
+        persist: A query that was tried before runs again; else it ends the candidate.
+    """
     error = state.error
     assert error is not None  # the router comes here with an error only
     empty = error.kind == ErrorKind.EMPTY_RESULT
@@ -187,7 +191,7 @@ async def refine(state: CandidateState, context: Context) -> Update:
     if not refined.sql:
         return update
     confirms = state.seen and same_query(refined.sql, [state.answer_sql])  # where a result must come twice
-    if repeats("sql", refined.sql, state.history) and not confirms:
+    if repeats("sql", refined.sql, state.history) and not (confirms or persist):
         _not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]

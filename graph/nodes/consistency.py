@@ -33,7 +33,7 @@ ERRORS_IN_A_ROW = 3  # paper 003, Appendix B
 
 
 async def run_and_compare(state: CandidateState, context: Context, *, agent: str) -> Update:
-    """Execute, and note whether the same result was returned before."""
+    """Execute, and note whether the same result was returned before (ReFoRCE first version, 3.2.4)."""
     update = await candidate.run_sql(state, context, agent=agent)
     if update["error"] is not None:
         return {**update, "errors_in_a_row": state.errors_in_a_row + 1}
@@ -87,15 +87,16 @@ async def conclude(state: CandidateState, context: Context) -> Update:
     if state.result is None or state.confirmed:
         return {}
     record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
-    return {"result": replace(state.result, blank=True)}
+    return {"result": replace(state.result, blank=True, no_values=True)}
 
 
 def after_run(
     max_refinements: int, max_empty: int = MAX_EMPTY
 ) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
-    """Route after a query: confirmed or out of rounds to the end, an error to its repair, else again.
+    """Route after a query in the loop of self-consistency (ReFoRCE first version, Algorithm 2).
 
-    Rounds are repairs and further answers together.
+    Confirmed or out of rounds it ends, an error leads to its repair, all else to another answer. Rounds are
+    repairs and further answers together.
     """
     plain = Routes(max_refinements, max_empty=max_empty)
 

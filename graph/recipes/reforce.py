@@ -7,10 +7,10 @@
     of the first version:    run ⇄ again until a result has come twice
                              without an answer: decompose → stage ⇄ review → whole
 
-Kept from the paper: k = 8 at temperature 1, five iterations a candidate, linking above 50K tokens, an
-exploration for each candidate of the second round with at most ten queries and three corrections of each, a
-vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``. Options of the first
-version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
+Kept from the paper: k = 8 at temperature 1, five iterations a candidate, the whole schema up to 50K tokens
+and linking above, an exploration for each candidate of the second round with at most ten queries and three
+corrections of each, a vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``.
+Options of the first version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from quorum.graph.recipes.branch import (
     run_graph,
     wire_branch,
 )
-from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
 from quorum.graph.state import CandidateState, RunState
 
 Tokens = Annotated[int, Field(ge=0)]
@@ -66,7 +66,8 @@ class Reforce(Recipe):
     linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
-        "tokens of schema and documents above which it is linked; the run's is not used",
+        "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
+        "`link_above` and `schema_tokens` are not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
@@ -74,6 +75,9 @@ class Reforce(Recipe):
     explorations: Literal["each", "shared"] = switch(
         "each",
         "every candidate explores by itself, or one exploration serves all (ours: far fewer calls)",
+    )
+    aim: bool = switch(
+        False, "show the answers that tied to explorations, and how these differ to writers, too (ours)"
     )
     merge_rounds: bool = switch(
         False, "the first round votes beside the second (ours: no vote that was paid for is lost)"
@@ -91,6 +95,8 @@ class Reforce(Recipe):
         refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
     )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
+    row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")
+    ctes: bool = switch(True, "exploration queries may have CTEs; off in the first version")
     max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query")
     max_rewrites: Count = switch(refiners.MAX_REWRITES, "stages rewritten", paper="open")
 
@@ -105,9 +111,10 @@ class Reforce(Recipe):
         return self.explores and self.explorations == "each"
 
     @property
-    def limits(self) -> dict[str, int]:
-        """Those of one exploration."""
-        return {"max_queries": self.max_queries, "max_corrections": self.max_corrections}
+    def exploring(self) -> dict[str, Any]:
+        """Arguments of ``add_exploration``."""
+        names = ("max_queries", "max_corrections", "row_limit", "ctes", "aim")
+        return {name: getattr(self, name) for name in names} | {"persist": True}
 
     @property
     def recursion_limit(self) -> int:
@@ -116,7 +123,10 @@ class Reforce(Recipe):
 
 
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema.
+
+    Its candidates are threads that know nothing of each other (ReFoRCE first version, equation 6).
+    """
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
     first = recipe.explores and recipe.exploration == "always" and not at_once
@@ -127,9 +137,9 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     for name, step in before.items():
         graph.add_step(name, step)
     if first:
-        graph.add_exploration(**recipe.limits)
+        graph.add_exploration(**recipe.exploring)
         graph.add_edge("keep_findings", "send_candidates")
-    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe, explores=at_once))
+    graph.add_batch(voting.dispatch, wire_candidate(recipe, explores=at_once))
     twice = recipe.explores and recipe.exploration == "ties"
     voting_node = "recall_first_round" if twice and not recipe.merge_rounds else "Consensus"
     graph.add_edge("candidate", voting_node)
@@ -158,11 +168,11 @@ def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_n
     """Add an exploration, by each candidate of a second round or before it, and that round."""
     alone, merge = recipe.explores_alone, recipe.merge_rounds
     if not alone:
-        graph.add_exploration(**recipe.limits)
+        graph.add_exploration(**recipe.exploring)
         graph.add_conditional_edges(
             "keep_findings", after_exploration(recipe), {"dispatch": "send_more", **ways}
         )
-    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone)
+    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone, aim=recipe.aim)
     graph.add_step("send_more", again)
     if alone:
         node = "exploring_candidate"
@@ -211,7 +221,10 @@ def _last(recipe: Reforce) -> Last:
 
 
 def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
-    """The router after a vote: more candidates, exploration, how a tie ends, or the answer."""
+    """Return the router after a vote (ReFoRCE, equation 7).
+
+    What is resolved is the answer, the rest is explored once, and what still ties is drawn.
+    """
 
     def route(state: RunState) -> Way:
         if voting.route_vote(state) == "dispatch":
@@ -242,16 +255,20 @@ def _end(recipe: Reforce, state: RunState) -> Way:
 
 
 def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch; the plain one where no option is on.
+    """Return the graph of one candidate's branch (ReFoRCE first version, equation 5).
+
+    It is uncompiled, and the plain one where no option is on.
 
     Args:
         explores: It begins with an exploration of its own.
     """
-    explored = recipe.limits if explores else None
+    explored = recipe.exploring if explores else None
     repairs, empty = recipe.max_refinements, recipe.max_empty
     if not (recipe.self_consistency or recipe.cte_refinement):
         write = writing.write_sql
-        return wire_branch(recipe, write, max_refinements=repairs, max_empty=empty, explored=explored)
+        return wire_branch(
+            recipe, write, max_refinements=repairs, max_empty=empty, explored=explored, persist=True
+        )
     graph = branch_graph(recipe)
     graph.add_writer("SqlWriter", writing.write_sql, explored)
     if recipe.self_consistency:
@@ -265,7 +282,7 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
         ran |= dict.fromkeys(("validate", "finish"), "conclude")
         graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
-    graph.add_step("SelfRefiner", candidate.refine)
+    graph.add_step("SelfRefiner", partial(candidate.refine, persist=True))
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
     if recipe.cte_refinement:
@@ -303,11 +320,6 @@ DEVIATIONS = (
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",
         "tables of one group differ in columns, and what is not shown cannot be used",
-    ),
-    Deviation(
-        "an exploration is aimed at the answers that tied, and writers see how these differ",
-        "it starts from question and schema alone (000, 3.2.3 and Figure 4)",
-        "ten queries are few: they go where the answers part",
     ),
     Deviation(
         "one call corrects a query and those that wait with the same fault",
@@ -353,8 +365,9 @@ DEVIATIONS = (
 
 V1: dict[str, Any] = {
     "votes": 3,
-    "linking": "none",
     "exploration": "always",
+    "row_limit": 100,
+    "ctes": False,
     "expected_format": True,
     "self_consistency": True,
     "cte_refinement": True,
@@ -384,6 +397,7 @@ RECIPE = Reforce(
     votes=8,
     strategy="majority",
     temperature=1.0,
+    one_temperature=True,
     deviations=DEVIATIONS,
     presets={"v1": V1},
 )

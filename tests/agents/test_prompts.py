@@ -154,7 +154,7 @@ CASES: dict[str, Case] = {
         {"sql": SQL, "noted": ["Sales may be paid orders."], "assumed": ["A sale is an order."], **ROWS},
     ),
     "exploration": (COLUMN_EXPLORER, PLAIN, EXPLORING),
-    "exploration of one query": (COLUMN_EXPLORER, PLAIN, {**EXPLORING, "rivals": {"A": SQL}}),
+    "exploration of one query": (COLUMN_EXPLORER, PLAIN, {**EXPLORING, "rivals": {"A": SQL}, "ctes": False}),
     "exploration of rivals": (
         COLUMN_EXPLORER,
         PLAIN,

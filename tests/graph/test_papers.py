@@ -26,8 +26,6 @@ NUMBERED = {
 """The numbered equations and algorithms of each paper."""
 
 NOT_YET = {
-    "ReFoRCE": {*(f"equation {number}" for number in range(1, 7)), "Algorithm 1"},
-    "ReFoRCE first version": NUMBERED["ReFoRCE first version"],
     "SSEV": {"equation 1", "equation 2"},
     "SQLAgent": {"Algorithm 3"},
 }

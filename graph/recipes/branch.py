@@ -206,7 +206,7 @@ def wire_branch(
     max_empty: int = MAX_EMPTY,
     writer: str = "SqlWriter",
     explored: Mapping[str, Any] | None = None,
-    persist: bool = False,
+    refine: Step = candidate.refine,
 ) -> RecipeGraph:
     """Return the plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
@@ -215,7 +215,7 @@ def wire_branch(
         max_empty: Of them, repairs of empty results (``Routes``).
         writer: The node of ``write``.
         explored: ``add_writer``.
-        persist: A repair that was tried before does not end it.
+        refine: The SelfRefiner's step.
     """
     graph = branch_graph(recipe)
     graph.add_writer(writer, write, explored)
@@ -226,6 +226,6 @@ def wire_branch(
     route = Routes(max_refinements, max_empty=max_empty).after_run
     ran: Paths = {"validate": END, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": END}
     graph.add_conditional_edges("run_sql", route, ran)
-    graph.add_step("SelfRefiner", partial(candidate.refine, persist=persist))
+    graph.add_step("SelfRefiner", refine)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
     return graph

@@ -94,6 +94,10 @@ class Reforce(Recipe):
     max_empty: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
     )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+    )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
     row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")
     ctes: bool = switch(True, "exploration queries may have CTEs; off in the first version")
@@ -264,10 +268,11 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
     """
     explored = recipe.exploring if explores else None
     repairs, empty = recipe.max_refinements, recipe.max_empty
+    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
     if not (recipe.self_consistency or recipe.cte_refinement):
         write = writing.write_sql
         return wire_branch(
-            recipe, write, max_refinements=repairs, max_empty=empty, explored=explored, persist=True
+            recipe, write, max_refinements=repairs, max_empty=empty, explored=explored, refine=refine
         )
     graph = branch_graph(recipe)
     graph.add_writer("SqlWriter", writing.write_sql, explored)
@@ -282,7 +287,7 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
         ran |= dict.fromkeys(("validate", "finish"), "conclude")
         graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
-    graph.add_step("SelfRefiner", partial(candidate.refine, persist=True))
+    graph.add_step("SelfRefiner", refine)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
     graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
     if recipe.cte_refinement:
@@ -325,11 +330,6 @@ DEVIATIONS = (
         "one call corrects a query and those that wait with the same fault",
         "two calls: self_correct, then similar_error_refine (000, Algorithm 1)",
         "half the calls",
-    ),
-    Deviation(
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result",
-        "an empty result is refined to the limit (000, Table 6)",
-        "an empty answer can be right",
     ),
     Deviation(
         "results that are all zero, NULL or empty text do not vote while there are others",

@@ -207,6 +207,7 @@ def wire_branch(
     writer: str = "SqlWriter",
     explored: Mapping[str, Any] | None = None,
     refine: Step = candidate.refine,
+    end: str = END,
 ) -> RecipeGraph:
     """Return the plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
@@ -216,16 +217,17 @@ def wire_branch(
         writer: The node of ``write``.
         explored: ``add_writer``.
         refine: The SelfRefiner's step.
+        end: The node where a query leads that needs no further repair.
     """
     graph = branch_graph(recipe)
     graph.add_writer(writer, write, explored)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
     if not max_refinements:
-        graph.add_edge("run_sql", END)
+        graph.add_edge("run_sql", end)
         return graph
     route = Routes(max_refinements, max_empty=max_empty).after_run
-    ran: Paths = {"validate": END, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": END}
+    ran: Paths = {"validate": end, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": end}
     graph.add_conditional_edges("run_sql", route, ran)
     graph.add_step("SelfRefiner", refine)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     return graph

@@ -73,6 +73,23 @@ DEVIATIONS = (
         why="An answer of the first round is better than none.",
     ),
     Deviation(
+        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, and a mistake "
+        "costs half at most.",
+        paper="T rounds, a number that is known (Algorithms 1 and 2)",
+        why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
+    ),
+    Deviation(
+        ours="A model that joins later starts level with the best.",
+        paper="all experts take part from the first round (Algorithms 1 and 2)",
+        why="What the others got wrong before says nothing about it.",
+    ),
+    Deviation(
+        ours="Where a model has several recorded candidates, `votes replay` takes T as the questions so far; "
+        "`--paper` replays the first candidate of each, with all questions as T.",
+        paper="one candidate of each model (3.1.1)",
+        why="The vote follows the better model sooner.",
+    ),
+    Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
         paper="each unique SQL gathers its votes (Algorithm 1)",
         why="One answer can be written in many ways.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,16 @@ from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source, source_of_records
 from quorum.evals.recorded.refit import votes_of_records
-from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OVERRULED, SEVERAL, UNLIKE, at_once, learn
+from quorum.evals.recorded.weights import (
+    DRAWN_EXPERT,
+    DRAWN_ONCE,
+    FEW,
+    OVERRULED,
+    SEVERAL,
+    UNLIKE,
+    at_once,
+    learn,
+)
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.report import as_dict, report
@@ -321,12 +331,31 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
 @given(NO_TROUBLE)
 def test_votes_stay_within_their_bounds(rounds: list[list[int]]) -> None:
     learned = at_once(learn(source(rounds)))["gold"]
+    few = len(rounds) < 4 * math.log(len(rounds[0]))
     for vote in ("wma", DRAWN_EXPERT):
-        assert learned.no_bound(vote) == ""
-        for each in learned.bounds(vote):
+        assert learned.no_bound(vote) == (FEW if few else "")
+        for each in () if few else learned.bounds(vote):
             assert each.mistakes <= (each.wma if vote == "wma" else each.rwma) + 1e-9
     assert learned.no_bound("majority")
     assert learned.no_bound(DRAWN_ONCE)
+
+
+@pytest.mark.parametrize("questions", [1, 2, 3, 4, 5, 30])
+def test_an_evaluation_s_weights_are_the_papers(questions: int) -> None:
+    """An evaluation knows T: every mistake costs 1 - √(ln N / T), however few questions it has."""
+    learned = at_once(learn(source([[0, 1, 5], *[[0, 2, 0]] * (questions - 1)])))["gold"]
+    cost = max(0.0, 1 - math.sqrt(math.log(3) / questions))
+    assert learned.weights == pytest.approx({"e0": 1.0, "e1": cost**questions, "e2": cost})
+
+
+def test_where_t_is_not_known_it_is_the_questions_so_far() -> None:
+    several = replace(source([[0, 1, 1]] * 8), several=True)
+    learned = at_once(learn(several))["gold"]
+    assert learned.history[2]["e1"] == 0.5**2, "a mistake costs half at most"
+    assert learned.weights["e1"] == pytest.approx((1 - math.sqrt(math.log(3) / 8)) ** 8)
+    assert learned.no_bound("wma") == SEVERAL
+    known = at_once(learn(several.as_in_paper()))["gold"]
+    assert known.history[2]["e1"] == pytest.approx((1 - math.sqrt(math.log(3) / 8)) ** 2)
 
 
 @given(ANSWERS)

@@ -175,7 +175,7 @@ class Candidate:
     Attributes:
         informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
-        confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.consistency``).
+        confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.first_version``).
         refinements: Times the query was refined; ``failures`` counts those where it had failed.
         stands: Who saw what each of its conditions leaves lets its empty result stand.
         remarks: Its writer's; None if it wrote none.
@@ -448,8 +448,8 @@ class CandidateState(Known):
         exploration: Its own, where each candidate explores by itself.
         grounding: What the InfoAgent found, shown as ``linked_ref``.
         seen, confirmed, checks: Files of plausible results, whether one came twice, and how often the model
-            stood by its query (``quorum.graph.nodes.consistency``).
-        stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
+            stood by its query (``quorum.graph.nodes.first_version``).
+        stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (there, too).
     """
 
     input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))

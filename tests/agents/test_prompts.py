@@ -128,6 +128,11 @@ CASES: dict[str, Case] = {
         },
     ),
     "repair": (FAILURE_REFINER, PLAIN, {"sql": SQL, "kind": "syntax", "error": "A bracket is missing."}),
+    "repair of what is empty": (
+        FAILURE_REFINER,
+        PLAIN,
+        {"sql": SQL, "kind": "empty_result", "error": "The query ran and returned no row.", "confirm": False},
+    ),
     "validation": (
         VALIDATOR,
         WITH_FORMAT,

@@ -37,6 +37,13 @@ class Deviation:
     why: str
 
 
+LATER_CANDIDATES = Deviation(
+    ours="A model's candidates after its first are drawn at 0.7.",
+    paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
+    why="At 0 they would be the first once more.",
+)
+
+
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
     """A field that is a switch or a limit of a recipe.
 
@@ -63,17 +70,20 @@ class Recipe:
         votes: Candidates at most, where the run's options do not say.
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
-        temperature: Of the candidates, where the options do not say.
+        temperature: Of a model's candidates after its first, where the options do not say.
+        one_temperature: Every role is sampled at ``temperature``, as its paper says. Else a model's first
+            candidate and what candidates share are drawn at 0, and a role's own temperature counts.
         triplets: Of an exploration that the KnowledgeRetriever shows (``quorum explore``).
         matched_values: Values of the database that prompts show, where the options do not say.
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
+        blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"matched_values", "triplets", "deviations", "presets", "preset"}
+        | {"one_temperature", "matched_values", "triplets", "deviations", "presets", "preset"}
     )
 
     name: str
@@ -85,11 +95,18 @@ class Recipe:
     strategy: str = "auto"
     stopping: str = "never"
     temperature: float = 0.7
+    one_temperature: bool = False
     matched_values: int = 0
     triplets: int = 0
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
+    blanks_give_way: bool = switch(
+        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+    )
+    count_heads: bool = switch(
+        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+    )
 
     def __post_init__(self) -> None:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
@@ -143,6 +160,11 @@ class Recipe:
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
+
+    @property
+    def doubts_blanks(self) -> bool:
+        """True if blank results vote only where there are no others."""
+        return self.blanks_give_way
 
     @property
     def recursion_limit(self) -> int:

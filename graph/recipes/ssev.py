@@ -31,7 +31,7 @@ from quorum.graph.nodes import two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import LATER_CANDIDATES, Count, Deviation, Recipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -51,6 +51,7 @@ DEVIATIONS = (
         paper="embedding similarity (3.1.1)",
         why="It works without a model to download.",
     ),
+    LATER_CANDIDATES,
     Deviation(
         ours="The writer has the prompt and house rules of the other recipes.",
         paper="the prompt also asks to minimize execution time (Figure 1)",
@@ -70,6 +71,33 @@ DEVIATIONS = (
         ours="Where no PostSQL has a result, the vote is on PreSQL.",
         paper="it does not say",
         why="An answer of the first round is better than none.",
+    ),
+    Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
+        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, and a mistake "
+        "costs half at most.",
+        paper="T rounds, a number that is known (Algorithms 1 and 2)",
+        why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
+    ),
+    Deviation(
+        ours="A model that joins later starts level with the best.",
+        paper="all experts take part from the first round (Algorithms 1 and 2)",
+        why="What the others got wrong before says nothing about it.",
+    ),
+    Deviation(
+        ours="Where a model has several recorded candidates, `votes replay` takes T as the questions so far; "
+        "`--paper` replays the first candidate of each, with all questions as T.",
+        paper="one candidate of each model (3.1.1)",
+        why="The vote follows the better model sooner.",
     ),
     Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",

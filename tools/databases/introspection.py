@@ -229,7 +229,14 @@ class Introspection:
         table = self.filled(table, values, samples, whole=whole)
         if whole:
             return table
-        return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
+        columns = (replace(column, complete=False) for column in table.columns)
+        return replace(
+            table,
+            columns=tuple(
+                replace(column, profile=replace(column.profile, unique=False)) if column.profile else column
+                for column in columns
+            ),
+        )
 
     def withhold(self, table: Table) -> None:
         """Note which columns of a table are not shown by values."""
@@ -437,19 +444,12 @@ def _profile_claims(table: Table, quote: Callable[[str], str]) -> dict[str, str]
     wanted = dict[str, str]()
     for column in table.columns:
         profile = column.profile
-        if (
-            profile
-            and profile.kind is Kind.DATE
-            and profile.low
-            and not (profile.sentinels or column.complete)
-        ):
+        if profile and profile.kind is Kind.DATE and profile.low and not profile.sentinels:
             wanted |= {f"{end} {column.name}": f"{end}({quote(column.name)})" for end in ("min", "max")}
     first = next((c.name for c in table.columns if c.profile and c.profile.unique), None)
-    return (
-        wanted
-        if table.primary_key or first is None
-        else wanted | {f"unique {first}": f"count(DISTINCT {quote(first)})"}
-    )
+    if first is not None and not table.primary_key:
+        wanted[f"unique {first}"] = f"count(DISTINCT {quote(first)})"
+    return wanted
 
 
 def _confirmed_profile(column: Column, found: Mapping[str, Any], rows: int) -> ColumnProfile | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from quorum.knowledge.catalog import Column
 from quorum.knowledge.naming import write_full_name, write_name
-from quorum.knowledge.profile.forms import UNITS
 from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, Kind
 from quorum.knowledge.schema.grammar import quote, write_value
 
@@ -37,20 +36,10 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
     return "; ".join(parts)
 
 
-def topics(profile: ColumnProfile) -> Iterator[str]:
-    """Yield the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
-    if profile.forms and profile.kind is Kind.NUMBER:
-        marks = [re.sub(r"[\d.,]", "", form.text).strip() for form in profile.forms]
-        yield "unit" if any(mark.casefold() in UNITS for mark in marks) else "number"
-    kind = profile.kind
-    named: dict[str, object] = {
-        "date": kind is Kind.DATE and profile.forms,
-        "flag": kind is Kind.FLAG and profile.variants,
-        "text": kind is Kind.TEXT and (profile.variants or profile.padded),
-        "key": profile.keys or (kind is Kind.CODE and profile.forms),
-        "missing": profile.no_value,
-    }
-    yield from (topic for topic, found in named.items() if found)
+def topics(profile: ColumnProfile) -> set[str]:
+    """Return the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
+    odd = (name for name in ("forms", "variants", "padded", "no_value", "keys") if getattr(profile, name))
+    return {f"{profile.kind} {name}" if name == "forms" else name for name in odd}
 
 
 def _facts(column: Column, profile: ColumnProfile, *, keyless: bool) -> Iterator[str]:

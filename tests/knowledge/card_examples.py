@@ -11,13 +11,13 @@ DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A"}, {"sku": "B"}]}'
 COLUMNS = ["d", "d2", "ts", "s", "g", "a", "b", "v", "n", "doc", "arr"]
 MORE = {"snowflake": ["created_at"], "postgres": ["createdAt"], "bigquery": ["items", "params", "place"]}
 
-TOPICS = ("number", "unit", "date", "flag", "text", "key", "missing")
+TOPICS = ("number forms", "date forms", "code forms", "variants", "padded", "no_value", "keys")
 READ: dict[str, dict[str, object]] = {
-    "number": {"$1,234.50": 1234.5, "(50)": -50.0, "7": 7.0},
-    "unit": {"2 kg": 2000.0, "1.5 kg": 1500.0, "300 g": 300.0},
-    "flag": {"Yes": True, " TRUE": True, "no": False},
-    "text": {" GHENT ": True, "ghent": True, "Lund": False},
-    "missing": {"n/a": None, " NULL ": None, "": None, "x": "x"},
+    "number forms": {"$1,234.50": 1234.5, "(50)": -50.0, "7": 7.0},
+    "units": {"2 kg": 2000.0, "1.5 kg": 1500.0, "300 g": 300.0},
+    "flags": {"Yes": True, " TRUE": True, "no": False},
+    "variants": {" GHENT ": True, "ghent": True, "Lund": False},
+    "no_value": {"n/a": None, " NULL ": None, "": None, "x": "x"},
 }
 """Values, and what the dialects read in them."""
 DATES = {"sqlite": "12/31/2024", "other": "31.12.2024"}
@@ -74,8 +74,10 @@ def examples(dialect: str) -> list[str]:
 
 def read_by(dialect: str, topic: str) -> str:
     """The expression that reads a value ``s`` of this topic."""
-    (line,) = idioms(dialect, [topic])
-    return line.split("`")[1]
+    within = {"units": ("number forms", "with units `"), "flags": ("variants", "Yes and no: `")}
+    name, before = within.get(topic, (topic, "`"))
+    (line,) = idioms(dialect, [name])
+    return line.split(before)[1].split("`")[0]
 
 
 def claims(dialect: str) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ def of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfile
 def _formed(
     profile: ColumnProfile, rest: Rows, shapes: Mapping[str, str], plain: Set[str], sizes: Mapping[str, Any]
 ) -> ColumnProfile:
-    """Return the profile with forms: ``shapes`` has each value's, a CAST reads ``plain``, ``sizes`` sorts values."""
+    """Return the profile with forms: ``shapes`` has each value's; a CAST reads ``plain``, ``sizes`` sorts."""
     of_shape = defaultdict[str, list[str]](list)
     for text, shape in shapes.items():
         of_shape[shape].append(text)

@@ -73,7 +73,7 @@ def unpadded(key: str) -> str:
 
 def _profile(texts: Sequence[Any], whole: bool) -> ColumnProfile:
     counted, rows = Counter(text for text in texts if isinstance(text, str)), len(texts)
-    profile = ColumnProfile(rows, whole, unique=len(counted) == rows > 1)
+    profile = ColumnProfile(rows, whole, unique=whole and len(counted) == rows > 1)
     folded = {text: text.strip().casefold() for text in counted}
     rest = {text: n for text, n in counted.items() if folded[text] not in NO_VALUE}
     maybe = {text: rest.pop(text) for text in [*rest] if folded[text] in PERHAPS}

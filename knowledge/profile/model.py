@@ -78,7 +78,7 @@ class ColumnProfile:
         keys: Keys of other tables that the values match only in part as they are.
         low, high: The least and the greatest number or ISO date but ``sentinels``, where all have one form.
         exact: True if ``low`` and ``high`` are those of all rows.
-        unique: True if no two rows have the same value: of those read, or of all where that was asked.
+        unique: True if no two rows have the same value and the table was read whole.
     """
 
     rows: int

@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table, from_json, to_json
+from quorum.knowledge.profile.amounts import Rows
 from quorum.knowledge.profile.columns import profiles
-from quorum.knowledge.profile.keys import KeyValues, with_key_matches
+from quorum.knowledge.profile.keys import Place, key_values, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind, profile_from
 from quorum.knowledge.schema.oddities import oddities
 from quorum.knowledge.schema.render import render
@@ -247,10 +248,10 @@ def test_rows_of_totals_are_told_where_their_numbers_are_larger() -> None:
     assert not brands["brand"].totals
 
 
-def table(name: str, **columns: list[str]) -> tuple[Table, dict[tuple[str, str], KeyValues]]:
+def table(name: str, **columns: list[str]) -> tuple[Table, dict[Place, Rows]]:
     found = profiles(columns, whole=True)
     made = Table(name, tuple(Column(each, "TEXT", profile=found[each]) for each in columns))
-    keys = {(name, each): KeyValues.of(values, found[each]) for each, values in columns.items()}
+    keys = {(name, each): key_values(values, found[each]) for each, values in columns.items()}
     return made, {place: values for place, values in keys.items() if values}
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.profile.columns import profiles
-from quorum.knowledge.profile.keys import KeyValues, with_key_matches
+from quorum.knowledge.profile.keys import Place, key_values, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -102,7 +102,7 @@ class Introspection:
     withheld: dict[str, list[str]] = field(default_factory=dict)
     estimated: set[str] = field(default_factory=set)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
-    keys: dict[tuple[str, str], KeyValues] = field(default_factory=dict)
+    keys: dict[Place, Mapping[str, int]] = field(default_factory=dict)
     profiling: float = 0.0
     unprofiled: set[str] = field(default_factory=set)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
@@ -216,7 +216,7 @@ class Introspection:
         }
         found = profiles(read, whole=whole)
         for name, profile in found.items():
-            if (key := KeyValues.of(read[name], profile)) is not None:
+            if (key := key_values(read[name], profile)) is not None:
                 self.keys[table.full_name, name] = key
         self.profiling += time.monotonic() - begun
         columns = tuple(replace(column, profile=found.get(column.name)) for column in table.columns)
@@ -229,14 +229,7 @@ class Introspection:
         table = self.filled(table, values, samples, whole=whole)
         if whole:
             return table
-        columns = (replace(column, complete=False) for column in table.columns)
-        return replace(
-            table,
-            columns=tuple(
-                replace(column, profile=replace(column.profile, unique=False)) if column.profile else column
-                for column in columns
-            ),
-        )
+        return replace(table, columns=tuple(replace(column, complete=False) for column in table.columns))
 
     def withhold(self, table: Table) -> None:
         """Note which columns of a table are not shown by values."""
@@ -266,7 +259,7 @@ class Introspection:
                 c,
                 complete=c.complete and found.get(f"={c.name}") == len(c.samples),
                 nulls=c.nulls or found.get(c.name, rows) < rows,
-                profile=_confirmed_profile(c, found, rows),
+                profile=_confirmed_profile(c, found),
             )
             for c in table.columns
         )
@@ -440,25 +433,21 @@ def _from_start(span: Span | None) -> bool:
 
 
 def _profile_claims(table: Table, quote: Callable[[str], str]) -> dict[str, str]:
-    """Return SQL for the ends of ISO dates, and for the number of values of the first unique column."""
+    """Return SQL for the ends of ISO dates."""
     wanted = dict[str, str]()
     for column in table.columns:
         profile = column.profile
         if profile and profile.kind is Kind.DATE and profile.low and not profile.sentinels:
             wanted |= {f"{end} {column.name}": f"{end}({quote(column.name)})" for end in ("min", "max")}
-    first = next((c.name for c in table.columns if c.profile and c.profile.unique), None)
-    if first is not None and not table.primary_key:
-        wanted[f"unique {first}"] = f"count(DISTINCT {quote(first)})"
     return wanted
 
 
-def _confirmed_profile(column: Column, found: Mapping[str, Any], rows: int) -> ColumnProfile | None:
-    """Return the column's profile with what all rows tell."""
+def _confirmed_profile(column: Column, found: Mapping[str, Any]) -> ColumnProfile | None:
+    """Return the column's profile with the ends of all rows."""
     profile, ends = column.profile, [found.get(f"{end} {column.name}") for end in ("min", "max")]
-    if profile is None:
-        return None
-    profile = replace(profile, unique=found.get(f"unique {column.name}") == rows > 0)
-    return profile if None in ends else replace(profile, low=str(ends[0]), high=str(ends[1]), exact=True)
+    if profile is None or None in ends:
+        return profile
+    return replace(profile, low=str(ends[0]), high=str(ends[1]), exact=True)
 
 
 def _with_distinct(table: Table, count: int) -> Table:

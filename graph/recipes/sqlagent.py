@@ -22,9 +22,10 @@ from quorum.graph.nodes.routes import MAX_EMPTY, after_model
 from quorum.graph.nodes.synthesis import Knowledge, Rounds
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         ours="Columns and triplets are found by words; `embedding_model` makes it embeddings.",
         paper="text-embedding-3-small and FAISS (appendix A)",
@@ -79,7 +80,7 @@ DEVIATIONS = (
 
 
 @dataclass(frozen=True)
-class SqlAgent(Recipe):
+class SqlAgent(PaperRecipe):
     """Its switches and limits."""
 
     info: Literal["agent", "search"] = switch(

@@ -160,9 +160,4 @@ def prompts() -> Prompts:
     return _read(*agents.__path__)
 
 
-def prompt_file(role: str) -> str:
-    """Return the template of a role, below the project's root; empty where there is none."""
-    return f"agents/prompts/{role}.md" if f"{role}.md" in prompts().templates else ""
-
-
 prompts()  # read now: no disk once an event loop runs

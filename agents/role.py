@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -29,7 +30,9 @@ from quorum.knowledge.errors import ConfigurationError
 R = TypeVar("R", bound=BaseModel)
 V = TypeVar("V")
 
-EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
+EVENT_FIELDS = frozenset(
+    {"t", "kind", "agent", "candidate", "node", "recipe", "code", "declared", "prompt", "usage", "error"}
+)
 """Fields of every event of a trace; a reply cannot have one of the same name."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -88,9 +91,9 @@ def plain(form: type[R]) -> type[R]:
     """Return the form as a model sees it without its ``house_fields``; they keep their defaults."""
     fields = dict[str, Any]()
     for name, said in getattr(form, "house_fields", {}).items():
-        field = copy(form.model_fields[name])
-        field.description = said
-        fields[name] = (field.annotation if said else Annotated[field.annotation, SkipJsonSchema()], field)
+        each = copy(form.model_fields[name])
+        each.description = said
+        fields[name] = (each.annotation if said else Annotated[each.annotation, SkipJsonSchema()], each)
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
 
 
@@ -121,6 +124,7 @@ class Role(Generic[R]):
         schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
         temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
             all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
+        declared: File and line of its declaration, below the project's root.
     """
 
     name: str
@@ -131,8 +135,12 @@ class Role(Generic[R]):
     sql: bool = True
     schema: bool = True
     temperature: float | None = None
+    declared: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # of the constructor, which the dataclass writes
+        place = f"{module_file(caller.f_globals['__name__'])}:{caller.f_lineno}"
+        object.__setattr__(self, "declared", place)
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
@@ -140,6 +148,11 @@ class Role(Generic[R]):
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
         return f"agents/prompts/{self.name}.md"
+
+
+def module_file(module: str) -> str:
+    """Return a module's file below the project's root, such as ``agents/planners.py``."""
+    return f"{module.removeprefix('quorum.').replace('.', '/')}.py"
 
 
 @cache

@@ -33,7 +33,7 @@ MAX_TOOL_STEPS = 20
 """Steps of one answer, Spider-Agent's own limit."""
 
 Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led", "fast"]
-"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan, or so that it is fast."""
+"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan, or to be fast."""
 
 APPROACHES: dict[Style, str] = {
     "": "",

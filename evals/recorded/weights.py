@@ -50,7 +50,9 @@ SEVERAL = "an expert has several candidates, each with its whole weight; see --p
 FEW = "of so few questions epsilon is above 1/2, where the algorithms' bounds do not hold"
 TINY = 1e-6  # weights so near to each other tie in a vote
 UNLIKE = "in {} the weights were not learned from what counts as a mistake"
-OVERRULED = "in {} the vote was wrong though experts with most of the weight were right (a blank result, say)"
+OVERRULED = (
+    "in {} the vote was wrong though experts with most of the weight were right, with different results"
+)
 
 
 @dataclass
@@ -66,7 +68,7 @@ class OnlineWeights:
         votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
         history: The weights per expert before each question, and after the last.
         overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
-            weight: a blank result does not vote here, and answers that are equal need not all be right.
+            weight: the gold accepts several results, or not all that are equal within the tolerance.
     """
 
     experts: dict[str, list[float]]

@@ -229,6 +229,6 @@ def _put(context: Context, found: Sequence[object]) -> str:
 
 def _rivals(state: RunState, context: Context) -> list[Side]:
     """Return the strong answers of a close vote, else the heaviest, in a neutral order."""
-    heaviest = state.vote.clusters[:RIVALS] if state.vote else ()
+    heaviest = state.vote.answers[:RIVALS] if state.vote else ()
     clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
     return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]

@@ -8,6 +8,8 @@ from dataclasses import replace
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
+from langgraph.types import Overwrite
+
 from quorum.agents.critics import LABELS
 from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.context import Context
@@ -83,7 +85,9 @@ async def recall_first_round(state: RunState, _: Context) -> Update:
     replies = [each for each in state.candidates if has_values(each) or _lacks(each)]
     if replies or not state.first_round:
         return {}
-    recalled: Update = {"candidates": state.first_round, "first_round": []}
+    failed = [each for each in state.candidates if each.result is None]
+    blank = [each for each in state.candidates if each.result]
+    recalled: Update = {"candidates": Overwrite([*state.first_round, *failed]), "first_round": blank}
     if any(candidate.result for candidate in state.first_round):
         lacking = "No candidate of the second round has a result with values"
         recalled["warnings"] = [f"{lacking}; the first round voted again."]

@@ -132,6 +132,8 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         context.dialect,
         overlaps=overlaps,
         judge=ModelJudge(state, context) if ask else NoJudge(),
+        blanks_give_way=context.recipe.doubts_blanks,
+        count_heads=context.recipe.count_heads,
     )
     plan = "\n".join([*state.steps, state.expected_format])
     ballots = [

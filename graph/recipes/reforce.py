@@ -111,6 +111,11 @@ class Reforce(PaperRecipe):
         return self.explores and self.explorations == "each"
 
     @property
+    def doubts_blanks(self) -> bool:
+        """True too where a result is treated as empty unless it came twice (ReFoRCE first version, 3.2.4)."""
+        return self.blanks_give_way or self.self_consistency
+
+    @property
     def exploring(self) -> dict[str, Any]:
         """Arguments of ``add_exploration``."""
         names = ("max_queries", "max_corrections", "row_limit", "ctes", "aim")
@@ -333,9 +338,9 @@ DEVIATIONS = (
         "an empty answer can be right",
     ),
     Deviation(
-        "results that are all zero, NULL or empty text do not vote while there are others",
-        "so in self-consistency (003, 3.2.4); of the vote it is not said",
-        "they agree by chance",
+        "with self_consistency, results that never came twice vote only where there are no others",
+        "they are treated as empty (003, 3.2.4); of the vote it is not said",
+        "the model itself does not stand by them",
     ),
     Deviation(
         "numbers agree within a hundredth, and small ones within 0.5 %",
@@ -348,7 +353,7 @@ DEVIATIONS = (
         "an answer that ran is better than none",
     ),
     Deviation(
-        "that the data cannot answer is a reply, and counts against the answers",
+        "that the data cannot answer is a reply, and has a vote as a result has",
         "every candidate is a result",
         "a question may ask for what is not there",
     ),

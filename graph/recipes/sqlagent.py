@@ -27,6 +27,11 @@ from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, P
 DEVIATIONS = (
     PROMPTS,
     Deviation(
+        ours="That the data cannot answer is a reply, which ends the rounds.",
+        paper="a round is a success or a failure (Algorithm 3)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
         ours="Columns and triplets are found by words; `embedding_model` makes it embeddings.",
         paper="text-embedding-3-small and FAISS (appendix A)",
         why="It works without a model to download; the trace says which was used.",

@@ -70,6 +70,16 @@ DEVIATIONS = (
         why="An answer of the first round is better than none.",
     ),
     Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
         ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, and a mistake "
         "costs half at most.",
         paper="T rounds, a number that is known (Algorithms 1 and 2)",

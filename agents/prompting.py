@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError, meta
+from pydantic import BaseModel
 
 from quorum import agents
 from quorum.agents.role import R, Role, plain
@@ -100,8 +101,8 @@ class Prompts:
             raise LookupError(f"The prompt template {role.name}.md does not use {', '.join(unused)}.")
         shared = {name: value for name, value in vars(context).items() if name != "schema"}
         system = self.system(context, role.sql, role.schema)
-        form = form_of(role.reply if context.house else plain(role.reply))
-        task = self.render(role.name, {**shared, "reply_form": form, **variables})
+        form: type[BaseModel] = role.reply if context.house else plain(role.reply)
+        task = self.render(role.name, {**shared, "reply_form": form_of(form), **variables})
         return [{"role": "system", "content": system}, {"role": "user", "content": task}]
 
     def _system(self, context: PromptContext, sql: bool, schema: bool) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar, cast, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -87,13 +87,13 @@ def _listed(value: Any) -> Any:
 
 
 @cache
-def plain(form: type[R]) -> type[R]:
+def plain(form: type[BaseModel]) -> Any:
     """Return the form as a model sees it without its ``house_fields``; they keep their defaults."""
-    fields = dict[str, Any]()
+    fields, hidden = dict[str, Any](), cast("Any", SkipJsonSchema)
     for name, said in getattr(form, "house_fields", {}).items():
         each = copy(form.model_fields[name])
         each.description = said
-        fields[name] = (each.annotation if said else Annotated[each.annotation, SkipJsonSchema()], each)
+        fields[name] = (each.annotation if said else hidden[each.annotation], each)
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
 
 

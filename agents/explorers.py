@@ -172,7 +172,7 @@ class StateText:
     Attributes:
         steps: Its actions in words.
         question: That its query answers.
-        note: What came of actions that were added to it.
+        note: How many states below it worked, and how many were in vain.
     """
 
     number: int

@@ -317,6 +317,9 @@ WORDS: dict[str, Callable[[Fields], Gist]] = {
     "exploration_given_up": lambda e: (f"gives a query up: {e.message}", "warn"),
     "exploration_ended": lambda e: (f"ends early: {e.message}", "bad"),
     "grounding": lambda e: f"{e.tables:table|tables}, {e.columns:,} columns: {e.tables} ({e.embedder})",
+    "pruning": lambda e: (
+        f"takes away {e.columns:column|columns} that the query did not use, and {e.tables:table|tables}"
+    ),
     "examples": lambda e: (
         f"{e.triplets:explored query|explored queries} as examples ({e.embedder})"
         if e.triplets

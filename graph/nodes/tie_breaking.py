@@ -33,8 +33,8 @@ def heaviest(clusters: Sequence[Cluster]) -> list[Cluster]:
 def resolved(state: RunState) -> bool:
     """True if exactly one answer has the most votes (ReFoRCE, equation 5).
 
-    That the data cannot answer is an answer. A result without values is none, unless the SelfRefiner
-    confirmed it: the paper repairs it to the limit (Table 6) and then explores (Listing 2).
+    That the data cannot answer is an answer. A result without values is none: the paper repairs it to the
+    limit (Table 6) and then explores (Listing 2).
     """
     vote, winner = state.vote, state.winner
     if vote is None:

@@ -206,7 +206,8 @@ def wire_branch(
     max_empty: int = MAX_EMPTY,
     writer: str = "SqlWriter",
     explored: Mapping[str, Any] | None = None,
-    persist: bool = False,
+    refine: Step = candidate.refine,
+    end: str = END,
 ) -> RecipeGraph:
     """Return the plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
@@ -215,17 +216,18 @@ def wire_branch(
         max_empty: Of them, repairs of empty results (``Routes``).
         writer: The node of ``write``.
         explored: ``add_writer``.
-        persist: A repair that was tried before does not end it.
+        refine: The SelfRefiner's step.
+        end: The node where a query leads that needs no further repair.
     """
     graph = branch_graph(recipe)
     graph.add_writer(writer, write, explored)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
     if not max_refinements:
-        graph.add_edge("run_sql", END)
+        graph.add_edge("run_sql", end)
         return graph
     route = Routes(max_refinements, max_empty=max_empty).after_run
-    ran: Paths = {"validate": END, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": END}
+    ran: Paths = {"validate": end, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": end}
     graph.add_conditional_edges("run_sql", route, ran)
-    graph.add_step("SelfRefiner", partial(candidate.refine, persist=persist))
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
+    graph.add_step("SelfRefiner", refine)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     return graph

@@ -28,15 +28,14 @@ from quorum.agents import explorers, linkers, refiners
 from quorum.graph.context import Context
 from quorum.graph.nodes import (
     candidate,
-    consistency,
+    first_version,
     prepare,
     schema_linking,
-    stages,
     tie_breaking,
     voting,
     writing,
 )
-from quorum.graph.nodes.routes import Routes, after_model, after_refinement
+from quorum.graph.nodes.routes import after_model, after_refinement
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step, Update
 from quorum.graph.options import RunOptions
@@ -93,6 +92,10 @@ class Reforce(PaperRecipe):
     )
     max_empty: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
+    )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
     )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
     row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")
@@ -262,34 +265,31 @@ def _end(recipe: Reforce, state: RunState) -> Way:
 def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
     """Return the graph of one candidate's branch (ReFoRCE first version, equation 5).
 
-    It is uncompiled, and the plain one where no option is on.
+    It is uncompiled, and the plain one where no option of the first version is on.
 
     Args:
         explores: It begins with an exploration of its own.
     """
     explored = recipe.exploring if explores else None
     repairs, empty = recipe.max_refinements, recipe.max_empty
-    if not (recipe.self_consistency or recipe.cte_refinement):
-        write = writing.write_sql
-        return wire_branch(
-            recipe, write, max_refinements=repairs, max_empty=empty, explored=explored, persist=True
-        )
-    graph = branch_graph(recipe)
-    graph.add_writer("SqlWriter", writing.write_sql, explored)
+    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
+    end = "conclude" if recipe.self_consistency or recipe.cte_refinement else END
     if recipe.self_consistency:
-        graph.add_step("run_sql", partial(consistency.run_and_compare, agent="sql_writer"))
-        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
-        graph.add_conditional_edges("run_sql", consistency.after_run(repairs, empty), again)
-        graph.add_step("SelfChecker", consistency.answer_again)
+        graph = branch_graph(recipe)
+        graph.add_writer("SqlWriter", writing.write_sql, explored)
+        graph.add_step("run_sql", partial(first_version.run_and_compare, agent="sql_writer"))
+        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": end}
+        graph.add_conditional_edges("run_sql", first_version.after_run(repairs, empty), again)
+        graph.add_step("SelfChecker", first_version.answer_again)
         graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
+        graph.add_step("SelfRefiner", refine)
+        graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     else:
-        graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
-        ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
-        ran |= dict.fromkeys(("validate", "finish"), "conclude")
-        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
-    graph.add_step("SelfRefiner", partial(candidate.refine, persist=True))
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
-    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
+        given: dict[str, Any] = {"max_refinements": repairs, "max_empty": empty, "explored": explored}
+        graph = wire_branch(recipe, writing.write_sql, **given, refine=refine, end=end)
+    if end == END:
+        return graph
+    graph.add_step("conclude", first_version.conclude if recipe.self_consistency else accept)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:
@@ -306,16 +306,17 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     """Add what follows ``conclude``: a candidate without an answer builds one stage by stage."""
 
     def route(state: CandidateState) -> Literal["decompose", "finish"]:
-        return "decompose" if stages.fruitless(state) else "finish"
+        return "decompose" if first_version.fruitless(state) else "finish"
 
     graph.add_conditional_edges("conclude", route, {"decompose": "decompose", "finish": END})
-    graph.add_step("decompose", stages.decompose)
+    graph.add_step("decompose", first_version.decompose)
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": END})
-    graph.add_step("run_stage", stages.run_stage)
-    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": END})
-    graph.add_step("CteRefiner", stages.review_stage)
+    graph.add_step("run_stage", first_version.run_stage)
+    ran: Paths = {"go_on": "CteRefiner", "finish": END}
+    graph.add_conditional_edges("run_stage", first_version.after_stage, ran)
+    graph.add_step("CteRefiner", first_version.review_stage)
     ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": END}
-    graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
+    graph.add_conditional_edges("CteRefiner", first_version.after_review(recipe.max_rewrites), ways)
     graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_edge("run_whole", END)
 
@@ -331,11 +332,6 @@ DEVIATIONS = (
         "one call corrects a query and those that wait with the same fault",
         "two calls: self_correct, then similar_error_refine (000, Algorithm 1)",
         "half the calls",
-    ),
-    Deviation(
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result",
-        "an empty result is refined to the limit (000, Table 6)",
-        "an empty answer can be right",
     ),
     Deviation(
         "with self_consistency, results that never came twice vote only where there are no others",

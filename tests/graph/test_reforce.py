@@ -109,9 +109,18 @@ async def test_no_answer_at_all_is_explored_too(run: Run, blank: str) -> None:
     assert ran.answer.sql == GOOD
 
 
-async def test_an_empty_result_that_the_refiner_confirms_is_an_answer(run: Run) -> None:
-    said = script(sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": None})
-    assert (await run(said, votes=2)).calls() == {"sql_writer": 2, "self_refiner": 2}
+async def test_switch_confirm_empty(run: Run) -> None:
+    """The paper repairs an empty result to the limit (000, Table 6)."""
+    none = script(sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": None})
+    ran = await run(none, votes=2, confirm_empty=True)
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2}, "what is confirmed is an answer"
+    assert "<near_misses>" in ran.prompt("self_refiner")
+    again = script(sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": NOTHING})
+    ran = await run(again, votes=2, exploration="never")
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2 * 4}
+    prompt = ran.prompt("self_refiner").rpartition("<task>")[2]
+    assert "returned nothing" in prompt
+    assert not {text for text in ("is the answer", "give null", "<near_misses>") if text in prompt}
 
 
 @pytest.mark.parametrize("again", [BROKEN, NOTHING])
@@ -552,7 +561,7 @@ async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
     said = script(
         sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge
     )
-    ran = await run(said, votes=2, cte_refinement=True, exploration="never")
+    ran = await run(said, votes=2, cte_refinement=True, confirm_empty=True, exploration="never")
     stages = [event["name"] for event in ran.of("stage")]
     assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
     charged = [event["executed"] for event in ran.of("query") if "usage" in event]

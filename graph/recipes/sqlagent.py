@@ -24,9 +24,10 @@ from quorum.graph.nodes.step import Step
 from quorum.graph.nodes.synthesis import Knowledge
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         ours="That the data cannot answer is a reply, which ends the rounds.",
         paper="a round is a success or a failure (Algorithm 3)",
@@ -92,7 +93,7 @@ DEVIATIONS = (
 
 
 @dataclass(frozen=True)
-class SqlAgent(Recipe):
+class SqlAgent(PaperRecipe):
     """Its switches and limits."""
 
     info: Literal["agent", "search"] = switch(
@@ -131,7 +132,7 @@ def wire(recipe: SqlAgent, options: type[RunOptions] = RunOptions) -> RecipeGrap
 
 
 def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
-    """Return the uncompiled graph of one candidate's branch (SQLAgent, Algorithm 3, lines 5 to 26).
+    """Return the uncompiled graph of one candidate's branch (SQLAgent, Algorithm 3).
 
     The comments name the algorithm's lines. Its ``i`` is the grounding's ``rounds``. Its ``feedback_info`` is
     the last of the state's ``earlier`` queries, with the grounding's ``before``.

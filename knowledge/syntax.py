@@ -47,7 +47,7 @@ def card(dialect: str) -> str:
 def idioms(dialect: str, topics: Container[str]) -> list[str]:
     """Return the lines on how the dialect reads odd values (``knowledge/cards/odd``), of these topics.
 
-    Example: ``padded: `trim(s)`.``
+    Example: ``flag variants: `lower(trim(s)) IN ('yes', 'y', 'true', '1')`.``
     """
     lines = (line.removeprefix("- ") for line in ODD.get(_known(dialect), "").splitlines())
     return [line for line in lines if line.partition(":")[0] in topics]

@@ -38,8 +38,8 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
 
 def topics(profile: ColumnProfile) -> set[str]:
     """Return the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
-    odd = (name for name in ("forms", "variants", "padded", "no_value", "keys") if getattr(profile, name))
-    return {f"{profile.kind} {name}" if name == "forms" else name for name in odd}
+    odd = (name for name in ("forms", "variants", "no_value", "keys") if getattr(profile, name))
+    return {name if name in ("no_value", "keys") else f"{profile.kind} {name}" for name in odd}
 
 
 def _facts(column: Column, profile: ColumnProfile, *, keyless: bool) -> Iterator[str]:

@@ -11,12 +11,12 @@ DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A"}, {"sku": "B"}]}'
 COLUMNS = ["d", "d2", "ts", "s", "g", "a", "b", "v", "n", "doc", "arr"]
 MORE = {"snowflake": ["created_at"], "postgres": ["createdAt"], "bigquery": ["items", "params", "place"]}
 
-TOPICS = ("number forms", "date forms", "code forms", "variants", "padded", "no_value", "keys")
+TOPICS = ("number forms", "date forms", "code forms", "text variants", "flag variants", "no_value", "keys")
 READ: dict[str, dict[str, object]] = {
     "number forms": {"$1,234.50": 1234.5, "(50)": -50.0, "7": 7.0},
     "units": {"2 kg": 2000.0, "1.5 kg": 1500.0, "300 g": 300.0},
-    "flags": {"Yes": True, " TRUE": True, "no": False},
-    "variants": {" GHENT ": True, "ghent": True, "Lund": False},
+    "flag variants": {"Yes": True, " TRUE": True, "no": False},
+    "text variants": {" GHENT ": True, "ghent": True, "Lund": False},
     "no_value": {"n/a": None, " NULL ": None, "": None, "x": "x"},
 }
 """Values, and what the dialects read in them."""
@@ -74,8 +74,7 @@ def examples(dialect: str) -> list[str]:
 
 def read_by(dialect: str, topic: str) -> str:
     """The expression that reads a value ``s`` of this topic."""
-    within = {"units": ("number forms", "with units `"), "flags": ("variants", "Yes and no: `")}
-    name, before = within.get(topic, (topic, "`"))
+    name, before = ("number forms", "with units `") if topic == "units" else (topic, "`")
     (line,) = idioms(dialect, [name])
     return line.split(before)[1].split("`")[0]
 

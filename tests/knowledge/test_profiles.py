@@ -293,7 +293,7 @@ def test_a_profile_survives_the_cache_and_the_schema_text_stays_readable() -> No
     assert [(c.name, c.description) for c in back.columns] == [("paid", "what was paid"), ("ok", "")]
     text = render(catalog).text
     assert "To read number forms: " in text
-    assert "To read variants: " in text
+    assert "To read flag variants: " in text
     assert "To read date forms: " not in text
     assert " ! " not in render(catalog, budget=0).text
 

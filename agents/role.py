@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar, cast, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -18,15 +20,19 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    create_model,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from quorum.knowledge.errors import ConfigurationError
 
 R = TypeVar("R", bound=BaseModel)
 V = TypeVar("V")
 
-EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
+EVENT_FIELDS = frozenset(
+    {"t", "kind", "agent", "candidate", "node", "recipe", "code", "declared", "prompt", "usage", "error"}
+)
 """Fields of every event of a trace; a reply cannot have one of the same name."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -52,6 +58,10 @@ class Form(BaseModel):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
+    house_fields: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Fields that are ours, and the graph can do without: the papers' prompts ask for no such thing. What
+    ``plain`` says of a field instead; empty to leave it out."""
+
     @model_validator(mode="before")
     @classmethod
     def _as_meant(cls, given: Any) -> Any:
@@ -74,6 +84,17 @@ def _listed(value: Any) -> Any:
     if isinstance(value, str) and not value.strip():
         return []
     return [value] if isinstance(value, str | dict) else value
+
+
+@cache
+def plain(form: type[BaseModel]) -> Any:
+    """Return the form as a model sees it without its ``house_fields``; they keep their defaults."""
+    fields, hidden = dict[str, Any](), cast("Any", SkipJsonSchema)
+    for name, said in getattr(form, "house_fields", {}).items():
+        each = copy(form.model_fields[name])
+        each.description = said
+        fields[name] = (each.annotation if said else hidden[each.annotation], each)
+    return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
 
 
 def usable(form: type[Form]) -> BeforeValidator:
@@ -101,7 +122,9 @@ class Role(Generic[R]):
         fallback: The reply in the place of a malformed one; None where a malformed one fails the step.
         sql: Its prompt has the house rules on queries; False for a role that neither writes nor judges one.
         schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
-        temperature: 0.0 for a judgement; None where the run or the candidate decides.
+        temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
+            all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
+        declared: File and line of its declaration, below the project's root.
     """
 
     name: str
@@ -112,8 +135,12 @@ class Role(Generic[R]):
     sql: bool = True
     schema: bool = True
     temperature: float | None = None
+    declared: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # of the constructor, which the dataclass writes
+        place = f"{module_file(caller.f_globals['__name__'])}:{caller.f_lineno}"
+        object.__setattr__(self, "declared", place)
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
@@ -121,6 +148,11 @@ class Role(Generic[R]):
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
         return f"agents/prompts/{self.name}.md"
+
+
+def module_file(module: str) -> str:
+    """Return a module's file below the project's root, such as ``agents/planners.py``."""
+    return f"{module.removeprefix('quorum.').replace('.', '/')}.py"
 
 
 @cache

@@ -1,6 +1,7 @@
 """What is known of the dialects: a card each for all prompts, and references whose sections come on demand.
 
-A card (``knowledge/cards``) is what models get wrong most, each rule with examples. A reference
+A card (``knowledge/cards``) is what models get wrong most, each rule with examples; its lines in
+``cards/odd`` say how odd values are read, and schema text shows those that its columns need. A reference
 (``knowledge/dialects``, for the SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment
 with keywords and a few lines with one example.
 """
@@ -8,7 +9,7 @@ with keywords and a few lines with one example.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,7 @@ from quorum.knowledge.search.lexical import Bm25, terms
 FOLDER = Path(__file__).parent / "dialects"
 CARDS = {path.stem: path.read_text(encoding="utf-8").strip() for path in FOLDER.parent.glob("cards/*.md")}
 """Read now: no disk once an event loop runs."""
+ODD = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("cards/odd/*.md")}
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
 
@@ -40,6 +42,15 @@ def dialects() -> list[str]:
 def card(dialect: str) -> str:
     """The card of a dialect; empty where there is none."""
     return CARDS.get(_known(dialect), "")
+
+
+def idioms(dialect: str, topics: Container[str]) -> list[str]:
+    """Return the lines on how the dialect reads odd values (``knowledge/cards/odd``), of these topics.
+
+    Example: ``flag variants: `lower(trim(s)) IN ('yes', 'y', 'true', '1')`.``
+    """
+    lines = (line.removeprefix("- ") for line in ODD.get(_known(dialect), "").splitlines())
+    return [line for line in lines if line.partition(":")[0] in topics]
 
 
 def _known(dialect: str) -> str:

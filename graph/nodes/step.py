@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from quorum.agents.base import ask
-from quorum.agents.role import R, Role
+from quorum.agents.role import R, Role, module_file
 from quorum.graph.approval import one_execution
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
@@ -54,6 +55,8 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         first: This step begins a run, with a new context even on a thread that had a run before.
     """
 
+    code = code_of(step)
+
     async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
         if not isinstance(state.question, str) or not state.question.strip():
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
@@ -62,7 +65,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         # LangGraph's id of this execution: the same when an interrupted process's is repeated
         task = runtime.execution_info.task_id if runtime.execution_info else ""
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
-            place = {"node": name, "recipe": recipe.name, "task": task}
+            place = {"node": name, "recipe": recipe.name, "code": code, "task": task}
             with located(**place), streaming(runtime.stream_writer), one_execution():
                 try:
                     update = await step(state, context)
@@ -77,6 +80,12 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
                 return update
 
     return node
+
+
+def code_of(step: Step) -> str:
+    """Return file and line of a step's function, below the project's root: ``graph/nodes/prepare.py:29``."""
+    function: Any = inspect.unwrap(step.func if isinstance(step, partial) else step)
+    return f"{module_file(function.__module__)}:{function.__code__.co_firstlineno}"
 
 
 def _ended(state: Known, context: Context, error: BaseException) -> Update:
@@ -149,8 +158,7 @@ async def tell(
     Args:
         event: Kind of the event that holds the reply's fields, and ``about``.
         by: A role's own function, of a model and a ``PromptContext``, where one call is not enough.
-        at: How the model samples, such as ``temperature`` and ``seed``, where neither the role nor the
-            candidate says it.
+        at: How the model samples, such as ``seed``, where ``sampling`` has nothing else.
         variables: Those of the role's template, or arguments of ``by``, that ``PromptContext`` does not have.
 
     Raises:
@@ -209,20 +217,32 @@ async def try_tell(
 
 
 def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, Any]) -> list[Model]:
-    """Return the models that the role may ask, in order, each once.
-
-    In a candidate's branch they are sampled as its input says.
-    """
+    """Return the models that the role may ask, in order, each once, sampled as ``sampling`` says."""
     own = context.role_models.get(role.name)
     if isinstance(state, CandidateState):
         usual = [context.models[state.input.model]]
     else:
         usual = list(context.models.values())
     models = [own, *(model for model in usual if model.backend is not own.backend)] if own else usual
+    sampled = {**at, **sampling(state, context, role)}
+    return [model.at(**sampled) for model in models] if sampled else models
+
+
+def sampling(state: Known, context: Context, role: Role[Any]) -> dict[str, Any]:
+    """Return the temperature at which a role is asked; in a candidate's branch also its seed and id.
+
+    This is the one place that decides it. A recipe with one temperature gives it to every role. In any other
+    a role's own counts, then the candidate's; without either the models keep theirs, which is 0.
+    """
+    at: dict[str, Any] = {}
     if isinstance(state, CandidateState):
         start = state.input
         at = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
-    return [model.at(**at) for model in models] if at else models
+    if context.recipe.one_temperature:
+        at["temperature"] = context.temperature
+    elif role.temperature is not None:
+        at["temperature"] = role.temperature
+    return at
 
 
 def lost(role: Role[Any]) -> list[str]:

@@ -33,12 +33,31 @@ from quorum.graph.nodes.routes import (
 )
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import (
+    LATER_CANDIDATES,
+    PROMPTS,
+    AtLeastOne,
+    Count,
+    Deviation,
+    PaperRecipe,
+    switch,
+)
 from quorum.graph.state import RunState
 
 Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
+    PROMPTS,
+    Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
     Deviation(
         ours="Documents, plan and syntax are found once and shared by all candidates.",
         paper="each model plans by itself; their answers vote (3.1.2, 3.3)",
@@ -52,7 +71,7 @@ DEVIATIONS = (
     Deviation(
         ours="A query of Action's is reviewed before it runs, one of the SelfRefiner's after it ran, with "
         "its result; a correction is not reviewed again.",
-        paper="the Critique reviews each query (Table 1) and each result (3.3.5, 3.3.6)",
+        paper="the SQLCritique reviews each query (Table 1) and each result (3.3.5, 3.3.6)",
         why="The Validator judges every result next. One call for each query in place of two.",
     ),
     Deviation(
@@ -91,11 +110,12 @@ DEVIATIONS = (
         paper="embeddings and FAISS (3.3.2)",
         why="It works without a model to download.",
     ),
+    LATER_CANDIDATES,
 )
 
 
 @dataclass(frozen=True)
-class Recap(Recipe):
+class Recap(PaperRecipe):
     """Its switches and limits."""
 
     plan_critique: bool = switch(True, "review each plan")
@@ -157,11 +177,11 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_beginning("Planner")
     graph.add_step("Planner", prepare.write_plan)
     if recipe.reviews_plans:
-        written: Paths = {"review": "Critique", "go_on": planned}
+        written: Paths = {"review": "PlanCritique", "go_on": planned}
         graph.add_conditional_edges("Planner", prepare.after_plan(recipe.max_plans), written)
-        graph.add_step("Critique", prepare.review_plan)
+        graph.add_step("PlanCritique", prepare.review_plan)
         reviewed: Paths = {"write_plan": "Planner", "go_on": planned}
-        graph.add_conditional_edges("Critique", prepare.after_review, reviewed)
+        graph.add_conditional_edges("PlanCritique", prepare.after_review, reviewed)
     else:
         graph.add_edge("Planner", planned)
     if recipe.syntax:
@@ -207,20 +227,20 @@ def after_findings(state: RunState) -> Literal["dispatch", "answer"]:
 def wire_candidate(recipe: Recap) -> RecipeGraph:
     """Return the uncompiled graph of one candidate's branch."""
     graph, routes = branch_graph(recipe), Routes(recipe.max_refinements, recipe.max_validations)
-    to_run = "Critique" if recipe.sql_critique else "run_sql"
+    to_run = "SQLCritique" if recipe.sql_critique else "run_sql"
     to_validate = "Validator" if recipe.validates else END
     graph.add_edge(START, "Action")
     graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
     graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": END})
     if recipe.sql_critique:
-        graph.add_step("Critique", candidate.review_sql)
+        graph.add_step("SQLCritique", candidate.review_sql)
         reviewed: Paths = {"run": "run_sql", "validate": to_validate, "finish": END}
-        graph.add_conditional_edges("Critique", after_sql_review, reviewed)
+        graph.add_conditional_edges("SQLCritique", after_sql_review, reviewed)
     graph.add_step("run_sql", candidate.run_sql)
     ran: Paths = {"validate": to_validate, "finish": END}
     if recipe.max_refinements:
         ran |= {"link": "SchemaLinker" if recipe.links_on_error else "SelfRefiner", "refine": "SelfRefiner"}
-        ran["review"] = "Critique" if recipe.sql_critique else to_validate
+        ran["review"] = "SQLCritique" if recipe.sql_critique else to_validate
     graph.add_conditional_edges("run_sql", routes.after_run_in_recap, ran)
     if recipe.max_refinements:
         _add_refinement(graph, recipe)

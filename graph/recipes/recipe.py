@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -37,6 +37,19 @@ class Deviation:
     why: str
 
 
+LATER_CANDIDATES = Deviation(
+    ours="A model's candidates after its first are drawn at 0.7.",
+    paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
+    why="At 0 they would be the first once more.",
+)
+
+PROMPTS = Deviation(
+    ours="Prompts have house rules, a dialect card and more reply fields; `prompts=paper` leaves them out.",
+    paper="prompts of its own, without these",
+    why="Recipes are compared by how they work, not by their prompts.",
+)
+
+
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
     """A field that is a switch or a limit of a recipe.
 
@@ -63,17 +76,20 @@ class Recipe:
         votes: Candidates at most, where the run's options do not say.
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
-        temperature: Of the candidates, where the options do not say.
+        temperature: Of a model's candidates after its first, where the options do not say.
+        one_temperature: Every role is sampled at ``temperature``, as its paper says. Else a model's first
+            candidate and what candidates share are drawn at 0, and a role's own temperature counts.
         triplets: Of an exploration that the KnowledgeRetriever shows (``quorum explore``).
         matched_values: Values of the database that prompts show, where the options do not say.
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
+        blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"matched_values", "triplets", "deviations", "presets", "preset"}
+        | {"one_temperature", "matched_values", "triplets", "deviations", "presets", "preset"}
     )
 
     name: str
@@ -85,11 +101,18 @@ class Recipe:
     strategy: str = "auto"
     stopping: str = "never"
     temperature: float = 0.7
+    one_temperature: bool = False
     matched_values: int = 0
     triplets: int = 0
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
+    blanks_give_way: bool = switch(
+        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+    )
+    count_heads: bool = switch(
+        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+    )
 
     def __post_init__(self) -> None:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
@@ -140,14 +163,37 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
+    def house_rules(self) -> bool:
+        """True if prompts hold what is ours (``quorum.agents.prompting.PromptContext``)."""
+        return True
+
+    @property
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
 
     @property
+    def doubts_blanks(self) -> bool:
+        """True if blank results vote only where there are no others."""
+        return self.blanks_give_way
+
+    @property
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200
+
+
+@dataclass(frozen=True)
+class PaperRecipe(Recipe):
+    """A recipe named after a paper, whose prompts can be the paper's."""
+
+    prompts: Literal["house", "paper"] = switch(
+        "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
+    )
+
+    @property
+    def house_rules(self) -> bool:
+        return self.prompts == "house"
 
 
 @lru_cache(maxsize=32)

@@ -1,7 +1,8 @@
 """The agents as a team: ReCAPAgent-SQL's (paper 004) with ReFoRCE's ColumnExplorer (paper 000).
 
-    open → KnowledgeRetriever → SchemaLinker → Planner ⇄ Critique → SyntaxRetriever ─ Send × votes ─ Consensus
-    one candidate:  Action → Critique → run → Validator;  run → (SchemaLinker) → SelfRefiner → Critique → run
+    open → KnowledgeRetriever → SchemaLinker → Planner ⇄ PlanCritique → SyntaxRetriever ─ Send × votes
+    one candidate:  Action → SQLCritique → run → Validator
+                    run → (SchemaLinker) → SelfRefiner → run → SQLCritique
     Consensus, where strong answers disagree: ColumnExplorer → Send × votes more ─ Consensus
 
 It is ``recap`` with ``exploration`` on and matched values shown, and nothing else: several models vote as

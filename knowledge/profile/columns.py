@@ -9,26 +9,25 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any, TypeAlias
+from typing import Any
 
-from quorum.knowledge.profile.forms import DIGITS, LONGEST, UNITS, Number, date_form, number, number_form
-from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, Kind
+from quorum.knowledge.profile.amounts import Rows, counts_of, of_amounts, order_of, ordered
+from quorum.knowledge.profile.forms import DIGITS, LONGEST, UNITS, date_form, number
+from quorum.knowledge.profile.model import ColumnProfile, Form, Kind
 
 NEARLY = 0.8
 """Share of the rows with a value that must be numbers (dates, codes) for the column to be one of them."""
 LEAST_ROWS = 8
 """Rows with a value below which nothing is said: the samples show them."""
-TRIED = 100
-"""Values that are tried; where few of them are numbers or dates, the others are not read."""
 FEW = 12
 """Values of a column that may tell which form another column has."""
 PADDED = 0.2
 """Share of the codes without leading zeros that occur with some too, for zeros to say nothing."""
 
-_EMPTY = "|n/a|#n/a|n.a.|null|(null)|<null>|nan|\\n|-|--|---|?|.|not available|not applicable|no data"
+_EMPTY = "|n/a|#n/a|n.a.|null|(null)|<null>|nan|\\n|-|--|---|?|.|not available|not applicable|no data|(blank)"
 NO_VALUE = frozenset(_EMPTY.split("|"))
 """Texts that stand for NULL, in small letters."""
 PERHAPS = frozenset(("none", "na", "nil", "unknown", "missing", "tbd", "undefined", "pending"))
@@ -39,20 +38,11 @@ _TOTALS = re.compile(
     r"(?:grand |sub-?)?totals?\b.*|.* (?:sub-?)?totals?|(?:all|overall|sum|gesamt|summe|insgesamt|suma)\b.*",
     re.I,
 )
-_STRANGE = re.compile(
-    r"-[19]|-?9{2,}(?:\.[09]+)?|-9+\.0+|-1\.0+|-?8{3,}"
-    r"|(?:1900-01-01|1899-12-3[01]|1970-01-01|000\d-\d\d-\d\d|1[78]00-01-01|[2-9]\d99-12-31|1111-11-11).*"
-)
-"""Numbers and days that often stand for something else."""
 _LETTERS = str.maketrans(
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "A" * 26 + "a" * 26 + "9" * 10
 )
 _CODE = re.compile(r"[A-Za-z]{0,6}[-_/. #]?\d+(?:[-_/.]?[A-Za-z0-9]+){0,3}")
-_RUN = re.compile(r"(.)\1+")
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
-
-Rows: TypeAlias = Mapping[str, int]
-"""How many rows have each value."""
 
 
 def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, ColumnProfile]:
@@ -62,15 +52,18 @@ def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, 
         columns: The values of each in the same rows, in the same order.
         whole: True if these are all rows of the table.
     """
-    counted = {
-        name: Counter(text for text in texts if isinstance(text, str)) for name, texts in columns.items()
-    }
-    found = {name: _profile(each, len(columns[name]), whole) for name, each in counted.items()}
+    found = {name: _profile(texts, whole) for name, texts in columns.items()}
     for name, profile in found.items():
-        if any(form.text.startswith("AA") for form in profile.forms) and profile.kind is Kind.DATE:
-            found[name] = _with_order(profile, name, columns, counted)
+        if profile.kind is Kind.DATE and any(form.text.startswith("AA") for form in profile.forms):
+            found[name] = _with_order(profile, name, columns)
     numbers = [name for name, each in found.items() if each.kind is Kind.NUMBER]
-    return {name: _with_totals(each, name, columns, counted, numbers) for name, each in found.items()}
+    regular = {
+        name for name, each in found.items() if each.kind in (Kind.NUMBER, Kind.DATE) and not each.forms
+    }
+    return {
+        name: each if name in regular else _with_totals(each, columns[name], [columns[n] for n in numbers])
+        for name, each in found.items()
+    }
 
 
 def unpadded(key: str) -> str:
@@ -78,7 +71,8 @@ def unpadded(key: str) -> str:
     return _ZEROS.sub("", key.strip())
 
 
-def _profile(counted: Counter[str], rows: int, whole: bool) -> ColumnProfile:
+def _profile(texts: Sequence[Any], whole: bool) -> ColumnProfile:
+    counted, rows = Counter(text for text in texts if isinstance(text, str)), len(texts)
     profile = ColumnProfile(rows, whole, unique=whole and len(counted) == rows > 1)
     folded = {text: text.strip().casefold() for text in counted}
     rest = {text: n for text, n in counted.items() if folded[text] not in NO_VALUE}
@@ -86,7 +80,7 @@ def _profile(counted: Counter[str], rows: int, whole: bool) -> ColumnProfile:
     given = sum(rest.values())
     if given >= LEAST_ROWS:
         profile = (
-            _of_flags(profile, rest) or _of_amounts(profile, rest, NEARLY * given) or _of_texts(profile, rest)
+            _of_flags(profile, rest) or of_amounts(profile, rest, NEARLY * given) or _of_texts(profile, rest)
         )
     missing = {text: n for text, n in counted.items() if folded[text] and folded[text] in NO_VALUE}
     empty = {text: n for text, n in counted.items() if not folded[text]}
@@ -96,11 +90,7 @@ def _profile(counted: Counter[str], rows: int, whole: bool) -> ColumnProfile:
         missing |= empty
     if given and not any(c.isalnum() for text in rest for c in text):  # + and -
         return profile
-    return replace(profile, no_value=_counts(missing))
-
-
-def _counts(rows: Rows) -> Counts:
-    return tuple(Counter(rows).most_common())
+    return replace(profile, no_value=counts_of(missing))
 
 
 def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
@@ -116,223 +106,36 @@ def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
     return replace(profile, kind=Kind.FLAG, variants=tuple(sides), variant_rows=other)
 
 
-def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfile | None:
-    """Return the profile of numbers or dates; None if fewer rows than ``sure`` have one."""
-    groups = defaultdict[str, list[str]](list)
-    for place, text in enumerate(rest):
-        skeleton = text.strip().translate(DIGITS)
-        if "9" in skeleton and len(skeleton) <= LONGEST and (date_form(skeleton) or number_form(skeleton)):
-            groups[skeleton].append(text)
-        if place == TRIED and 3 * sum(map(len, groups.values())) < TRIED:
-            return None
-    dates = {text: form for each, texts in groups.items() if (form := date_form(each)) for text in texts}
-    if any(re.search("BB.YY$", form) for form in dates.values()):  # versions, unless all could be days
-        dates = dates if all(text in dates or not re.search(r"\d", text) for text in rest) else {}
-    if dates and sum(rest[text] for text in dates) >= sure and _are_days(dates):
-        shapes = _settled({text: _ordered(form, _order(text)) for text, form in dates.items()})
-        plain = {form for form in shapes.values() if form.startswith("YYYY-MM-DD")}
-        return _formed(replace(profile, kind=Kind.DATE), rest, shapes, plain, {text: text for text in dates})
-    numbers = {each: form for each in groups if (form := number_form(each))}
-    if (
-        not numbers
-        or sum(rest[text] for each in numbers for text in groups[each]) < sure
-        or _are_codes(numbers, groups)
-    ):
-        return None
-    marked = shapes_of(numbers, {each: sum(rest[text] for text in groups[each]) for each in numbers})
-    shapes = {text: marked[each][0] for each in numbers for text in groups[each]}
-    plain = {marked[each][0] for each, form in numbers.items() if form.plain}
-    amounts = {
-        text: float(text) if form.plain else number(text, marked[each][1])
-        for each, form in numbers.items()
-        for text in groups[each]
-    }
-    return _formed(replace(profile, kind=Kind.NUMBER), rest, shapes, plain, amounts)
-
-
-def _formed(
-    profile: ColumnProfile, rest: Rows, shapes: Mapping[str, str], plain: Set[str], sizes: Mapping[str, Any]
-) -> ColumnProfile:
-    """Return the profile with forms, sentinels and ends.
-
-    Args:
-        shapes: The form of each value that has one.
-        plain: The forms that a CAST reads.
-        sizes: What the values are sorted by.
-    """
-    of_shape = defaultdict[str, list[str]](list)
-    for text, shape in shapes.items():
-        of_shape[shape].append(text)
-    forms = []
-    for shape, texts in of_shape.items():
-        ends = (
-            (min(texts, key=sizes.get), max(texts, key=sizes.get))
-            if profile.kind is Kind.NUMBER
-            else ("", "")
-        )
-        forms.append(Form(shape, sum(rest[text] for text in texts), texts[0], shape in plain, *ends))
-    others = {text: n for text, n in rest.items() if text not in shapes}
-    if len(others) > 3:
-        others = {"other text": sum(others.values())}
-    forms += [Form(text, n, text) for text, n in others.items()]
-    forms.sort(key=lambda form: -form.rows)
-    sentinels = _sentinels(profile.kind, rest, sizes)
-    profile = replace(profile, sentinels=sentinels)
-    if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
-        return replace(profile, forms=tuple(forms))
-    kept = sizes.keys() - dict(sentinels).keys()
-    low, high = min(kept, key=sizes.get), max(kept, key=sizes.get)
-    return replace(profile, low=low, high=high)
-
-
-def _sentinels(kind: Kind, rest: Rows, sizes: Mapping[str, Any]) -> Counts:
-    """Return repeated numbers of nines or below zero, or days such as 1900-01-01, that are far from all others."""
-    strange = {text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())}
-    if not strange:
-        return ()
-    size = (
-        sizes.__getitem__
-        if kind is Kind.NUMBER
-        else lambda text: int("".join(re.findall(r"\d{4}", text)[:1]) or 2000)
-    )
-    others = [size(text) for text in sizes if text not in strange]
-    if len(others) < 5:
-        return ()
-    low, high = min(others), max(others)
-    usual = fmean(rest[text] for text in sizes if text not in strange)
-    gap = 2 * (high - low) if kind is Kind.NUMBER else 10
-
-    def far(text: str) -> bool:
-        amount, often = size(text), rest[text] >= 5 * max(1, usual)
-        below = amount < low - gap or (kind is Kind.NUMBER and amount < 0 <= low and (high > 10 or often))
-        return (
-            below
-            or amount > high + gap
-            or (kind is Kind.NUMBER and amount > 1.1 * high > 0 and (often or amount > 2 * high))
-        )
-
-    return _counts({text: rest[text] for text in strange if far(text)})
-
-
-def _are_days(dates: Mapping[str, str]) -> bool:
-    """True if nearly all are days of a calendar."""
-    good = 0
-    for text, form in dates.items():
-        digits = re.findall(r"\d+", text)
-        parts = [text[:4], text[4:6], text[6:8]] if form == "YYYYMMDD" else digits[:3]
-        if form.startswith("YYYY"):
-            good += int(parts[1]) <= 12 and (
-                form != "YYYYMMDD" or (1900 <= int(parts[0]) <= 2100 and 0 < int(parts[2]) <= 31)
-            )
-        else:
-            good += not form.startswith("AA") or (
-                min(map(int, parts[:2])) <= 12 and max(map(int, parts[:2])) <= 31
-            )
-    return good >= 0.95 * len(dates)
-
-
-def _order(text: str) -> str:
-    """Return ``DM`` if only day first makes a date, as in 13/02/2024, ``MD`` if only month first, else ``""``."""
-    first, second = (int(part) for part in (re.findall(r"\d+", text) + ["0", "0"])[:2])
-    return "DM" if first > 12 else "MD" if second > 12 else ""
-
-
-def _ordered(form: str, order: str) -> str:
-    ordered = order and form.startswith("AA")
-    return form.replace("AA", 2 * order[0]).replace("BB", 2 * order[1]) if ordered else form
-
-
-def _settled(shapes: dict[str, str]) -> dict[str, str]:
-    """Return the forms; a date of either order has the only order that others have, with dots day first."""
-    seen = {*shapes.values()}
-    for unsure in [form for form in seen if form.startswith("AA")]:
-        orders = [order for order in ("DM", "MD") if _ordered(unsure, order) in seen] or ["DM"] * (
-            "." in unsure
-        )
-        if len(orders) == 1:
-            shapes = {t: _ordered(f, orders[0]) if f == unsure else f for t, f in shapes.items()}
-    return shapes
-
-
 def _with_order(
     profile: ColumnProfile,
     name: str,
     columns: Mapping[str, Sequence[Any]],
-    counted: Mapping[str, Counter[str]],
 ) -> ColumnProfile:
     """Return the profile with the column that tells in which order day and month stand, if one does."""
     unsure = next(form for form in profile.forms if form.text.startswith("AA"))
-    for other, values in counted.items():
-        if other == name or not 2 <= len(values) <= FEW:
+    for other, values in columns.items():
+        if other == name or not 2 <= len({*values}) <= FEW:
             continue
         orders = defaultdict[Any, Counter[str]](Counter)
-        for text, told in zip(columns[name], columns[other], strict=True):
+        for text, told in zip(columns[name], values, strict=True):
             if isinstance(text, str) and date_form(text.strip().translate(DIGITS)) == unsure.text:
-                orders[told][_order(text)] += 1
+                orders[told][order_of(text)] += 1
         sure = {told: [order for order in found if order] for told, found in orders.items()}
         if {len(each) for each in sure.values()} != {1} or len({each[0] for each in sure.values()}) != 2:
             continue
         more = Counter[str]()
         for told, found in orders.items():
-            more[_ordered(unsure.text, sure[told][0])] += found[""]
+            more[ordered(unsure.text, sure[told][0])] += found[""]
         forms = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f is not unsure]
         return replace(profile, forms=tuple(sorted(forms, key=lambda form: -form.rows)), told_by=other)
     return profile
 
 
-def _are_codes(numbers: Mapping[str, Number], groups: Mapping[str, Sequence[str]]) -> bool:
-    """True for whole numbers with leading zeros, and groups that are all alike: ``00017``, ``555 123 456``."""
-    whole = (text for each in numbers if each.isdigit() and len(each) > 1 for text in groups[each])
-    alike = len(numbers) == 1 and all(
-        form.groups in (" ", "'", "’") and not form.decimal for form in numbers.values()
-    )
-    return alike or any(text.strip()[0] == "0" for text in whole)
-
-
-def shapes_of(numbers: Mapping[str, Number], rows: Rows) -> dict[str, tuple[str, str]]:
-    """Return each skeleton's shape and its mark before decimals: ``$9,999.99`` and ``.`` for ``$9.9``.
-
-    A number that says nothing of its marks, such as 1.234 or 12, has those that are most frequent around it.
-    """
-
-    def own(form: Number) -> str:
-        by_groups = {",": ".", ".": ","}.get(form.groups, "")
-        return form.decimal if form.decimal in (",", ".") else by_groups if form.decimal != "?" else ""
-
-    seen = defaultdict[tuple[str, str], Counter[str]](Counter)
-    for each, form in numbers.items():
-        if mark := own(form):
-            seen[form.before, form.after][mark] += rows[each]
-    anywhere = sum(seen.values(), Counter[str]())
-    decimals, groups, fractions = {}, dict[Any, str](), set[Any]()
-    for each, form in numbers.items():
-        usual = (seen.get((form.before, form.after)) or anywhere).most_common(1)
-        mark = decimals[each] = own(form) or (usual[0][0] if usual else ".")
-        around = form.before, form.after, mark
-        if form.groups and form.groups != mark:
-            groups[around] = form.groups + "999"
-        if mark in (form.decimal, form.groups):
-            fractions.add(around)
-    found = {}
-    for each, form in numbers.items():
-        around = form.before, form.after, (mark := decimals[each])
-        body = "9" + groups.get(around, "") + (f"{mark}99" if around in fractions else "")
-        shape = f"{form.before}{body}{form.after}"
-        found[each] = f"({shape})" if form.brackets else shape, mark
-    return found
-
-
 def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
     """Return the profile of units, codes or other texts."""
-    measures = (
-        Counter(UNITS.get(text.strip().casefold(), "") for text in rest) if len(rest) <= FEW else Counter("")
-    )
-    if (
-        "" not in measures
-        and max(measures.values(), default=0) > 1
-        and any(len(text.strip()) > 1 for text in rest)
-    ):
-        return replace(profile, units=_counts(rest))
+    measures = Counter(UNITS.get(text.strip().casefold(), "") for text in rest if len(rest) <= FEW)
+    if "" not in measures and max(measures.values(), default=0) > 1 < max(len(text.strip()) for text in rest):
+        return replace(profile, units=counts_of(rest))
     codes = {text: n for text, n in rest.items() if len(text) <= LONGEST and _CODE.fullmatch(text.strip())}
     if sum(codes.values()) >= NEARLY * sum(rest.values()):
         return replace(profile, kind=Kind.CODE, forms=_code_forms(codes))
@@ -340,9 +143,9 @@ def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
     for text in sorted(rest, key=lambda text: -rest[text]):
         spellings[plain_text(text)].append(text)
     variants = tuple(tuple(each) for each in spellings.values() if len(each) > 1)
-    return replace(
-        profile, variants=variants, variant_rows=sum(rest[text] for each in variants for text in each[1:])
-    )
+    padded = {text: rest[text] for (text, *more) in spellings.values() if not more and text != text.strip()}
+    rows = sum(rest[text] for each in variants for text in each[1:])
+    return replace(profile, padded=counts_of(padded), variants=variants, variant_rows=rows)
 
 
 def plain_text(text: str) -> str:
@@ -364,12 +167,12 @@ def _code_forms(codes: Rows) -> tuple[Form, ...]:
     zeros = sum(len(each) > 1 for each in padded.values()) >= PADDED * bare > 0
     of_shape = defaultdict[str, list[str]](list)
     for text in codes:
-        shape = _RUN.sub(r"\1", text.translate(_LETTERS))
+        shape = re.sub("9+", "9", text.translate(_LETTERS))
         of_shape[shape + "0" * (zeros and _ZEROS.search(text) is not None)].append(text)
     alike = defaultdict[str, list[Form]](list)
     for shape, texts in of_shape.items():
         form = Form(texts[0].translate(_LETTERS), sum(codes[text] for text in texts), texts[0])
-        alike[_RUN.sub(r"\1", re.sub("[^A9]", "", shape.upper()))].append(form)
+        alike[re.sub(r"(?<=A)[^A9]+(?=9)", "", shape.strip("0").strip().upper())].append(form)
     most = max(alike.values(), key=lambda forms: sum(form.rows for form in forms))
     if len(most) < 2 or 2 * sum(form.rows for form in most) < sum(codes.values()):
         return ()
@@ -377,23 +180,18 @@ def _code_forms(codes: Rows) -> tuple[Form, ...]:
 
 
 def _with_totals(
-    profile: ColumnProfile,
-    name: str,
-    columns: Mapping[str, Sequence[Any]],
-    counted: Mapping[str, Counter[str]],
-    numbers: Iterable[str],
+    profile: ColumnProfile, texts: Sequence[Any], numbers: Sequence[Sequence[Any]]
 ) -> ColumnProfile:
-    """Return the profile with values such as ``Total``, where numbers in their rows are larger than in others."""
-    if profile.kind in (Kind.NUMBER, Kind.DATE) and not profile.forms:
-        return profile
-    totals = {text: n for text, n in counted[name].items() if _TOTALS.fullmatch(text.strip())}
-    for other in numbers if 0 < len(totals) < len(counted[name]) else ():
+    """Return the profile with values such as ``Total``, where numbers of their rows are larger."""
+    counted = Counter(text for text in texts if isinstance(text, str))
+    totals = {text: n for text, n in counted.items() if _TOTALS.fullmatch(text.strip())}
+    for amounts in numbers if 0 < len(totals) < len(counted) else ():
         sizes = defaultdict[bool, list[float]](list)
-        for text, amount in zip(columns[name], columns[other], strict=True):
+        for text, amount in zip(texts, amounts, strict=True):
             if isinstance(amount, str):
                 sizes[text in totals].append(number(amount))
         if sizes[True] and sizes[False] and fmean(sizes[True]) > 1.9 * fmean(sizes[False]) > 0:
             forms = tuple(form for form in profile.forms if form.text not in totals)
             regular = len(forms) == 1 and (forms[0].plain or forms[0].text.startswith("YYYY"))
-            return replace(profile, totals=_counts(totals), forms=() if regular else forms)
+            return replace(profile, totals=counts_of(totals), forms=() if regular else forms)
     return profile

@@ -22,10 +22,10 @@ _BODY = (
     r"9{1,3}(?P<group>[,.'’ \u00a0\u202f])999(?:(?P=group)999)*(?P<rest>[.,]9+)?"
     r"|9{1,2}(?P<lakhs>,)(?:99,)+999(?P<decimals>\.9+)?|9*(?P<mark>[.,])9+|9+\.?"
 )
+_UNIT = r"[^\W\d_]{1,12}\.?|[°µμ]?[A-Za-z]{0,4}[²³]?(?:/[A-Za-z]{1,5}[²³]?)?"
 _NUMBER = re.compile(
     rf"(?P<open>\()?[-+−]? ?(?P<before>(?:{_MONEY}|[<>≤≥~≈]=?) ?)?[-+−]?(?:{_BODY})(?:[eE][-+]?9+)?"
-    rf"(?P<after>[ \u00a0]?(?:[%‰]|{_MONEY}|[^\W\d_]{{1,12}}\.?|[°µμ]?[A-Za-z]{{0,4}}[²³]?(?:/[A-Za-z]{{1,5}}[²³]?)?))?"
-    r"(?P<close>\))?(?P<minus>-)?"
+    rf"(?P<after>[ \u00a0]?(?:[%‰]|{_MONEY}|{_UNIT}))?(?P<close>\))?(?P<minus>-)?"
 )
 _PLAIN = re.compile(r"[-+]?(?:9+\.?9*|\.9+)(?:[eE][-+]?9+)?")
 _UNITS = {
@@ -114,7 +114,7 @@ def _is_suffix(after: str) -> bool:
 
 @lru_cache(1 << 14)
 def date_form(skeleton: str) -> str:
-    """Return the form of a skeleton that is a date, in which letters are the value's own; ``""`` for others."""
+    """Return the form of a skeleton that is a date, letters as in the value; ``""`` for others."""
     for name, pattern in _DATES.items():
         parts = found.groupdict("") if (found := pattern.fullmatch(skeleton)) else None
         month = parts.get("month", "") if parts else ""
@@ -131,7 +131,7 @@ def date_form(skeleton: str) -> str:
 
 
 def number(text: str, decimal: str = ".") -> float:
-    """Return the number in a text, whatever stands around it; in brackets it is negative. 0 if it has none."""
+    """Return the number in a text, whatever stands around it; in brackets it is negative; 0 for none."""
     kept = "".join(c for c in text if c.isdigit() or c in (decimal, "e", "E", "-", "−"))
     found = re.search(r"[-−]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE]-?\d+)?", kept)
     value = float(found[0].replace(",", ".").replace("−", "-")) if found else 0.0

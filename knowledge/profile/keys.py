@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from quorum.knowledge.profile.amounts import Rows
 from quorum.knowledge.profile.columns import unpadded
 from quorum.knowledge.profile.model import ColumnProfile, KeyMatch, Kind
 
 if TYPE_CHECKING:
-    from quorum.knowledge.catalog import Table
+    from quorum.knowledge.catalog import Column, Table
 
 LONGEST, FEWEST = 40, 5
 """Characters of a key; different values of one."""
+UNIQUE = 0.9
+"""Values by rows from which a column is a key: rows may be duplicates, or have been read twice."""
 RELATED = 0.25
 """Share of the values that have a partner, of columns that refer to each other."""
 
@@ -22,35 +25,25 @@ Place: TypeAlias = tuple[str, str]
 """A table's full name, and a column's name."""
 
 
-@dataclass(frozen=True)
-class KeyValues:
-    """Values of a column that may be a key, with their rows; ``unique`` if hardly any comes twice."""
-
-    counted: Mapping[str, int]
-    unique: bool
-
-    @classmethod
-    def of(cls, texts: Sequence[Any], profile: ColumnProfile) -> KeyValues | None:
-        """Return the values of a column of codes or whole numbers; None for any other."""
-        if profile.kind is not Kind.CODE and (profile.kind is not Kind.NUMBER or profile.forms):
-            return None
-        counted = Counter(text for text in texts if isinstance(text, str))
-        if len(counted) < FEWEST or any(len(text) > LONGEST or "." in text for text in counted):
-            return None
-        # windows of a sample may overlap
-        return cls(
-            counted, max(counted.values()) == 1 if profile.whole else len(counted) > 0.9 * counted.total()
-        )
+def key_values(texts: Sequence[Any], profile: ColumnProfile) -> Rows | None:
+    """Return the rows by value of a column of codes, whole numbers or single words; None for any other."""
+    if profile.kind in (Kind.DATE, Kind.FLAG) or (profile.kind is Kind.NUMBER and profile.forms):
+        return None
+    counted = Counter(text for text in texts if isinstance(text, str))
+    words = profile.kind is Kind.TEXT and any(" " in text.strip() for text in counted)
+    long = any(len(text) > LONGEST or "." in text for text in counted)
+    return None if words or long or len(counted) < FEWEST else counted
 
 
-def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, KeyValues]) -> list[Table]:
+def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, Rows]) -> list[Table]:
     """Return the tables, in which columns know what their values need to match another table's key.
 
     A column refers to a key by a foreign key, by its name, or as ``customer_id`` to ``customers.id``.
     """
     named = defaultdict[str, dict[Place, None]](dict)
     for place, values in keys.items():
-        for name in _names(*place) if values.unique else ():
+        unique = len(values) > UNIQUE * sum(values.values())
+        for name in _names(*place) if unique else ():
             named[name][place] = None
     declared = {
         (table.full_name, key.columns[0]): {(key.ref_table, key.ref_columns[0]): None}
@@ -64,17 +57,13 @@ def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, KeyValues]) -
             if other[0] != place[0] and other in keys and (match := _match(values, other, keys[other])):
                 found[place].append(match)
 
-    def filled(table: Table) -> Table:
-        matches = {column.name: tuple(found[table.full_name, column.name]) for column in table.columns}
-        columns = (
-            replace(c, profile=replace(c.profile, keys=matches[c.name]))
-            if c.profile and matches[c.name]
-            else c
-            for c in table.columns
-        )
-        return replace(table, columns=tuple(columns))
+    def with_matches(table: Table, column: Column) -> Column:
+        matches = found.get((table.full_name, column.name))
+        if matches is None or column.profile is None:
+            return column
+        return replace(column, profile=replace(column.profile, keys=tuple(matches)))
 
-    return [filled(table) for table in tables] if found else list(tables)
+    return [replace(t, columns=tuple(with_matches(t, c) for c in t.columns)) for t in tables]
 
 
 def _names(table: str, column: str) -> Iterator[str]:
@@ -89,20 +78,20 @@ def _folded(name: str) -> str:
     return name.casefold().replace("_", "").replace(" ", "")
 
 
-def _match(values: KeyValues, place: Place, keys: KeyValues) -> KeyMatch | None:
+def _match(values: Rows, place: Place, keys: Rows) -> KeyMatch | None:
     """Return what the values need to match the keys; None if all that have a partner are spelt as it is."""
-    partners = {unpadded(key).casefold(): key for key in keys.counted}
-    alike = {text: partner for text in values.counted if (partner := partners.get(unpadded(text).casefold()))}
-    odd = {text: partner for text, partner in alike.items() if text not in keys.counted}
-    rows = sum(values.counted[text] for text in odd)
-    related = len(alike) >= RELATED * min(len(values.counted), len(keys.counted))
-    if rows < 2 or not related or len(partners) < len(keys.counted):
+    partners = {unpadded(key).casefold(): key for key in keys}
+    alike = {text: partner for text in values if (partner := partners.get(unpadded(text).casefold()))}
+    odd = {text: partner for text, partner in alike.items() if text not in keys}
+    rows = sum(values[text] for text in odd)
+    related = len(alike) >= RELATED * min(len(values), len(keys))
+    if rows < 2 or not related or len(partners) < len(keys):
         return None
     steps = {
         "trim": any(text.strip() != text or key.strip() != key for text, key in odd.items()),
         "case": any(unpadded(text) != unpadded(key) for text, key in odd.items()),
         "zeros": any(text.strip().casefold() != key.strip().casefold() for text, key in odd.items()),
     }
-    matched, total = sum(values.counted[text] for text in alike), sum(values.counted.values())
+    matched, total = sum(values[text] for text in alike), sum(values.values())
     after = tuple(step for step, needed in steps.items() if needed)
-    return KeyMatch(*place, after, round(rows * total / matched), max(odd, key=values.counted.__getitem__))
+    return KeyMatch(*place, after, round(rows * total / matched), max(odd, key=values.__getitem__))

@@ -26,7 +26,7 @@ class Form:
     """A way in which values of a column are written.
 
     Attributes:
-        text: A digit as 9, letters of codes as A and a, a date's parts by name: ``$9,999.99``, ``MM/DD/YYYY``;
+        text: A digit as 9, letters of codes as A and a, parts of dates by name: ``$9,999.9``, ``MM/DD/YYYY``;
             dates of which the order is unknown are ``AA/BB/YYYY``.
         rows: Rows with a value in this form, of those that were read.
         plain: True if a CAST reads it as a number, or as a date in ISO form.
@@ -67,16 +67,18 @@ class ColumnProfile:
         kind: Of all values but those of ``no_value`` and ``totals``.
         forms: The most frequent first, where there are several, or one that no CAST reads.
         told_by: The column whose value tells day first from month first.
-        variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most frequent
-            first; of a FLAG the words for yes, and those for no.
+        variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most
+            frequent first; of a FLAG the words for yes, and those for no.
         variant_rows: Rows that have not the most frequent spelling.
+        padded: Texts with outer blanks, of which no other spelling occurs.
         no_value: Texts that stand for NULL, the empty one among them.
         sentinels: Numbers and dates that stand for something else: far from all others.
         totals: Values of rows that add up other rows.
         units: The column's values, where it names units and several measure the same.
         keys: Keys of other tables that the values match only in part as they are.
         low, high: The least and the greatest number or ISO date but ``sentinels``, where all have one form.
-        unique: True if the table was read whole and no two rows have the same value.
+        exact: True if ``low`` and ``high`` are those of all rows.
+        unique: True if no two rows have the same value and the table was read whole.
     """
 
     rows: int
@@ -86,6 +88,7 @@ class ColumnProfile:
     told_by: str = ""
     variants: tuple[tuple[str, ...], ...] = ()
     variant_rows: int = 0
+    padded: Counts = ()
     no_value: Counts = ()
     sentinels: Counts = ()
     totals: Counts = ()
@@ -93,18 +96,21 @@ class ColumnProfile:
     keys: tuple[KeyMatch, ...] = ()
     low: str = ""
     high: str = ""
+    exact: bool = False
     unique: bool = False
 
     @property
     def odd(self) -> bool:
         """True if a query has to mind how the values are written."""
-        counts = self.no_value, self.sentinels, self.totals, self.units
+        counts = self.padded, self.no_value, self.sentinels, self.totals, self.units
         return any((self.forms, self.variants, self.keys, *counts))
 
 
 def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:
     """Return the profile that ``dataclasses.asdict`` made plain, also if JSON made lists of its tuples."""
-    tuples = {name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)}
+    tuples: dict[str, Any] = {
+        name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)
+    }
     tuples["forms"] = tuple(Form(**form) for form in plain["forms"])
     tuples["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
     return ColumnProfile(**{**plain, **tuples, "kind": Kind(plain["kind"])})

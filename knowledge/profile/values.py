@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
 
-from quorum.knowledge.profile.columns import shapes_of
+from quorum.knowledge.profile.amounts import shapes_of
 from quorum.knowledge.profile.forms import DIGITS, date_form, number, number_form
 from quorum.knowledge.profile.model import ColumnProfile
 
@@ -39,7 +39,7 @@ def amounts(counted: Mapping[str, int]) -> tuple[dict[str, str], dict[str, float
     for each, form in numbers.items():
         for text in groups[each]:
             shapes[text] = marked[each][0]
-            sizes[text] = float(text) if form.plain else number(text, marked[each][1])
+            sizes[text] = number(text, marked[each][1])
     return shapes, sizes
 
 

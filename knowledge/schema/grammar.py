@@ -14,7 +14,7 @@ _ESCAPES = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SPECIAL_VALUE = re.compile(
     r'[,\[\]"\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]|^\s|\s$|^$|^all: |^NULL(?: only)?$'
 )
-_AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|:NULLs|->|--)(?:[ ^]|$)|$")
+_AFTER_TYPE = re.compile(r"\[|(?:PK|NOT NULL|:NULLs|->|!|--)(?:[ ^]|$)|$")
 _CACHED = 1 << 16  # the same few names, types and texts come back at every level of detail
 
 Cell: TypeAlias = str | EllipsisType | None

@@ -1,4 +1,4 @@
-"""Oddities of a column's values in the words of schema text: short, and nothing where nothing is odd."""
+"""Oddities of a column's values in the words of schema text, and their ends: short."""
 
 from __future__ import annotations
 
@@ -19,12 +19,34 @@ _MISREAD = re.compile(r"^\s|\s$|^$|^\.$|\s{2}|[;!\"]| -- |, ")
 _STEPS = {"trim": "trimming", "case": "folding case", "zeros": "dropping leading zeros"}
 
 
-def oddities(column: Column, dialect: str = "") -> str:
-    """Return what a query has to mind about the column's values; empty where nothing is odd.
+def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: bool = True) -> str:
+    """Return what a query has to mind about the column's values, and the range of dates.
+
+    Args:
+        keyless: Whether the table declares no primary key, so that a unique column is named.
+        ends: Whether the range is told where nothing is odd.
 
     Example: ``forms $9,999.99 90%, USD 9,999.99 10% as "USD 86,000"; no value: n/a, - 4%``.
     """
-    return "; ".join(_parts(column, column.profile, dialect)) if column.profile else ""
+    if column.profile is None:
+        return ""
+    parts = [*_parts(column, column.profile, dialect)]
+    if ends:
+        parts += _facts(column, column.profile, keyless=keyless)
+    return "; ".join(parts)
+
+
+def topics(profile: ColumnProfile) -> set[str]:
+    """Return the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
+    odd = (name for name in ("forms", "variants", "no_value", "keys") if getattr(profile, name))
+    return {name if name in ("no_value", "keys") else f"{profile.kind} {name}" for name in odd}
+
+
+def _facts(column: Column, profile: ColumnProfile, *, keyless: bool) -> Iterator[str]:
+    if keyless and profile.unique and profile.kind in (Kind.CODE, Kind.NUMBER) and "." not in profile.low:
+        yield "unique"
+    elif profile.kind is Kind.DATE and profile.exact and not (profile.sentinels or column.complete):
+        yield f"{profile.low[:10]} to {profile.high[:10]}"
 
 
 def _parts(column: Column, profile: ColumnProfile, dialect: str) -> Iterator[str]:
@@ -36,6 +58,9 @@ def _parts(column: Column, profile: ColumnProfile, dialect: str) -> Iterator[str
         values = "a value" if len(profile.variants) == 1 else f"{len(profile.variants)} values"
         share, example = _share(profile.variant_rows, profile), max(profile.variants, key=len)
         yield f"{values} in several spellings, {share} not the main one: {_listed(example, 3)}"
+    if profile.padded and not profile.keys:
+        share = _share(sum(rows for _, rows in profile.padded), profile)
+        yield f"outer blanks {share} as {_value(profile.padded[0][0])}"
     if profile.no_value:
         share = _share(sum(rows for _, rows in profile.no_value), profile)
         yield f"no value: {_listed([text for text, _ in profile.no_value], MOST)} {share}"
@@ -46,7 +71,7 @@ def _parts(column: Column, profile: ColumnProfile, dialect: str) -> Iterator[str
         yield f"adds up other rows: {_shares(profile.totals, profile)}"
     if profile.units:
         yield f"units: {_shares(profile.units, profile)}"
-    if profile.kind is Kind.NUMBER and profile.low and _TEXT.search(column.type) and _sorts_wrong(profile):
+    if profile.kind is Kind.NUMBER and profile.low and _TEXT.search(column.type) and _measures(profile):
         yield "numbers"
     for key in profile.keys:
         name = write_full_name([*key.table.split("."), key.column], dialect)
@@ -78,9 +103,11 @@ def _shape(form: Form, profile: ColumnProfile) -> str:
     return quote(text) if _MISREAD.search(text) else text
 
 
-def _sorts_wrong(profile: ColumnProfile) -> bool:
-    """True if numbers that are text sort otherwise than numbers: not all whole and of one length."""
-    return len(profile.low) != len(profile.high) or not (profile.low + profile.high).isdigit()
+def _measures(profile: ColumnProfile) -> bool:
+    """True if numbers are likely no codes: with decimals, short and of several lengths, or texts for none."""
+    ends = profile.low + profile.high
+    short = len(profile.low) < len(profile.high) <= 3
+    return not ends.isdigit() or short or bool(profile.no_value)
 
 
 def _shares(counts: Counts, profile: ColumnProfile) -> str:

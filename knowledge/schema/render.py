@@ -15,6 +15,7 @@ from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema.grammar import one_line
 from quorum.knowledge.schema.layouts import Layout, find_layouts
 from quorum.knowledge.schema.writer import Detail, Writer
+from quorum.knowledge.syntax import idioms
 from quorum.knowledge.tokens import estimate_tokens
 
 FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True)
@@ -64,7 +65,7 @@ _MARKS = {
     "[all]": "[all: ..]: all values but NULL",
     "[NULL]": "[NULL only]: no value in any row",
     "no []": "no brackets: values unknown or withheld, or no rows",
-    "!": "! odd values, with their share of the rows looked at; 9: any digit",
+    "!": "! about the values, with shares of the rows looked at; 9: any digit",
     "--": "-- description",
     "--^": "--^: described above for this name",
 }
@@ -193,6 +194,7 @@ def _legend(catalog: Catalog, used: Set[str]) -> list[str]:
     marks = [text for mark, text in _MARKS.items() if mark in used and mark not in silent]
     lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
     lines += [text for mark, text in _LINES.items() if mark in used]
+    lines += [f"To read {line}" for line in idioms(catalog.dialect, used)]
     if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):
         lines.append("No foreign keys are declared; join on columns that mean the same.")
     return lines

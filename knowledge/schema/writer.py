@@ -72,7 +72,7 @@ Body lines, indented by two spaces
     those that are ``like`` it; a value that begins so is quoted. ``[NULL only]``: rows were read and
     none has a value. A list that was cut has no such mark. ``:NULLs``: some rows have no value, in one
     of the tables at least.
-    ``! ODDITIES`` before the description: what is odd about the values (``quorum.knowledge.schema.oddities``).
+    ``! ODDITIES`` before the description: about the values (``quorum.knowledge.schema.oddities``).
     ``--^`` instead of a description: the same as the last one given above for a column (or nested
     path) of that name.
     ``primary key (b, a)`` where the order is not the columns';
@@ -112,7 +112,7 @@ from quorum.knowledge.schema.blocks import Contents, facts, full_name, members
 from quorum.knowledge.schema.grammar import one_line, write_expression, write_path, write_type, write_values
 from quorum.knowledge.schema.layouts import Layout
 from quorum.knowledge.schema.nested import spell
-from quorum.knowledge.schema.oddities import oddities
+from quorum.knowledge.schema.oddities import oddities, topics
 
 LINE_CHARS = 200
 """Names that share a type are wrapped at this many characters."""
@@ -284,7 +284,7 @@ class Writer:
         plain = f" {write_type(kind)}{self._filled(column)}"
         rest = f" {write_type(kind)}{self._marks(column, table)}"
         description = self._described(column.name, column.description)
-        rest += self._samples(column) + self._odd(column) + description
+        rest += self._samples(column) + self._odd(column, table) + description
         alone = not self.pack or rest != plain or bool(nested)
         below = list(self._lines("    ", self._nested(nested))) if nested else ()
         return _Row(self._name(column.name), rest, None if alone else rest, below)
@@ -346,9 +346,12 @@ class Writer:
         self.used.add("[]" if not complete else "[all]" if shown else "[NULL]")
         return " " + write_values(dict.fromkeys(shown), complete)
 
-    def _odd(self, column: Column) -> str:
-        text = oddities(column, self.dialect) if self.detail.description_chars != 0 else ""
-        self.used |= {"!"} if text else set()
+    def _odd(self, column: Column, table: Table) -> str:
+        shown = self.detail.contents and column.name not in self._in_rows
+        text = oddities(column, self.dialect, keyless=not table.primary_key, ends=shown)
+        text = text if self.detail.description_chars != 0 else ""
+        if text and column.profile:
+            self.used |= {"!", *topics(column.profile)}
         return f" ! {text}" if text else ""
 
     def _nested(self, nested: Sequence[Field]) -> Iterator[_Row]:

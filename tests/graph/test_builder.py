@@ -63,10 +63,8 @@ def test_nodes_that_ask_agents_bear_their_names(name: str) -> None:
 
 
 def _node_of(agent: str) -> str:
-    """An agent's node: its title, ``Critique`` for both critiques (paper 004, section 3.3.3)."""
     role = find_role(agent)
-    title = role.title if role else agent.title().replace("_", "")
-    return "Critique" if title.endswith("Critique") else title
+    return role.title if role else agent.title().replace("_", "")
 
 
 def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:

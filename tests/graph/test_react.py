@@ -9,6 +9,7 @@ import pytest
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import CandidateState, Failure
 from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import GOOD, Ran, Run, sql
@@ -252,7 +253,7 @@ async def test_more_votes_are_held_and_counted(react: Run) -> None:
     assert ran.answer.vote is not None
     assert [cluster.candidates for cluster in ran.answer.vote.clusters] == [["c1", "c3"], ["c2"]]
     temperatures = [event["temperature"] for event in ran.of("candidate")]
-    assert sorted(temperatures) == [0.0, 0.7, 0.7]
+    assert temperatures == [1.0, 1.0, 1.0], "as all of its models (000, 4.1)"
 
 
 async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run) -> None:
@@ -289,7 +290,8 @@ def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str
 
 
 def test_its_limits_are_its_only_switches() -> None:
-    assert find_recipe("react").switches() == ("seen", "max_steps", "max_link_steps")
+    own = set(find_recipe("react").switches()) - set(PaperRecipe.switches())
+    assert own == {"seen", "max_steps", "max_link_steps"}
     for wrong in ({"max_steps": 0}, {"max_steps": 101}, {"max_steps": "20"}, {"validation": True}):
         with pytest.raises(ConfigurationError):
             find_recipe("react", wrong)
@@ -298,4 +300,6 @@ def test_its_limits_are_its_only_switches() -> None:
 def test_no_agent_but_its_own_stands_in_its_graph() -> None:
     nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
     assert {"ToolUser", "run_sql"} <= nodes
-    assert nodes.isdisjoint({"SelfRefiner", "Critique", "Validator", "Planner", "SyntaxRetriever"})
+    assert nodes.isdisjoint(
+        {"SelfRefiner", "PlanCritique", "SQLCritique", "Validator", "Planner", "SyntaxRetriever"}
+    )

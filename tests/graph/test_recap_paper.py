@@ -231,20 +231,20 @@ ARROWS = {
     "": {  # 3.3 and Table 1: before the candidates
         ("KnowledgeRetriever", "SchemaLinker", "before plan generation"),
         ("SchemaLinker", "Planner", "a large schema is linked by the question (Figure 9)"),
-        ("Planner", "Critique", "immediately after plan generation"),
-        ("Critique", "Planner", "additional iterations of the Planner (3.3.3)"),
-        ("Critique", "SyntaxRetriever", "after planning"),
+        ("Planner", "PlanCritique", "immediately after plan generation"),
+        ("PlanCritique", "Planner", "additional iterations of the Planner (3.3.3)"),
+        ("PlanCritique", "SyntaxRetriever", "after planning"),
         ("SyntaxRetriever", "Action", "the syntax guides the Action's prompt (3.3.5)"),
     },
     "candidate": {  # the execution loop
         ("Action", "Action", "at each step in the loop"),
-        ("Action", "Critique", "after each SQL generation step"),
-        ("Critique", "Validator", "after successful execution"),
-        ("Critique", "SelfRefiner", "upon execution error or empty result"),
-        ("Critique", "SchemaLinker", "when schema-related errors occur"),
+        ("Action", "SQLCritique", "after each SQL generation step"),
+        ("SQLCritique", "Validator", "after successful execution"),
+        ("SQLCritique", "SelfRefiner", "upon execution error or empty result"),
+        ("SQLCritique", "SchemaLinker", "when schema-related errors occur"),
         ("SchemaLinker", "Planner", "schema errors invoke their collaboration (3.3)"),
         ("Planner", "SelfRefiner", "a refined query follows"),
-        ("SelfRefiner", "Critique", "the refined query is executed, the Critique evaluates it (3.3.6)"),
+        ("SelfRefiner", "SQLCritique", "the refined query is executed, the SQLCritique evaluates it (3.3.6)"),
         ("SelfRefiner", "SelfRefiner", "if errors persist, the loop continues (3.3.6)"),
         ("Validator", "Action", "its feedback goes into the next prediction (3.3.5)"),
     },
@@ -257,10 +257,13 @@ OURS = {
         ("Planner", "SyntaxRetriever"): "the last plan is not reviewed",
     },
     "candidate": {
-        ("Critique", "Critique"): "never: a correction is not reviewed; run_sql leads back all the same",
+        (
+            "SQLCritique",
+            "SQLCritique",
+        ): "never: a correction is not reviewed; run_sql leads back all the same",
         ("SchemaLinker", "SelfRefiner"): "nothing was linked",
         ("SelfRefiner", "SchemaLinker"): "a refined query has a new schema error",
-        ("SelfRefiner", "Validator"): "never: the Critique comes first; run_sql leads to both",
+        ("SelfRefiner", "Validator"): "never: the SQLCritique comes first; run_sql leads to both",
     },
 }
 """Arrows of the picture that the paper does not give, each with its reason."""
@@ -304,7 +307,7 @@ def test_the_drawn_graph_has_the_papers_arrows_and_names_all_others(place: str) 
         ({"link_on_error": False}, {"SchemaLinker", "Planner"}),
         ({"replan": False}, {"Planner"}),
         ({"max_validations": 0}, {"Validator"}),
-        ({"sql_critique": False}, {"Critique"}),
+        ({"sql_critique": False}, {"SQLCritique"}),
     ],
 )
 async def test_what_a_limit_takes_out_is_not_drawn(
@@ -321,7 +324,7 @@ async def test_what_a_limit_takes_out_is_not_drawn(
 
 @pytest.mark.parametrize("switches", [{"max_plans": 1}, {"plan_critique": False}])
 def test_a_plan_that_cannot_be_written_anew_is_not_reviewed(switches: dict[str, Any]) -> None:
-    assert "Critique" not in build_graph(find_recipe("recap", switches)).get_graph().nodes
+    assert "PlanCritique" not in build_graph(find_recipe("recap", switches)).get_graph().nodes
 
 
 @pytest.mark.parametrize("name", ["recap", "ssev", "react"])

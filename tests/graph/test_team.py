@@ -28,7 +28,8 @@ from tests.graph.shop import (
 
 SENTENCE = {
     "Planner",
-    "Critique",
+    "PlanCritique",
+    "SQLCritique",
     "SchemaLinker",
     "Action",
     "SelfRefiner",

@@ -5,11 +5,22 @@ from __future__ import annotations
 import re
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.syntax import card
+from quorum.knowledge.syntax import card, idioms
 
 DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A"}, {"sku": "B"}]}'
 COLUMNS = ["d", "d2", "ts", "s", "g", "a", "b", "v", "n", "doc", "arr"]
 MORE = {"snowflake": ["created_at"], "postgres": ["createdAt"], "bigquery": ["items", "params", "place"]}
+
+TOPICS = ("number forms", "date forms", "code forms", "text variants", "flag variants", "no_value", "keys")
+READ: dict[str, dict[str, object]] = {
+    "number forms": {"$1,234.50": 1234.5, "(50)": -50.0, "7": 7.0},
+    "units": {"2 kg": 2000.0, "1.5 kg": 1500.0, "300 g": 300.0},
+    "flag variants": {"Yes": True, " TRUE": True, "no": False},
+    "text variants": {" GHENT ": True, "ghent": True, "Lund": False},
+    "no_value": {"n/a": None, " NULL ": None, "": None, "x": "x"},
+}
+"""Values, and what the dialects read in them."""
+DATES = {"sqlite": "12/31/2024", "other": "31.12.2024"}
 
 _NAMED = "d DATE, d2 DATE, ts TIMESTAMP, s {text}, g {text}, a INT, b INT, v {float}, n INT, doc {json}"
 _ROWS = """;
@@ -54,10 +65,18 @@ def catalog(dialect: str) -> Catalog:
 
 
 def examples(dialect: str) -> list[str]:
-    """The examples of a card."""
-    found = [text.strip() for _, text in re.findall(r"(?<!`)(`+)(.+?)\1(?!`)", card(dialect))]
+    """The examples of a card, and of what it says of odd values."""
+    text = card(dialect) + "\n" + "\n".join(idioms(dialect, TOPICS))
+    found = [text.strip() for _, text in re.findall(r"(?<!`)(`+)(.+?)\1(?!`)", text)]
     sql = (text for text in found if text != "/" and not text.endswith("_"))
     return [text if re.match(r"SELECT|WITH", text) else f"SELECT {text} FROM t" for text in sql]
+
+
+def read_by(dialect: str, topic: str) -> str:
+    """The expression that reads a value ``s`` of this topic."""
+    name, before = ("number forms", "with units `") if topic == "units" else (topic, "`")
+    (line,) = idioms(dialect, [name])
+    return line.split(before)[1].split("`")[0]
 
 
 def claims(dialect: str) -> list[tuple[str, str]]:

@@ -121,7 +121,7 @@ def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pyt
 
 
 async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
-    """The Planner's model replied before the Critique's was gone: it is not asked again."""
+    """The Planner's model replied before the PlanCritique's was gone: it is not asked again."""
     shop = make_shop(workplace / "shop.db")
     down = scripted(script(plan_critique=ModelUnavailable("Down.")))
     own: dict[str, Any] = {"usual": down, "own": ScriptedChatModel(script=script(), source="own")}

@@ -110,6 +110,21 @@ def test_every_example_of_a_card_runs_and_what_it_says_of_values_is_true(
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("dialect", ENGINES)
+def test_what_a_card_says_of_odd_values_reads_them(dialect: str, request: pytest.FixtureRequest) -> None:
+    other = card_examples.DATES.get(dialect, card_examples.DATES["other"])
+    values = card_examples.READ | {"date forms": {"2024-12-31": "2024-12-31", other: "2024-12-31"}}
+    script = "CREATE TABLE t (topic VARCHAR(20), s VARCHAR(40));\n" + "\n".join(
+        f"INSERT INTO t VALUES ('{topic}', '{value}');" for topic, pairs in values.items() for value in pairs
+    )
+    run = engine(dialect, script, request)
+    for topic, pairs in values.items():
+        rows = run(f"SELECT s, {card_examples.read_by(dialect, topic)} FROM t WHERE topic = '{topic}'")
+        plain = {s: str(read) if topic == "date forms" else read for s, read in rows}
+        assert plain == pairs, topic
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("dialect", ENGINES)
 def test_every_example_of_a_reference_runs(dialect: str, request: pytest.FixtureRequest) -> None:
     server = dialect in ("postgres", "mysql")
     mode = SQL_MODE if dialect == "mysql" else ""

@@ -15,7 +15,8 @@ from typing import Any, Protocol, TypeAlias
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.knowledge.profile.columns import profiles
-from quorum.knowledge.profile.keys import KeyValues, with_key_matches
+from quorum.knowledge.profile.keys import Place, key_values, with_key_matches
+from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 
@@ -101,7 +102,7 @@ class Introspection:
     withheld: dict[str, list[str]] = field(default_factory=dict)
     estimated: set[str] = field(default_factory=set)
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
-    keys: dict[tuple[str, str], KeyValues] = field(default_factory=dict)
+    keys: dict[Place, Mapping[str, int]] = field(default_factory=dict)
     profiling: float = 0.0
     unprofiled: set[str] = field(default_factory=set)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
@@ -215,7 +216,7 @@ class Introspection:
         }
         found = profiles(read, whole=whole)
         for name, profile in found.items():
-            if (key := KeyValues.of(read[name], profile)) is not None:
+            if (key := key_values(read[name], profile)) is not None:
                 self.keys[table.full_name, name] = key
         self.profiling += time.monotonic() - begun
         columns = tuple(replace(column, profile=found.get(column.name)) for column in table.columns)
@@ -251,12 +252,14 @@ class Introspection:
         doubtful = {
             c.name: f"count({self.quote(c.name)})" for c in table.columns if c.samples and not c.nulls
         }
-        found = await self._numbers(source, claims | (doubtful if scanned else {})) if rows else {}
+        profiled = _profile_claims(table, self.quote) if scanned else {}
+        found = await self._numbers(source, claims | (doubtful if scanned else {}) | profiled) if rows else {}
         columns = tuple(
             replace(
                 c,
                 complete=c.complete and found.get(f"={c.name}") == len(c.samples),
                 nulls=c.nulls or found.get(c.name, rows) < rows,
+                profile=_confirmed_profile(c, found),
             )
             for c in table.columns
         )
@@ -266,8 +269,8 @@ class Introspection:
         different = f"(SELECT DISTINCT {', '.join(texts.values())} FROM {source}) AS different"
         return _with_distinct(table, (await self._numbers(different, {"": "count(*)"})).get("", rows))
 
-    async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, int]:
-        """Return what one query counts, by name; empty if nothing is wanted or there is no time."""
+    async def _numbers(self, source: str, wanted: Mapping[str, str]) -> dict[str, Any]:
+        """Return what one query counts or finds, by name; empty if nothing is wanted or there is no time."""
         answer = await self.try_to(f"SELECT {', '.join(wanted.values())} FROM {source}") if wanted else None
         if not isinstance(answer, QueryResult):
             return {}
@@ -418,14 +421,33 @@ def sample_query(
     if span is None or _from_start(span):
         return f"{selected} LIMIT {rows}"
     low, high = span
-    places = [low + (high - low) * i // WINDOWS for i in range(WINDOWS)]
     each = rows // WINDOWS
+    room = max(0, high - low - each + 1)  # the last rows are read: a line of totals is often there
+    places = [low + room * i // (WINDOWS - 1) for i in range(WINDOWS)]
     parts = [f"SELECT * FROM ({selected} WHERE {start(place)} LIMIT {each}) AS part" for place in places]
     return " UNION ALL ".join(parts)
 
 
 def _from_start(span: Span | None) -> bool:
     return span is None or span[1] - span[0] < SAMPLE_ROWS
+
+
+def _profile_claims(table: Table, quote: Callable[[str], str]) -> dict[str, str]:
+    """Return SQL for the ends of ISO dates."""
+    wanted = dict[str, str]()
+    for column in table.columns:
+        profile = column.profile
+        if profile and profile.kind is Kind.DATE and profile.low and not profile.sentinels:
+            wanted |= {f"{end} {column.name}": f"{end}({quote(column.name)})" for end in ("min", "max")}
+    return wanted
+
+
+def _confirmed_profile(column: Column, found: Mapping[str, Any]) -> ColumnProfile | None:
+    """Return the column's profile with the ends of all rows."""
+    profile, ends = column.profile, [found.get(f"{end} {column.name}") for end in ("min", "max")]
+    if profile is None or None in ends:
+        return profile
+    return replace(profile, low=str(ends[0]), high=str(ends[1]), exact=True)
 
 
 def _with_distinct(table: Table, count: int) -> Table:

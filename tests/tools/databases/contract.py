@@ -363,6 +363,34 @@ class ConnectorContract:
         assert nulls(light) == nulls(catalog)
         assert table(light, "many").distinct_rows is None
 
+    async def test_catalog_tells_how_values_are_written(self, tmp_path: Path) -> None:
+        script = """
+            CREATE TABLE log (id INTEGER, day VARCHAR, paid VARCHAR, code VARCHAR);
+            INSERT INTO log WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 2999)
+            SELECT i,
+            CASE WHEN i = 1777 THEN '2031-05-06' WHEN i = 1778 THEN '1999-01-02' ELSE '2024-01-05' END,
+            CASE WHEN i % 10 = 0 THEN 'USD 1,234' ELSE '$5,678.90' END,
+            CASE WHEN i % 10 = 0 THEN 'a0001 ' WHEN i % 5 = 0 THEN 'A0007' WHEN i % 2 = 0 THEN 'A0003'
+            WHEN i % 3 = 0 THEN 'A0005' WHEN i % 7 = 0 THEN 'A0009' ELSE 'A0001' END FROM n;
+            CREATE TABLE codes (code VARCHAR);
+            INSERT INTO codes VALUES ('A0001'), ('A0003'), ('A0005'), ('A0007'), ('A0009'), ('A0011');
+        """
+        path = tmp_path / "written.db"
+        self.build(path, script)
+        async with self.connect(path) as connector:
+            log = table(await connector.catalog(), "log")
+        _, day, paid, code = (column.profile for column in log.columns)
+        assert day is not None
+        assert paid is not None
+        assert code is not None
+        assert {form.text for form in paid.forms} == {"$9,999.99", "USD 9,999"}
+        assert {form.text for form in code.forms} == {"A9999", "a9999 "}
+        assert [(key.table.rpartition(".")[2], key.after) for key in code.keys] == [
+            ("codes", ("trim", "case"))
+        ]
+        if self.scans:
+            assert (day.low, day.high, day.exact) == ("1999-01-02", "2031-05-06", True)
+
     async def test_catalog_keys(self, shop: Connector) -> None:
         catalog = await shop.catalog()
         order = table(catalog, 'order "x"')

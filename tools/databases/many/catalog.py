@@ -162,4 +162,13 @@ def _with_keys(
         if key.ref_table in full_names and all(name in mine for name in key.columns)
     ]
     primary = tuple(mine[name] for name in table.original.primary_key if name in mine)
-    return replace(table.table, primary_key=primary, foreign_keys=tuple(keys))
+
+    def renamed(column: Column) -> Column:
+        matches = tuple(
+            replace(key, table=full_names[key.table], column=columns[key.table][key.column])
+            for key in (column.profile.keys if column.profile else ())
+        )
+        return replace(column, profile=replace(column.profile, keys=matches)) if column.profile else column
+
+    own = tuple(map(renamed, table.table.columns))
+    return replace(table.table, columns=own, primary_key=primary, foreign_keys=tuple(keys))

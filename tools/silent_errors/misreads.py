@@ -31,6 +31,9 @@ _CLAUSES = (exp.Query, exp.Where, exp.Having, exp.Group, exp.Order, exp.Ordered,
 _ENDS = (*_CLAUSES, exp.AggFunc, exp.Window, exp.Filter, exp.Distinct, exp.Qualify, exp.Limit)
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not)
 
+Shapes: TypeAlias = Mapping[str, list[tuple[str, float, float | None, int]]]
+"""Values by their form, each with its number, what is made of it, and in how many rows."""
+
 Reads: TypeAlias = list[tuple[str, Any, int]]
 """Values of a column, what an expression makes of each, and in how many rows."""
 
@@ -225,23 +228,21 @@ def judge(reads: Reads, profile: ColumnProfile, text: str, use: _Use, *, nulls: 
 
 def _stand_ins(reads: Reads, real: Reads, stand_ins: set[str], text: str, use: _Use, nulls: bool) -> str:
     """Return a sentence on texts such as ``n/a`` that count as values."""
-    if not stand_ins:
-        return ""
-    as_values = [
-        each
-        for each in reads
-        if each[0].casefold().strip() in stand_ins and each[1] is not None and each[1] not in (False, "0")
-    ]
-    as_values = [each for each in as_values if not use.truth or each[1]]
+    texts = [each for each in reads if each[0].casefold().strip() in stand_ins]
+    if use.truth and nulls and not any(read for _, read, _ in real):
+        left = [each for each in texts if not each[1]]
+        return (
+            f"`{text}` leaves out {_named(left)} ({_rows(left):,} rows), which say no more." if left else ""
+        )
+    taken = [each for each in texts if each[1] not in (None, False, "0")]
     if use.truth:
-        wrong = not nulls and any(read for _, read, _ in real) and not all(not r for _, r, _ in real)
-        wrong = wrong and bool(as_values)
+        taken = [each for each in taken if each[1]]
+        wrong = not nulls and any(read for _, read, _ in real)
     else:
-        wrong = bool(as_values) and (use.counts or (use.divides and len(as_values) > 1))
-    if not wrong:
+        wrong = use.counts or (use.divides and len(taken) > 1)
+    if not taken or not wrong:
         return ""
-    rows = sum(n for _, _, n in as_values)
-    return f"`{text}` takes {_named(as_values)} for values, which say that there is none ({rows:,} rows)."
+    return f"`{text}` takes {_named(taken)} for values, which say that there is none ({_rows(taken):,} rows)."
 
 
 def _named(reads: Iterable[tuple[str, Any, int]]) -> str:
@@ -266,7 +267,7 @@ def _numbers(reads: Reads, text: str, use: _Use) -> str:
         read in (None, 0.0) for each in by_shape.values() for _, _, read, _ in each
     ):
         return ""  # something else is made of the number than a number
-    lost = [shape for shape, ratio in ratios.items() if not ratio]
+    lost = [shape for shape, ratio in ratios.items() if not ratio] or _shifted(by_shape, ratios, rows)
     if lost:
         held, _, read, _ = max((each for each in by_shape[lost[0]]), key=lambda each: each[3])
         as_what = "NULL" if read is None else f"{read:,g}"
@@ -274,6 +275,15 @@ def _numbers(reads: Reads, text: str, use: _Use) -> str:
         total = sum(rows.values())
         return f"`{text}` misreads {wrong:,} of {many(total, 'row', 'rows')}: {value(held)} gives {as_what}."
     return _mixed(by_shape, ratios, text)
+
+
+def _shifted(by_shape: Shapes, ratios: Mapping[str, float | None], rows: Mapping[str, int]) -> list[str]:
+    """Return the forms of amounts that are 10, 100 or 1,000 times those of most rows: their point was lost."""
+    units = {shape: _unit(each[0][0]) for shape, each in by_shape.items()}
+    amount = [shape for shape, unit in units.items() if unit not in UNITS and unit != "%"]
+    usual = ratios[max(amount, key=rows.__getitem__)] if amount else None
+    tens = {float(f"{10.0**n:g}") for n in (-3, -2, -1, 1, 2, 3)}
+    return [each for each in amount if usual and float(f"{(ratios[each] or 0) / usual:.4g}") in tens]
 
 
 def _number(read: Any) -> float | None:
@@ -293,7 +303,7 @@ def _ratio(each: list[tuple[str, float, float | None, int]]) -> float | None:
 
 
 def _mixed(
-    by_shape: Mapping[str, list[tuple[str, float, float | None, int]]],
+    by_shape: Shapes,
     ratios: Mapping[str, float | None],
     text: str,
 ) -> str:

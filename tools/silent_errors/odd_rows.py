@@ -166,7 +166,11 @@ def _units(query: Query, core: Core, source: Source, table: Table) -> Iterator[T
             if kind is not Values.NUMBER or not _used(core, source, column.name):
                 continue
             name = source.column(unit.name, core.dialect)
-            rows = core.rows([exp.alias_(name, "unit"), _ROWS]).group_by(number(1))
+            used = _used(core, source, column.name)
+            own = [
+                each for each in core.conditions if any(one is node for one in used for node in each.walk())
+            ]
+            rows = core.rows([exp.alias_(name, "unit"), _ROWS], without=own).group_by(number(1))
 
             def tell(found: Rows, column: Column = column, unit: Column = unit) -> str:
                 units = [f"{value(each[0])} ({each[1]:,})" for each in found if each[0] is not None]

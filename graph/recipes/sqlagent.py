@@ -135,7 +135,7 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     ran: Paths = {"validate": "Validator" if recipe.fidelity else END, **again}
     graph.add_conditional_edges("run_sql", rounds.after_run, ran)
     if recipe.fidelity:
-        graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_rounds))
+        graph.add_step("Validator", candidate.validate)
         graph.add_conditional_edges("Validator", rounds.after_check, again)
     return graph
 

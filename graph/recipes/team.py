@@ -24,6 +24,7 @@ from quorum.knowledge.search.values import SHOWN
 class Team(Recap):
     """``recap``'s switches, with exploration on."""
 
+    own_plans: bool = switch(False, "each candidate plans by itself; else all follow one plan")
     exploration: Exploring = switch(
         "disputes", "look into the database where strong answers disagree or there is none; `always`: at once"
     )

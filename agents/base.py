@@ -38,7 +38,7 @@ async def ask(model: Model, role: Role[R], context: PromptContext, **variables: 
         LookupError: The template is missing, lacks a variable, or uses none of that name.
     """
     messages = prompts().messages(role, context, variables)
-    if role.temperature is not None:
+    if model.temperature is None and role.temperature is not None:
         model = model.at(temperature=role.temperature)
     for attempt in range(1, MOST_REPAIRS + 2):
         reply = await model.complete(messages, role=role.name, output=role.reply, attempt=attempt)

@@ -101,7 +101,8 @@ class Role(Generic[R]):
         fallback: The reply in the place of a malformed one; None where a malformed one fails the step.
         sql: Its prompt has the house rules on queries; False for a role that neither writes nor judges one.
         schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
-        temperature: 0.0 for a judgement; None where the run or the candidate decides.
+        temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
+            all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
     """
 
     name: str

@@ -115,7 +115,7 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     """External Knowledge Retriever: before the plan (ReCAPAgent-SQL, Table 1).
 
     A question's own documents are shown whole as far as ``document_tokens`` go: ReFoRCE's prompts hold all
-    of its external knowledge (paper 000, equation 1). After them come the team's notes, verified questions
+    of its external knowledge, the E of its equation 1. After them come the team's notes, verified questions
     like this one, and values that it seems to name.
     """
     documents, known = context.resources.documents, context.resources.knowledge

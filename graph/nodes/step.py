@@ -149,8 +149,7 @@ async def tell(
     Args:
         event: Kind of the event that holds the reply's fields, and ``about``.
         by: A role's own function, of a model and a ``PromptContext``, where one call is not enough.
-        at: How the model samples, such as ``temperature`` and ``seed``, where neither the role nor the
-            candidate says it.
+        at: How the model samples, such as ``seed``, where ``sampling`` has nothing else.
         variables: Those of the role's template, or arguments of ``by``, that ``PromptContext`` does not have.
 
     Raises:
@@ -209,20 +208,32 @@ async def try_tell(
 
 
 def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, Any]) -> list[Model]:
-    """Return the models that the role may ask, in order, each once.
-
-    In a candidate's branch they are sampled as its input says.
-    """
+    """Return the models that the role may ask, in order, each once, sampled as ``sampling`` says."""
     own = context.role_models.get(role.name)
     if isinstance(state, CandidateState):
         usual = [context.models[state.input.model]]
     else:
         usual = list(context.models.values())
     models = [own, *(model for model in usual if model.backend is not own.backend)] if own else usual
+    sampled = {**at, **sampling(state, context, role)}
+    return [model.at(**sampled) for model in models] if sampled else models
+
+
+def sampling(state: Known, context: Context, role: Role[Any]) -> dict[str, Any]:
+    """Return the temperature at which a role is asked; in a candidate's branch also its seed and id.
+
+    This is the one place that decides it. A recipe with one temperature gives it to every role. In any other
+    a role's own counts, then the candidate's; without either the models keep theirs, which is 0.
+    """
+    at: dict[str, Any] = {}
     if isinstance(state, CandidateState):
         start = state.input
         at = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
-    return [model.at(**at) for model in models] if at else models
+    if context.recipe.one_temperature:
+        at["temperature"] = context.temperature
+    elif role.temperature is not None:
+        at["temperature"] = role.temperature
+    return at
 
 
 def lost(role: Role[Any]) -> list[str]:

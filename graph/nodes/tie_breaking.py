@@ -50,7 +50,7 @@ async def dispatch_again(
         state = replace(state, extras=extras)
     if not merge_rounds:
         begun |= {"candidates": None, "first_round": state.candidates}
-    return begun | dispatched(state, context, context.votes, greedy=False)
+    return begun | dispatched(state, context, context.votes)
 
 
 async def recall_first_round(state: RunState, _: Context) -> Update:

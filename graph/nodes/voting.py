@@ -25,16 +25,16 @@ ASKED_ANEW = "asked_anew"
 """Event of a resumed run in which no model had answered: all its candidates are asked again."""
 
 
-async def dispatch(state: RunState, context: Context, *, greedy: bool = True) -> Update:
+async def dispatch(state: RunState, context: Context) -> Update:
     """Give every candidate of the next batch its model, temperature and seed.
 
-    The models take turns. If ``greedy``, a model's first candidate is drawn at temperature 0; all
-    others at the run's temperature. The first batch is one candidate where the recipe begins so.
+    The models take turns. A model's first candidate is drawn at temperature 0 unless the recipe has one
+    temperature; all others at the run's. The first batch is one candidate where the recipe begins so.
     """
     size = next_batch(state.dispatched, context.votes, context.stopping, len(context.models))
     if not state.dispatched and state.alone:
         size = 1
-    return dispatched(state, context, size, greedy=greedy)
+    return dispatched(state, context, size)
 
 
 def begins_alone(context: Context) -> bool:
@@ -42,23 +42,22 @@ def begins_alone(context: Context) -> bool:
     return context.recipe.begins_alone and len(context.models) == 1 and context.options.votes is None
 
 
-def dispatched(state: RunState, context: Context, size: int, *, greedy: bool) -> Update:
+def dispatched(state: RunState, context: Context, size: int) -> Update:
     """Dispatch ``size`` more candidates."""
     numbers = range(state.dispatched, state.dispatched + size)
-    batch = [candidate_input(state, context, number, greedy=greedy) for number in numbers]
+    batch = [candidate_input(state, context, number) for number in numbers]
     return {"batch": batch, "dispatched": state.dispatched + size}
 
 
-def candidate_input(
-    state: RunState, context: Context, number: int, *, greedy: bool = True, prefix: str = "c"
-) -> CandidateInput:
+def candidate_input(state: RunState, context: Context, number: int, *, prefix: str = "c") -> CandidateInput:
     """Return the input of the candidate ``number`` (from 0)."""
     specs = list(context.models)
+    greedy = number < len(specs) and not context.recipe.one_temperature
     return CandidateInput(
         id=f"{prefix}{number + 1}",
         number=number,
         model=expert(specs, number),
-        temperature=0.0 if greedy and number < len(specs) else context.temperature,
+        temperature=0.0 if greedy else context.temperature,
         seed=context.options.seed + number // len(specs),
         extras=state.extras,
     )

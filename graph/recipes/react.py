@@ -3,8 +3,8 @@
     open → documents → (link) ─ Send × votes ─ consensus → answer
     one candidate:  step ⇄ look;  step ⇄ run;  step → run → finish on an answer
 
-Kept from Spider-Agent: thought, action, observation; tools to run SQL and to read schema files; at most
-20 steps; a repeated action is refused, two in a row end the loop. There is no plan, no repair, no
+Kept from Spider-Agent: thought, action, observation; tools to run SQL and to read schema files;
+temperature 1; a repeated action is refused, two in a row end the loop. There is no plan, no repair, no
 critique and no validator. ``DEVIATIONS`` says what is ours.
 """
 
@@ -34,6 +34,11 @@ DEVIATIONS = (
         paper="EXEC_SQL, and a terminal for command-line operations (3.1)",
         why=SAME + " Nothing that a model writes is executed as code.",
     ),
+    Deviation(
+        ours="A candidate ends after 20 steps at most.",
+        paper="no limit is said",
+        why="It is the default of Spider-Agent's own program, and a loop needs an end.",
+    ),
 )
 
 
@@ -44,7 +49,7 @@ class React(Recipe):
     seen: bool = switch(
         True, "an answer's query that has not run yet is run and seen before it counts", paper="open"
     )
-    max_steps: AtLeastOne = switch(writers.MAX_TOOL_STEPS, "steps of one candidate")
+    max_steps: AtLeastOne = switch(writers.MAX_TOOL_STEPS, "steps of one candidate", paper="open")
     max_link_steps: Count = switch(
         linkers.MAX_LINK_STEPS,
         "commands of the SchemaLinker on a schema too large to be shown; 0 for no linking",
@@ -90,5 +95,7 @@ RECIPE = React(
     agents=("knowledge_retriever", "schema_linker", "tool_user"),
     wire=wire,
     votes=1,
+    temperature=1.0,
+    one_temperature=True,
     deviations=DEVIATIONS,
 )

@@ -37,6 +37,13 @@ class Deviation:
     why: str
 
 
+LATER_CANDIDATES = Deviation(
+    ours="A model's candidates after its first are drawn at 0.7.",
+    paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
+    why="At 0 they would be the first once more.",
+)
+
+
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
     """A field that is a switch or a limit of a recipe.
 
@@ -63,7 +70,9 @@ class Recipe:
         votes: Candidates at most, where the run's options do not say.
         strategy: Of the vote, where the options leave it at ``auto``.
         stopping: When enough have voted (``quorum.graph.stopping``), where the options leave it at ``auto``.
-        temperature: Of the candidates, where the options do not say.
+        temperature: Of a model's candidates after its first, where the options do not say.
+        one_temperature: Every role is sampled at ``temperature``, as its paper says. Else a model's first
+            candidate and what candidates share are drawn at 0, and a role's own temperature counts.
         triplets: Of an exploration that the KnowledgeRetriever shows (``quorum explore``).
         matched_values: Values of the database that prompts show, where the options do not say.
         deviations: From the paper, on purpose.
@@ -73,7 +82,7 @@ class Recipe:
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
         {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"matched_values", "triplets", "deviations", "presets", "preset"}
+        | {"one_temperature", "matched_values", "triplets", "deviations", "presets", "preset"}
     )
 
     name: str
@@ -85,6 +94,7 @@ class Recipe:
     strategy: str = "auto"
     stopping: str = "never"
     temperature: float = 0.7
+    one_temperature: bool = False
     matched_values: int = 0
     triplets: int = 0
     deviations: tuple[Deviation, ...] = ()

@@ -129,7 +129,7 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     if first:
         graph.add_exploration(**recipe.limits)
         graph.add_edge("keep_findings", "send_candidates")
-    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe, explores=at_once))
+    graph.add_batch(voting.dispatch, wire_candidate(recipe, explores=at_once))
     twice = recipe.explores and recipe.exploration == "ties"
     voting_node = "recall_first_round" if twice and not recipe.merge_rounds else "Consensus"
     graph.add_edge("candidate", voting_node)
@@ -384,6 +384,7 @@ RECIPE = Reforce(
     votes=8,
     strategy="majority",
     temperature=1.0,
+    one_temperature=True,
     deviations=DEVIATIONS,
     presets={"v1": V1},
 )

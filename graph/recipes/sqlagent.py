@@ -107,7 +107,7 @@ def wire(recipe: SqlAgent, options: type[RunOptions] = RunOptions) -> RecipeGrap
     """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     graph.add_beginning("send_candidates")
-    graph.add_batch(partial(voting.dispatch, greedy=False), wire_candidate(recipe))
+    graph.add_batch(voting.dispatch, wire_candidate(recipe))
     graph.add_edge("candidate", "Consensus")
     graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
     graph.add_answer()
@@ -147,5 +147,7 @@ RECIPE = SqlAgent(
     agents=("knowledge_retriever", "info_agent", "context_expander", "gen_agent", "validator"),
     wire=wire,
     votes=1,
+    temperature=0.7,
+    one_temperature=True,
     deviations=DEVIATIONS,
 )

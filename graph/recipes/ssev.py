@@ -31,7 +31,7 @@ from quorum.graph.nodes import two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import LATER_CANDIDATES, Count, Deviation, Recipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -51,6 +51,7 @@ DEVIATIONS = (
         paper="embedding similarity (3.1.1)",
         why="It works without a model to download.",
     ),
+    LATER_CANDIDATES,
     Deviation(
         ours="The writer has the prompt and house rules of the other recipes.",
         paper="the prompt also asks to minimize execution time (Figure 1)",

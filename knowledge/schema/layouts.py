@@ -57,7 +57,7 @@ class Layout:
 
 
 def signature(table: Table) -> str:
-    """MD5 (hex) over the sorted ``name:type`` list, joined by ``|`` (paper 001, Algorithm 1).
+    """Return the MD5 (hex) over the sorted ``name:type`` list, joined by ``|`` (SQLAgent, Algorithm 1).
 
     It does not depend on the order of the columns.
     """
@@ -66,10 +66,11 @@ def signature(table: Table) -> str:
 
 
 def select_groups(catalog: Catalog) -> list[list[Table]]:
-    """Groups of at least two tables of one signature: most tables first, then most fields (Algorithm 2).
+    """Return groups of at least two tables of one signature (SQLAgent, Algorithm 2).
 
-    A table without columns has nothing to share and joins no group. The overlap test of the
-    paper always passes here, for a whole-table signature puts each table into one group only.
+    The group of most tables comes first, of equals the one of most fields. A table without columns has
+    nothing to share and joins no group. The overlap test of the paper always passes here, for a whole-table
+    signature puts each table into one group only.
     """
     found: dict[str, list[Table]] = {}
     for table in catalog.tables:

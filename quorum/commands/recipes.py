@@ -60,6 +60,7 @@ def _details(recipe: Recipe) -> dict[str, Any]:
         "strategy": recipe.strategy,
         "stopping": recipe.stopping,
         "temperature": recipe.temperature,
+        "one_temperature": recipe.one_temperature,
         "switches": switches,
         "presets": {name: dict(values) for name, values in recipe.presets.items()},
         "deviations": [asdict(each) for each in recipe.deviations],
@@ -75,7 +76,8 @@ def _head(recipe: Recipe) -> None:
 
 def _show(details: dict[str, Any]) -> None:
     usual = ", ".join(f"{name} {details[name]}" for name in ("votes", "strategy", "stopping", "temperature"))
-    click.echo(f"  usual   {usual}")
+    sampled = "of every role" if details["one_temperature"] else "of a model's candidates after its first"
+    click.echo(f"  usual   {usual} {sampled}")
     if details["switches"]:
         click.secho("switches and limits (--switch NAME=VALUE)", bold=True)
     for each in details["switches"]:

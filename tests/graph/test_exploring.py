@@ -77,6 +77,9 @@ def search(tmp_path: Path) -> Searching:
 async def test_a_round_is_one_choice_and_its_branches(search: Searching) -> None:
     found = await search()
     assert [prompt.role for prompt in search.prompts].count("explorer") == 1
+    assert {prompt.temperature for prompt in search.prompts} == {0.7}, (
+        "all are sampled alike (001, appendix A)"
+    )
     assert (found.ended, found.attempts, found.triplets, found.success) == ("attempts", 2, 2, 1.0)
     assert found.usage.model_calls == 5
     learned = search.learned()

@@ -4,39 +4,34 @@ from __future__ import annotations
 
 import importlib
 import re
-from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from quorum.graph.builder import build_graph
 from quorum.graph.recipes import RECIPES
+from tests.graph.pictures import OURS, PICTURES, between_agents
+from tests.graph.recipes_page import PAPERS, Row, held, mentions, rows
 
-PAPERS = Path(__file__).parents[2] / "graph" / "recipes" / "README.md"
+NUMBERED = {
+    "ReFoRCE": {*(f"equation {number}" for number in range(1, 8)), "Algorithm 1"},
+    "ReFoRCE first version": {
+        *(f"equation {number}" for number in range(1, 8)),
+        *("Algorithm 1", "Algorithm 2"),
+    },
+    "SSEV": {"equation 1", "equation 2", "Algorithm 1", "Algorithm 2"},
+    "ReCAPAgent-SQL": set[str](),
+    "Spider-Agent": set[str](),
+    "SQLAgent": {"Algorithm 1", "Algorithm 2", "Algorithm 3"},
+}
+"""The numbered equations and algorithms of each paper."""
 
-
-class Row(NamedTuple):
-    """A mechanism: what the paper says, where it is, whether it is the paper's or ours, and its test."""
-
-    recipe: str
-    mechanism: str
-    paper: str
-    here: str
-    kept: str
-    test: str
-
-
-@cache
-def rows() -> list[Row]:
-    found, recipe = [], ""
-    for line in PAPERS.read_text("utf-8").splitlines():
-        if heading := re.match(r"## .*`(\w+)`", line):
-            recipe = heading[1]
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if line.startswith("|") and len(cells) == 5 and not {"mechanism", "---"} & set(cells):
-            found.append(Row(recipe, *cells))
-    return found
+NOT_YET = {
+    "ReFoRCE": {*(f"equation {number}" for number in range(1, 7)), "Algorithm 1"},
+    "ReFoRCE first version": NUMBERED["ReFoRCE first version"],
+    "SSEV": {"equation 1", "equation 2"},
+    "SQLAgent": {"Algorithm 3"},
+}
+"""Those that no docstring names yet."""
 
 
 def test_every_recipe_of_a_paper_has_its_table() -> None:
@@ -70,88 +65,55 @@ def test_a_row_names_what_is_there(row: Row, root: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.deviations])
 def test_deviations_in_the_table_are_those_that_the_recipe_declares(name: str) -> None:
-    """What is ours in the table is a deviation that ``quorum recipes NAME`` prints, and the reverse."""
-    told = [row.kept.removeprefix("ours: ") for row in rows() if row.recipe == name and row.kept != "yes"]
+    """The rows that are ours and the deviations that ``quorum recipes NAME`` prints are the same."""
+    told = [row.ours for row in rows() if row.recipe == name and row.kept != "yes"]
     assert sorted(told) == sorted(deviation.ours for deviation in RECIPES[name].deviations)
     assert all(each.paper and each.why for each in RECIPES[name].deviations)
 
 
-PICTURES: dict[str, dict[tuple[str, str], str]] = {
-    "reforce": {  # 000, Figure 1 and 3.2
-        ("TableLinker", "candidate:SqlWriter"): "(a) compression, then (b) candidates",
-        ("candidate:SqlWriter", "candidate:SelfRefiner"): "an error or an empty result is refined",
-        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "up to five iterations",
-        ("candidate:SqlWriter", "Consensus"): "(c) majority voting",
-        ("candidate:SelfRefiner", "Consensus"): "(c) majority voting",
-        ("Consensus", "exploring_candidate:ColumnExplorer"): "(d) what ties is explored",
-        ("exploring_candidate:ColumnExplorer", "exploring_candidate:ExplorationCorrector"): "Algorithm 1",
-        ("exploring_candidate:ExplorationCorrector", "exploring_candidate:ExplorationCorrector"): "max_try",
-        (
-            "exploring_candidate:ColumnExplorer",
-            "exploring_candidate:SqlWriter",
-        ): "its results make a new prompt",
-        ("exploring_candidate:ExplorationCorrector", "exploring_candidate:SqlWriter"): "the same",
-        ("exploring_candidate:SqlWriter", "exploring_candidate:SelfRefiner"): "as in the first round",
-        ("exploring_candidate:SelfRefiner", "exploring_candidate:SelfRefiner"): "as in the first round",
-        ("exploring_candidate:SqlWriter", "Consensus"): "the second vote",
-        ("exploring_candidate:SelfRefiner", "Consensus"): "the second vote",
-    },
-    "ssev": {  # 004, Figure 5 and 3.2
-        ("presql:SqlWriter", "presql:SelfRefiner"): "PreSQL that fails is refined",
-        ("presql:SelfRefiner", "presql:SelfRefiner"): "up to N iterations",
-        ("presql:SqlWriter", "PreSQLConsensus"): "the vote of stages 5 and 6",
-        ("presql:SelfRefiner", "PreSQLConsensus"): "the vote of stages 5 and 6",
-        ("PreSQLConsensus", "candidate:SqlWriter"): "its winner links the schema for PostSQL",
-        ("candidate:SqlWriter", "candidate:SelfRefiner"): "PostSQL that fails is refined",
-        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "up to N iterations",
-        ("candidate:SqlWriter", "Consensus"): "the last vote",
-        ("candidate:SelfRefiner", "Consensus"): "the last vote",
-    },
-}
-"""From agent to agent, as the papers' pictures and their text have it."""
+@pytest.mark.parametrize("paper", NUMBERED)
+def test_each_numbered_equation_and_algorithm_is_held_by_one_function(paper: str) -> None:
+    """Steps and lines of an algorithm may have functions of their own."""
+    whole = [each for each in held() if each.paper == paper and not each.within]
+    found = [each.part for each in whole if re.match("equation|Algorithm", each.part)]
+    assert len(found) == len(set(found)), "by one docstring each"
+    assert NUMBERED[paper] - NOT_YET.get(paper, set()) <= set(found) <= NUMBERED[paper], (
+        "in the form (ReFoRCE, equation 5)"
+    )
+    within = {each.part for each in held() if each.paper == paper and each.within}
+    assert within <= NUMBERED[paper]
 
-OURS: dict[str, dict[tuple[str, str], str]] = {
-    "reforce": {
-        ("KnowledgeRetriever", "TableLinker"): "documents are found before anything else",
-        ("Consensus", "candidate:SqlWriter"): "a stopping rule asks for another batch; the user asks again",
-        ("exploring_candidate:ColumnExplorer", "Consensus"): "a limit ends the candidate",
-        ("exploring_candidate:ExplorationCorrector", "Consensus"): "a limit ends the candidate",
-    },
-    "ssev": {
-        ("KnowledgeRetriever", "presql:SqlWriter"): "documents are found before anything else",
-        ("Consensus", "candidate:SqlWriter"): "a stopping rule asks for another batch; the user asks again",
-        ("PreSQLConsensus", "Consensus"): "a limit was reached, or the data cannot answer",
-        ("PreSQLConsensus", "presql:SqlWriter"): "a resumed run in which no model had answered",
-    },
-}
-"""Arrows that the papers do not draw, each with its reason."""
+
+def test_the_papers_that_docstrings_name_are_those_of_the_recipes() -> None:
+    assert {paper for papers in PAPERS.values() for paper in papers} == NUMBERED.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("One (ReFoRCE, equation 5).", [("ReFoRCE", "equation 5", "")]),
+        ("(ReFoRCE first version,\n    equation 2)", [("ReFoRCE first version", "equation 2", "")]),
+        ("(ReFoRCE, equations 4 to 6)", [("ReFoRCE", f"equation {number}", "") for number in (4, 5, 6)]),
+        (
+            "(SSEV, Algorithms 1 and 2, equation 2)",
+            [("SSEV", "Algorithm 1", ""), ("SSEV", "Algorithm 2", ""), ("SSEV", "equation 2", "")],
+        ),
+        ("(SQLAgent, Algorithm 3, lines 7 to 9)", [("SQLAgent", "Algorithm 3", "lines 7 to 9")]),
+        ("(ReCAPAgent-SQL, section 3.3.7)", [("ReCAPAgent-SQL", "3.3.7", "")]),
+        (
+            "(ReFoRCE first version, 3.2.4, Appendix B)",
+            [("ReFoRCE first version", "3.2.4", ""), ("ReFoRCE first version", "Appendix B", "")],
+        ),
+        ("As equation 7 has it (equation 7); (paper 000, equation 1).", []),
+    ],
+)
+def test_parts_of_papers_are_read_from_docstrings(text: str, found: list[tuple[str, str, str]]) -> None:
+    assert [*mentions(text)] == found
 
 
 @pytest.mark.parametrize("recipe", list(PICTURES))
 def test_the_drawn_graph_is_the_papers_picture(recipe: str) -> None:
     """``recap``'s picture is held in ``tests/graph/test_recap_paper.py``."""
-    paper, drawn = PICTURES[recipe].keys(), _arrows(recipe)
+    paper, drawn = PICTURES[recipe].keys(), between_agents(recipe)
     assert paper - drawn == set()
     assert drawn - paper == OURS[recipe].keys()
-
-
-def _arrows(recipe: str) -> set[tuple[str, str]]:
-    """The drawn arrows from agent to agent, through steps that ask nobody."""
-    following: dict[str, set[str]] = {}
-    for edge in build_graph(recipe).get_graph(xray=1).edges:
-        following.setdefault(edge.source, set()).add(edge.target)
-    found = set()
-    for agent in filter(_asks, following):
-        seen, waiting = set[str](), list(following[agent])
-        while waiting:
-            node = waiting.pop()
-            if _asks(node):
-                found.add((agent, node))
-            elif node not in seen:
-                seen.add(node)
-                waiting += following.get(node, ())
-    return found
-
-
-def _asks(node: str) -> bool:
-    return node.rpartition(":")[2][0].isupper()

@@ -12,7 +12,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.resources import open_models
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from tests.graph.shop import Ran, Run, script, sql
+from tests.graph.shop import BROKEN, OTHER, Ran, Run, script, sql, taking_turns
 
 WRONG = sql("SELECT town, COUNT(*) FROM customers GROUP BY town")
 DOWN = ModelUnavailable("The endpoint is unreachable.")
@@ -69,6 +69,55 @@ async def test_sampling_is_the_candidates_and_judgements_stay_at_zero(run: Run) 
     sampling = {event["agent"]: (event["model"], event["temperature"], event["seed"]) for event in second}
     assert sampling["action"] == ("own", 0.7, 6)
     assert sampling["sql_critique"] == sampling["validator"] == ("own", 0.0, 6)
+
+
+TIED = taking_turns(BROKEN, OTHER)
+EVERYTHING: dict[str, Any] = {"exploration": "always", "explorations": "shared", "model_vote": True}
+SAMPLED: dict[str, tuple[float, dict[str, Any], dict[str, Any], set[str]]] = {
+    "reforce": (
+        1.0,
+        {"sql_writer": TIED},
+        {**EVERYTHING, "link_above": 0, "expected_format": True, "cte_refinement": True},
+        {"table_linker", "format_writer", "column_explorer", "sql_writer", "self_refiner", "judge"},
+    ),
+    "react": (1.0, {}, {}, {"schema_linker", "tool_user"}),
+    "sqlagent": (0.7, {}, {}, {"info_agent", "context_expander", "gen_agent", "validator"}),
+    "ssev": (0.0, {"sql_writer": TIED}, {}, {"sql_writer", "self_refiner"}),
+    "recap": (
+        0.0,
+        {"action": WRONG},
+        {},
+        {
+            "planner",
+            "plan_critique",
+            "syntax_retriever",
+            "action",
+            "sql_critique",
+            "self_refiner",
+            "validator",
+        },
+    ),
+}
+"""By recipe the temperature of its paper: 000, 4.1; 001, 4.2 and appendix A; 004, 3.1.1."""
+
+
+@pytest.mark.parametrize("recipe", SAMPLED)
+async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) -> None:
+    temperature, said, switches, roles = SAMPLED[recipe]
+    votes = 2 if recipe == "reforce" else 1
+    ran = await run(script(**said), recipe=recipe, switches=switches, votes=votes, link_above=1)
+    assert roles <= ran.calls().keys()
+    asked = {(event["agent"], event["temperature"] or 0.0) for event in ran.of("model_call")}
+    assert asked == {(role, temperature) for role in ran.calls()}
+    warmer = await run(script(**said), recipe=recipe, switches=switches, temperature=0.4, votes=2)
+    assert {event["temperature"] for event in warmer.of("candidate")} == {0.4, temperature and 0.4}
+
+
+@pytest.mark.parametrize("recipe", ["recap", "ssev"])
+async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
+    ran = await run(script(), recipe=recipe, votes=3)
+    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
+    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}
 
 
 @pytest.mark.parametrize("role", ["action", "planner"])

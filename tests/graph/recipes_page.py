@@ -1,0 +1,225 @@
+"""The generated parts of the recipes' page; ``python -m tests.graph.recipes_page`` writes them anew.
+
+The tables of mechanisms are written by hand. Between a recipe's heading and its table stand its picture, the
+numbered equations and algorithms of its paper with the functions that hold them, and its switches; behind
+what is ours in a row, the reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from quorum.graph.recipes import RECIPES
+from quorum.graph.recipes.recipe import Recipe
+from tests.graph.pictures import mermaid
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "graph" / "recipes" / "README.md"
+
+BEGIN = "<!-- python -m tests.graph.recipes_page writes from here to the end -->\n"
+STOP = "<!-- end -->\n"
+
+PAPERS = {
+    "reforce": ("ReFoRCE", "ReFoRCE first version"),
+    "recap": ("ReCAPAgent-SQL",),
+    "ssev": ("SSEV",),
+    "react": ("Spider-Agent",),
+    "sqlagent": ("SQLAgent",),
+}
+"""The papers of each recipe, as docstrings name them."""
+
+_MENTION = re.compile(
+    r"\((ReFoRCE first version|ReFoRCE|ReCAPAgent-SQL|SSEV|Spider-Agent|SQLAgent),\s([^()]+)\)"
+)
+_NUMBERED = re.compile(r"(equation|Algorithm)s? ([\d, andto]+)")
+_WHY = " Why: "
+
+
+class Row(NamedTuple):
+    """A mechanism: what the paper says, where it is, whether it is the paper's or ours, and its test."""
+
+    recipe: str
+    mechanism: str
+    paper: str
+    here: str
+    kept: str
+    test: str
+
+    @property
+    def ours(self) -> str:
+        """Return what is ours; empty where the paper's way is kept."""
+        return self.kept.removeprefix("ours: ").partition(_WHY)[0] if self.kept != "yes" else ""
+
+
+class Held(NamedTuple):
+    """A part of a paper and the function whose docstring names it.
+
+    ``part`` is such as "equation 5", "Algorithm 3" or "3.2.4"; ``within`` such as "lines 7 to 9".
+    """
+
+    paper: str
+    part: str
+    within: str
+    file: str
+    name: str
+
+
+@cache
+def rows() -> list[Row]:
+    """Return the rows of the tables of mechanisms."""
+    found, recipe = [], ""
+    for line in PAGE.read_text("utf-8").splitlines():
+        if heading := re.match(r"## .*`(\w+)`", line):
+            recipe = heading[1]
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 5 and not {"mechanism", "---"} & set(cells):
+            found.append(Row(recipe, *cells))
+    return found
+
+
+@cache
+def held() -> list[Held]:
+    """Return all parts of papers that docstrings of functions and classes name in the fixed form."""
+    found = list[Held]()
+    for folder in ("agents", "evals", "graph", "knowledge", "tools"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            file = str(path.relative_to(ROOT))
+            for name, text in docstrings(ast.parse(path.read_text("utf-8"))):
+                found += [Held(*part, file, name) for part in mentions(text)]
+    return found
+
+
+def docstrings(tree: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the functions and classes of a module, and of its classes, with their docstrings."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield within + node.name, ast.get_docstring(node) or ""
+            yield from docstrings(node, f"{within}{node.name}.")
+
+
+def mentions(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield paper, part and the place within it of all mentions in a docstring.
+
+    ``(SQLAgent, Algorithm 3, lines 7 to 9)`` has one, ``(ReFoRCE, equations 4 to 6)`` three.
+    """
+    for paper, said in _MENTION.findall(" ".join(text.split())):
+        parts = re.split(r",\s(?=[^\d]*\d|Appendix)", said)
+        for part, within in ((each, then) for each, then in _with_places(parts)):
+            if numbered := _NUMBERED.fullmatch(part):
+                yield from ((paper, f"{numbered[1]} {number}", within) for number in _numbers(numbered[2]))
+            else:
+                yield paper, part.removeprefix("section "), within
+
+
+def _with_places(parts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Join "step 2" or "lines 7 to 9" to the part before."""
+    waiting = ""
+    for part in parts:
+        if re.match(r"(steps?|lines?) ", part):
+            yield waiting, part
+            waiting = ""
+        else:
+            if waiting:
+                yield waiting, ""
+            waiting = part
+    if waiting:
+        yield waiting, ""
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Yield the numbers of "4 to 6", "5 and 6" or "1, 2 and 5"."""
+    for first, last in re.findall(r"(\d+)(?: to (\d+))?", text):
+        yield from range(int(first), int(last or first) + 1)
+
+
+def numbers(recipe: str) -> str:
+    """Return the table of a paper's equations and algorithms, then of its sections."""
+    papers = PAPERS[recipe]
+    lines = ["| the paper | here |\n|---|---|\n"]
+    for each in sorted((one for one in held() if one.paper in papers), key=_order):
+        paper = "first version, " if each.paper.endswith("first version") else ""
+        place = ", ".join(filter(None, (each.part, each.within)))
+        lines.append(f"| {paper}{place} | {_link(each.file, each.name)} |\n")
+    return "".join(lines) if len(lines) > 1 else ""
+
+
+def _order(each: Held) -> tuple[Any, ...]:
+    kind = ["equation", "Algorithm"]
+    word = each.part.partition(" ")[0]
+    return (
+        each.paper,
+        kind.index(word) if word in kind else 2,
+        _digits(each.part),
+        _digits(each.within),
+        each,
+    )
+
+
+def _digits(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def _link(file: str, name: str) -> str:
+    up = "../" * len(PAGE.relative_to(ROOT).parts[:-1])
+    return f"[`{file}: {name}`]({up}{file})"
+
+
+def switches(recipe: Recipe) -> str:
+    """Return the table of a recipe's switches with the paper's values, and its presets."""
+    lines = ["| switch | here | the paper | meaning |\n|---|---|---|---|\n"]
+    for item in fields(recipe):
+        if item.name in recipe.switches():
+            paper = {"": "the same", "open": "not said"}.get(said := item.metadata["paper"], said)
+            value = _value(getattr(recipe, item.name))
+            lines.append(f"| `{item.name}` | {value} | {paper} | {item.metadata['meaning']} |\n")
+    for name, values in recipe.presets.items():
+        shown = ", ".join(f"`{key}={_value(value)}`" for key, value in values.items())
+        lines.append(f"\nThe preset `{name}` sets {shown}.\n")
+    return "".join(lines)
+
+
+def _value(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def with_reasons(text: str, recipe: Recipe) -> str:
+    """Return a table of mechanisms with the reason behind what is ours."""
+    why = {deviation.ours: deviation.why for deviation in recipe.deviations}
+
+    def reasoned(found: re.Match[str]) -> str:
+        ours = found[1].partition(_WHY)[0]
+        return f"| ours: {ours}{_WHY}{why[ours]} |" if ours in why else found[0]
+
+    return re.sub(r"\| ours: (.*?) \|", reasoned, text)
+
+
+def written(text: str) -> str:
+    """Return the page with its generated parts as they should be."""
+    head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
+    return head + "".join(map(_section, sections))
+
+
+def _section(text: str) -> str:
+    heading = re.match(r"## .*`(\w+)`", text)
+    if not heading:
+        return text
+    recipe = RECIPES[heading[1]]
+    usual = f"{recipe.votes} votes, strategy `{recipe.strategy}`, temperature {recipe.temperature}"
+    parts = mermaid(recipe.name), numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
+    made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"
+    start = text.find(BEGIN)
+    stop = text.find(STOP) + len(STOP) + 1 if start >= 0 else text.find("| mechanism")
+    start = start if start >= 0 else stop
+    return with_reasons(text[:start] + made + text[stop:], recipe)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
+    sys.exit()

@@ -63,7 +63,8 @@ DEVIATIONS = (
         why="A query without a result can be no answer.",
     ),
     Deviation(
-        ours="A second empty result in a row is believed.",
+        ours="The SelfRefiner sees how many rows each condition of an empty result leaves, and may confirm "
+        "it before the limit.",
         paper="empty results are refined up to the limit (3.2)",
         why="An empty answer can be right.",
     ),
@@ -127,7 +128,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_step("show_demonstrations", partial(two_rounds.show_demonstrations, max_shots=recipe.max_shots))
     if twice:
         _add_presql(graph, recipe)
-    graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs))
+    graph.add_batch(voting.dispatch, _wire_candidate(recipe, recipe.last_repairs))
     if twice:
         graph.add_edge("candidate", "recall_presql")
         graph.add_step("recall_presql", two_rounds.recall_presql)
@@ -142,11 +143,16 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     return graph
 
 
+def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
+    """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
+    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs)
+
+
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
     graph.add_step("send_presql", two_rounds.dispatch_presql)
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
+    graph.add_branch("presql", _wire_candidate(recipe, recipe.first_repairs))
     votes = recipe.stage == "full"
     graph.add_edge("presql", "PreSQLConsensus" if votes else "link_presql")
     if votes:

@@ -10,6 +10,7 @@ import pytest
 from quorum.graph.confidence import BLANK
 from quorum.graph.nodes.recap import REPEATED
 from quorum.knowledge.errors import ModelUnavailable
+from quorum.knowledge.syntax import sections
 from quorum.tools.query import ErrorKind
 from tests.graph.shop import FINE, GOOD, NOTHING, STOP, Run, script, sql
 
@@ -33,6 +34,8 @@ async def test_the_plan_is_critiqued_and_written_anew_three_times_at_most(run: R
     ran = await run(script(plan_critique={"update_plan": True, "feedback": "Count distinct orders."}))
     assert ran.calls()["plan_critique"] == 3
     assert ran.calls()["planner"] == 4
+    assert "Is every step there" in ran.prompt("plan_critique")
+    assert "clear and coherent" in ran.prompt("plan_critique")
     assert "Count distinct orders." in ran.prompt("planner", 1)
     assert ran.answer.status == "answered"
 
@@ -62,6 +65,7 @@ async def test_an_empty_result_is_refined_up_to_the_limit_and_action_may_accept_
     ]
     ran = await run(script(action=[sql(NOTHING), STOP], self_refiner=repairs))
     assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
+    assert "FROM customers: 3 rows" in ran.prompt("self_refiner")
     assert ran.calls()["action"] == 2
     assert ran.answer.status == "answered"
     assert ran.answer.row_count == 0
@@ -208,6 +212,18 @@ async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) 
     assert "decide what a business term means" in ran.prompt("action")
     assert "<syntax>" in ran.prompt("action")
     assert "<syntax>" not in ran.prompt("planner")
+
+
+async def test_the_syntax_retriever_asks_in_its_own_words(run: Run) -> None:
+    wanted = script(
+        syntax_retriever={"features": ["string_agg or group_concat: the names of a group in one text"]}
+    )
+    ran = await run(wanted)
+    listed = [section.topic for section in sections("sqlite")]
+    assert listed
+    asked = ran.prompt("syntax_retriever").split("<task>")[1]
+    assert not [topic for topic in listed if f"- {topic}\n" in asked]
+    assert "group_concat" in ran.prompt("action").split("<syntax>")[1]
 
 
 async def test_judgements_are_not_sampled(run: Run) -> None:

@@ -67,7 +67,7 @@ def _first_topics(features: list[str]) -> list[str]:
 
 
 class SyntaxRequest(Form):
-    """What to look up in the dialect's reference, in the model's own words (ReCAPAgent-SQL, Figure 11)."""
+    """The syntax to look up, in the model's own words (ReCAPAgent-SQL, Figure 11)."""
 
     features: Annotated[list[str], AfterValidator(_first_topics)] = Field(
         default=[],

@@ -26,7 +26,8 @@ from quorum.tools.models.structured import form_of
 class PromptContext:
     """The variables that the templates of all roles of a question may use.
 
-    Two contexts are equal if their system messages are.
+    Schema, documents and question are the first prompt of all (ReFoRCE, equation 1), as before it
+    (ReFoRCE first version, equation 1). Two contexts are equal if their system messages are.
 
     Attributes:
         dialect: sqlglot's name of the SQL dialect.
@@ -153,11 +154,6 @@ def _read(*folders: str) -> Prompts:
 def prompts() -> Prompts:
     """Return the templates of this package."""
     return _read(*agents.__path__)
-
-
-def prompt_file(role: str) -> str:
-    """Return the template of a role, below the project's root; empty where there is none."""
-    return f"agents/prompts/{role}.md" if f"{role}.md" in prompts().templates else ""
 
 
 prompts()  # read now: no disk once an event loop runs

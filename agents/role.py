@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
@@ -26,7 +27,9 @@ from quorum.knowledge.errors import ConfigurationError
 R = TypeVar("R", bound=BaseModel)
 V = TypeVar("V")
 
-EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
+EVENT_FIELDS = frozenset(
+    {"t", "kind", "agent", "candidate", "node", "recipe", "code", "declared", "prompt", "usage", "error"}
+)
 """Fields of every event of a trace; a reply cannot have one of the same name."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -103,6 +106,7 @@ class Role(Generic[R]):
         schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
         temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
             all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
+        declared: File and line of its declaration, below the project's root.
     """
 
     name: str
@@ -113,8 +117,12 @@ class Role(Generic[R]):
     sql: bool = True
     schema: bool = True
     temperature: float | None = None
+    declared: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # of the constructor, which the dataclass writes
+        place = f"{module_file(caller.f_globals['__name__'])}:{caller.f_lineno}"
+        object.__setattr__(self, "declared", place)
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
@@ -122,6 +130,11 @@ class Role(Generic[R]):
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
         return f"agents/prompts/{self.name}.md"
+
+
+def module_file(module: str) -> str:
+    """Return a module's file below the project's root, such as ``agents/planners.py``."""
+    return f"{module.removeprefix('quorum.').replace('.', '/')}.py"
 
 
 @cache

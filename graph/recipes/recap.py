@@ -34,6 +34,16 @@ Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
     Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
         ours="Documents, and what a large schema is linked to, are found once and shared by all candidates.",
         paper="each model runs all of it by itself; their answers vote (3.1.2, 3.3)",
         why="All prompts share a cached prefix.",
@@ -63,11 +73,6 @@ DEVIATIONS = (
         ours="The SelfRefiner is shown the plan that was written anew after linking.",
         paper="its prompt lists no plan (3.3.6)",
         why="It writes the next query, so the new plan would reach nobody in time.",
-    ),
-    Deviation(
-        ours="The SelfRefiner sees how many rows each condition of an empty result leaves.",
-        paper="the error's kind and hints (3.3.6)",
-        why="It shows which condition misses what is there.",
     ),
     Deviation(
         ours="The Validator sees the tables used, types and numbers of distinct values, up to ten rows, the "
@@ -106,6 +111,10 @@ class Recap(Recipe):
     )
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one query of Action's", paper="open"
+    )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
     )
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: Count = switch(linkers.MAX_LINK_STEPS, "commands of the SchemaLinker")
@@ -240,7 +249,7 @@ def wire_candidate(recipe: Recap) -> RecipeGraph:
         linked |= {"refine": "SelfRefiner", "finish": END}
         graph.add_conditional_edges("SchemaLinker", loop.after_linking, linked)
     if recipe.max_refinements:
-        graph.add_step("SelfRefiner", candidate.refine)
+        graph.add_step("SelfRefiner", partial(candidate.refine, confirm=recipe.confirm_empty))
         repaired: Paths = {"run": "run_sql", "act": "Action", "finish": END}
         graph.add_conditional_edges("SelfRefiner", loop.after_repair, repaired)
     if recipe.validation:

@@ -78,6 +78,7 @@ class Recipe:
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
+        blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
@@ -100,6 +101,12 @@ class Recipe:
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
+    blanks_give_way: bool = switch(
+        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+    )
+    count_heads: bool = switch(
+        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+    )
 
     def __post_init__(self) -> None:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
@@ -153,6 +160,11 @@ class Recipe:
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
+
+    @property
+    def doubts_blanks(self) -> bool:
+        """True if blank results vote only where there are no others."""
+        return self.blanks_give_way
 
     @property
     def recursion_limit(self) -> int:

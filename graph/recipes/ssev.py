@@ -27,7 +27,7 @@ from functools import partial
 from typing import Literal
 
 from quorum.agents import refiners
-from quorum.graph.nodes import two_rounds, voting
+from quorum.graph.nodes import candidate, two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
@@ -63,15 +63,36 @@ DEVIATIONS = (
         why="A query without a result can be no answer.",
     ),
     Deviation(
-        ours="The SelfRefiner sees how many rows each condition of an empty result leaves, and may confirm "
-        "it before the limit.",
-        paper="empty results are refined up to the limit (3.2)",
-        why="An empty answer can be right.",
-    ),
-    Deviation(
         ours="Where no PostSQL has a result, the vote is on PreSQL.",
         paper="it does not say",
         why="An answer of the first round is better than none.",
+    ),
+    Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
+        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, and a mistake "
+        "costs half at most.",
+        paper="T rounds, a number that is known (Algorithms 1 and 2)",
+        why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
+    ),
+    Deviation(
+        ours="A model that joins later starts level with the best.",
+        paper="all experts take part from the first round (Algorithms 1 and 2)",
+        why="What the others got wrong before says nothing about it.",
+    ),
+    Deviation(
+        ours="Where a model has several recorded candidates, `votes replay` takes T as the questions so far; "
+        "`--paper` replays the first candidate of each, with all questions as T.",
+        paper="one candidate of each model (3.1.1)",
+        why="The vote follows the better model sooner.",
     ),
     Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
@@ -93,6 +114,10 @@ class Ssev(Recipe):
     )
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one candidate in one round", paper="open"
+    )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
     )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(
@@ -145,7 +170,8 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 
 def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
     """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
-    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs)
+    refine = partial(candidate.refine, confirm=recipe.confirm_empty)
+    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
 
 
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:

@@ -58,7 +58,7 @@ HISTORY = [
     Turn("sql", SQL.upper(), "1 rows; columns: COUNT(*)\n[0]", by="sql_critique"),
 ]
 STATES = [
-    StateText(1, ["select_column orders.city"], "Which cities are there?", "grown: 1 worked"),
+    StateText(1, ["select_column orders.city"], "Which cities are there?", "1 worked"),
     StateText(2, ["select_column orders.city", "group_by orders.city"]),
 ]
 RIVALS = [
@@ -128,6 +128,11 @@ CASES: dict[str, Case] = {
         },
     ),
     "repair": (FAILURE_REFINER, PLAIN, {"sql": SQL, "kind": "syntax", "error": "A bracket is missing."}),
+    "repair of what is empty": (
+        FAILURE_REFINER,
+        PLAIN,
+        {"sql": SQL, "kind": "empty_result", "error": "The query ran and returned no row.", "confirm": False},
+    ),
     "validation": (
         VALIDATOR,
         WITH_FORMAT,
@@ -154,7 +159,7 @@ CASES: dict[str, Case] = {
         {"sql": SQL, "noted": ["Sales may be paid orders."], "assumed": ["A sale is an order."], **ROWS},
     ),
     "exploration": (COLUMN_EXPLORER, PLAIN, EXPLORING),
-    "exploration of one query": (COLUMN_EXPLORER, PLAIN, {**EXPLORING, "rivals": {"A": SQL}}),
+    "exploration of one query": (COLUMN_EXPLORER, PLAIN, {**EXPLORING, "rivals": {"A": SQL}, "ctes": False}),
     "exploration of rivals": (
         COLUMN_EXPLORER,
         PLAIN,
@@ -197,7 +202,10 @@ CASES: dict[str, Case] = {
             "schema": TABLE,
             "states": STATES,
             "unused": ["orders: id"],
-            "feedback": ["orders: 2 worked, 1 in vain", "order_by orders.town: There is no column town."],
+            "feedback": [
+                "orders: 2 worked, 1 in vain; city 2 worked",
+                "order_by orders.town: There is no column town.",
+            ],
             "wanted": 1,
             "described": True,
         },
@@ -219,12 +227,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
     ),
-    "expansion": (CONTEXT_EXPANDER, PLAIN, {"schema": TABLE, "found": "orders: city"}),
-    "expansion by more tables": (
-        CONTEXT_EXPANDER,
-        CONTEXT,
-        {"schema": TABLE, "found": "orders: city", "more_tables": "table customers"},
-    ),
+    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE}),
     "generation": (
         GEN_AGENT,
         CONTEXT,

@@ -200,3 +200,22 @@ async def test_over_a_schema_without_data_a_candidate_costs_what_writing_it_cost
     assert (ran.answer.dialect, ran.answer.confidence) == ("snowflake", 0.0)
     assert ran.answer.usage["queries"] == 0
     assert f"No candidate has a result; the SQL shown could not be run: {NOT_LIVE}" in ran.answer.warnings
+
+
+@every_recipe
+async def test_each_step_names_the_code_behind_it(recipe: str, run: Run, root: Path) -> None:
+    """The line of its function, and the line that declares its role."""
+
+    def line(place: str) -> str:
+        file, _, number = place.partition(":")
+        return (root / file).read_text().splitlines()[int(number) - 1]
+
+    ran = await run(script(**DISPUTE), recipe=recipe, votes=2)
+    steps = [event for event in ran.events if "node" in event]
+    assert {event["node"] for event in steps} >= {"open_run", "Consensus", "answer"}
+    for code in {event["code"] for event in steps}:
+        assert line(code).startswith("async def ")
+    for event in steps:
+        assert ("declared" in event) == (event.get("agent") in roles())
+        if "declared" in event:
+            assert " = Role(" in line(event["declared"])

@@ -78,9 +78,8 @@ async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
         return await write_plan(state, context)
 
     monkeypatch.setattr(recap, "write_plan", ask_first)
-    recipe = find_recipe(
-        "recap", {"max_plans": 2, "own_plans": False}
-    )  # compiled anew, with the interrupting step
+    same: Any = {"switches": {"max_plans": 2, "own_plans": False}}
+    recipe = find_recipe("recap", same["switches"])  # compiled anew, with the interrupting step
     graph = build_graph(recipe, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
     stopped = await graph.ainvoke(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.confidence import BLANK
+from quorum.graph.confidence import LOW
 from quorum.graph.nodes.recap import REPEATED
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.knowledge.syntax import sections
@@ -63,13 +63,14 @@ async def test_an_empty_result_is_refined_up_to_the_limit_and_action_may_accept_
     repairs = [
         {"explanation": "?", "sql": None if confirmed else f"{NOTHING} LIMIT {number}"} for number in range(5)
     ]
-    ran = await run(script(action=[sql(NOTHING), STOP], self_refiner=repairs))
+    said = script(action=[sql(NOTHING), STOP], self_refiner=repairs)
+    ran = await run(said, switches={"confirm_empty": True} if confirmed else {})
     assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
-    assert "FROM customers: 3 rows" in ran.prompt("self_refiner")
+    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
     assert ran.calls()["action"] == 2
     assert ran.answer.status == "answered"
     assert ran.answer.row_count == 0
-    assert ran.answer.confidence <= BLANK
+    assert ran.answer.confidence <= LOW
     assert any("empty" in warning for warning in ran.answer.warnings)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from quorum.graph.recipes.recap import Recap
-from tests.graph.shop import STOP, Run, script, sql
+from quorum.graph.recipes.recipe import Recipe
+from tests.graph.shop import NOTHING, STOP, Run, script, sql
 
 BAD = "SELECT town FROM customers"
 LOOKS = [
@@ -28,6 +29,13 @@ FAILING: dict[str, Any] = {
 }
 REPAIRS = [{"explanation": "?", "sql": f"SELECT town{number} FROM customers"} for number in range(9)]
 
+
+def unless_confirmed(prompt: Any) -> dict[str, Any]:
+    """A SelfRefiner that finds the empty result right where it may say so."""
+    sql = None if "or null if the empty result" in prompt.text else f"{NOTHING} LIMIT {prompt.turn + 1}"
+    return {"explanation": "?", "sql": sql}
+
+
 CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
     # switch: what the model says, the role it is about, a value with its calls, another with its calls
     "own_plans": ({}, "planner", True, 2, False, 1),
@@ -39,6 +47,14 @@ CASES: dict[str, tuple[dict[str, Any], str, Any, int, Any, int]] = {
     "replan": ({"action": sql(BAD)}, "planner", True, 2, False, 1),
     "max_plans": ({"plan_critique": CRITICAL}, "planner", 3, 3, 1, 1),
     "max_refinements": ({"action": [sql(BAD), STOP], "self_refiner": REPAIRS}, "self_refiner", 4, 4, 0, 0),
+    "confirm_empty": (
+        {"action": [sql(NOTHING), STOP], "self_refiner": unless_confirmed},
+        "self_refiner",
+        False,
+        5,
+        True,
+        1,
+    ),
     "max_actions": ({"action": LOOKS}, "action", 6, 6, 2, 2),
     "max_link_steps": ({"action": sql(BAD), "schema_linker": WANTED}, "schema_linker", 5, 5, 2, 2),
     "exploration": (FAILING, "column_explorer", "always", 1, "never", 0),
@@ -65,4 +81,4 @@ async def test_a_switch_changes_what_it_names(switch: str, run: Run) -> None:
 
 
 def test_no_switch_is_left_out() -> None:
-    assert set(CASES) == set(Recap.switches())
+    assert set(CASES) == set(Recap.switches()) - set(Recipe.switches())

@@ -86,16 +86,16 @@ async def test_each_stage_runs_its_parts_and_no_others(
 
 @pytest.mark.parametrize(("confirmed", "repairs"), [(False, 5), (True, 1)])
 async def test_an_empty_result_is_refined_up_to_the_limit(confirmed: bool, repairs: int, run: Run) -> None:
-    """The SelfRefiner may confirm it, knowing which condition leaves no row."""
+    """With ``confirm_empty`` the SelfRefiner may confirm it, knowing which condition leaves no row."""
     said = script(NOTHING) | {
         "self_refiner": [
             {"explanation": "?", "sql": None if confirmed else f"{NOTHING} LIMIT {number}"}
             for number in range(5)
         ]
     }
-    ran = await run(said, recipe="ssev", switches={"stage": "sr"})
+    ran = await run(said, recipe="ssev", switches={"stage": "sr", "confirm_empty": confirmed})
     assert ran.calls()["self_refiner"] == repairs
-    assert "FROM customers: 3 rows" in ran.prompt("self_refiner")
+    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
     assert ran.answer.row_count == 0
 
 

@@ -28,10 +28,11 @@ from typing import Literal
 
 from quorum.agents import refiners
 from quorum.graph.nodes import candidate, two_rounds, voting
+from quorum.graph.nodes.step import Step
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import LATER_CANDIDATES, PROMPTS, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -52,11 +53,7 @@ DEVIATIONS = (
         why="It works without a model to download.",
     ),
     LATER_CANDIDATES,
-    Deviation(
-        ours="The writer has the prompt and house rules of the other recipes.",
-        paper="the prompt also asks to minimize execution time (Figure 1)",
-        why="Recipes are compared by how they work, not by their prompts.",
-    ),
+    PROMPTS,
     Deviation(
         ours="A candidate that fails to the end is kept and shown, but has no vote.",
         paper="failed queries are included in the vote (3.1.3, 3.2)",
@@ -105,7 +102,7 @@ Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
 
 @dataclass(frozen=True)
-class Ssev(Recipe):
+class Ssev(PaperRecipe):
     """Its switches and limits."""
 
     stage: Stage = switch("full", "which parts run: the settings of section 4.1")
@@ -132,6 +129,11 @@ class Ssev(Recipe):
     @property
     def writes_twice(self) -> bool:
         return self.stage in ("sl", "sr_sl", "full")
+
+    @property
+    def write(self) -> Step:
+        """Return the step that writes; the paper wants queries that run fast (SSEV, Figure 1)."""
+        return write_sql if self.house_rules else partial(write_sql, styles=("fast",))
 
     @property
     def first_repairs(self) -> int:
@@ -171,7 +173,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
     """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
     refine = partial(candidate.refine, confirm=recipe.confirm_empty)
-    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
+    return wire_branch(recipe, recipe.write, max_refinements=repairs, max_empty=repairs, refine=refine)
 
 
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:

@@ -163,11 +163,6 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
-    def house_rules(self) -> bool:
-        """True if prompts hold what is ours (``quorum.agents.prompting.PromptContext``)."""
-        return True
-
-    @property
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
@@ -190,10 +185,6 @@ class PaperRecipe(Recipe):
     prompts: Literal["house", "paper"] = switch(
         "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
     )
-
-    @property
-    def house_rules(self) -> bool:
-        return self.prompts == "house"
 
 
 @lru_cache(maxsize=32)

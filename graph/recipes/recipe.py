@@ -37,7 +37,7 @@ class Deviation:
     why: str
 
 
-LATER_CANDIDATES = Deviation(
+LATER = Deviation(
     ours="A model's candidates after its first are drawn at 0.7.",
     paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
     why="At 0 they would be the first once more.",
@@ -182,9 +182,7 @@ class Recipe:
 class PaperRecipe(Recipe):
     """A recipe named after a paper, whose prompts can be the paper's."""
 
-    prompts: Literal["house", "paper"] = switch(
-        "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
-    )
+    prompts: Literal["house", "paper"] = switch("house", "with what is ours, or without", paper="paper")
 
 
 @lru_cache(maxsize=32)

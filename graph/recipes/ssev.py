@@ -31,7 +31,7 @@ from quorum.graph.nodes import two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, PROMPTS, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import LATER, PROMPTS, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -51,7 +51,7 @@ DEVIATIONS = (
         paper="embedding similarity (3.1.1)",
         why="It works without a model to download.",
     ),
-    LATER_CANDIDATES,
+    LATER,
     PROMPTS,
     Deviation(
         ours="A candidate that fails to the end is kept and shown, but has no vote.",

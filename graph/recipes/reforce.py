@@ -90,9 +90,7 @@ class Reforce(Recipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
     )
-    max_empty: Count = switch(
-        refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
-    )
+    max_empty: Count = switch(refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result (Table 6)")
     confirm_empty: bool = switch(
         False,
         "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
@@ -326,6 +324,11 @@ DEVIATIONS = (
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",
         "tables of one group differ in columns, and what is not shown cannot be used",
+    ),
+    Deviation(
+        "the purposes of exploration queries stand for a list of relevant tables and columns",
+        "exploration names these, too (000, 3.2.3; 003, equation 3)",
+        "a query names its tables and columns, and its purpose says what for",
     ),
     Deviation(
         "one call corrects a query and those that wait with the same fault",

@@ -66,7 +66,7 @@ class Reforce(Recipe):
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
         "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
-        "`link_above` and `schema_tokens` are not used",
+        "is not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"

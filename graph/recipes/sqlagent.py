@@ -180,7 +180,6 @@ RECIPE = SqlAgent(
     agents=("knowledge_retriever", "info_agent", "context_expander", "gen_agent", "validator"),
     wire=wire,
     votes=1,
-    temperature=0.7,
     one_temperature=True,
     deviations=DEVIATIONS,
 )

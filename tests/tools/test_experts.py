@@ -87,9 +87,8 @@ def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
     assert ledger.weights(["a"])["a"] > 0
 
 
-def test_epsilon_has_a_range(ledger: ExpertLedger) -> None:
-    with pytest.raises(ConfigurationError, match="epsilon"):
-        ledger.update({"a": True}, feedback="gold", epsilon=1.1)
+def test_a_mistake_costs_half_of_a_weight_at_most(ledger: ExpertLedger) -> None:
+    assert ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.9) == {"a": 1.0, "b": 0.5}
 
 
 @pytest.mark.parametrize(

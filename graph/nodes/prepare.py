@@ -68,12 +68,12 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
     return {"syntax_ref": context.put(text) if text else ""}
 
 
-async def show_guidance(_: RunState, context: Context) -> Update:
+async def show_guidance(_: RunState, context: Context, *, card: bool) -> Update:
     """Show writers and refiners how values are matched and nested columns read (paper 000, Listing 1).
 
-    The Listing's third point, how names are quoted, stands in the dialect's card, where prompts have it.
+    The Listing's third point, how names are quoted, stands in the dialect's ``card``, where prompts have one.
     """
-    text = await hints(context, MATCHING if context.recipe.house_rules else (*QUOTING, *MATCHING))
+    text = await hints(context, MATCHING if card else (*QUOTING, *MATCHING))
     return {"syntax_ref": context.put(text) if text else ""}
 
 

@@ -36,6 +36,7 @@ from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, 
 from quorum.graph.recipes.recipe import (
     LATER_CANDIDATES,
     PROMPTS,
+    VOTES,
     AtLeastOne,
     Count,
     Deviation,
@@ -48,16 +49,7 @@ Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
     PROMPTS,
-    Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
+    *VOTES,
     Deviation(
         ours="Documents, plan and syntax are found once and shared by all candidates.",
         paper="each model plans by itself; their answers vote (3.1.2, 3.3)",

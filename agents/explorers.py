@@ -7,7 +7,7 @@ Explorer, Simulator and Describer search a whole database as a tree (SQLAgent, p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
@@ -52,10 +52,15 @@ COLUMN_EXPLORER = Role(
 
 
 async def write_queries(
-    model: Model, context: PromptContext, *, max_queries: int = MAX_QUERIES, **variables: Any
+    model: Model,
+    context: PromptContext,
+    *,
+    max_queries: int = MAX_QUERIES,
+    row_limit: int = ROW_LIMIT,
+    **variables: Any,
 ) -> Exploration:
     """Ask for queries; at most ``max_queries`` are returned, of which no two are the same."""
-    limits = {"max_queries": max_queries, "row_limit": ROW_LIMIT}
+    limits = {"max_queries": max_queries, "row_limit": row_limit}
     written = await ask(model, COLUMN_EXPLORER, context, **limits, **variables)
     distinct = {" ".join(query.sql.split()): query for query in reversed(written.queries)}
     return Exploration(queries=list(reversed(distinct.values()))[:max_queries])
@@ -103,10 +108,18 @@ class Correction(Form):
         ]
 
 
+class FailureCorrection(Correction):
+    """The same of a query of which nothing can be a finding."""
+
+    sql: SqlText = Field(description="The whole corrected query, different from every form shown.")
+
+
 EXPLORATION_CORRECTOR = Role(
     "exploration_corrector", "ExplorationCorrector", "corrects it: {fault}", Correction
 )
 """One call corrects a query, and the waiting queries that would fail likewise."""
+
+FAILURE_CORRECTOR: Role[Correction] = replace(EXPLORATION_CORRECTOR, reply=FailureCorrection)
 
 
 ActionName: TypeAlias = Literal[
@@ -159,7 +172,7 @@ class StateText:
     Attributes:
         steps: Its actions in words.
         question: That its query answers.
-        note: What came of actions that were added to it.
+        note: How many states below it worked, and how many were in vain.
     """
 
     number: int
@@ -193,13 +206,5 @@ class Description(Form):
     objection: str = Field(default="", description="If not useful: why, in one sentence; else empty.")
 
 
-DESCRIBER = Role(
-    "describer",
-    "Describer",
-    "{description}{objection}",
-    Description,
-    sql=False,
-    schema=False,
-    temperature=0.0,
-)
+DESCRIBER = Role("describer", "Describer", "{description}{objection}", Description, sql=False, schema=False)
 """Writes the description U of a query that ran, and rejects a query that answers no likely question."""

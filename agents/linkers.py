@@ -198,8 +198,8 @@ class Additions(Form):
     reasoning: str = Field(default="", description="How the tables needed are joined; two sentences at most.")
     add: list[str] = Field(
         default=[],
-        description="`table.column` of what is missing, spelt as the tables show it: keys to "
-        "join by, and columns that the question needs; empty if nothing is.",
+        description="`table.column` of what is missing: keys to join by, and columns that the question "
+        "needs; empty if nothing is.",
     )
 
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError, meta
+from pydantic import BaseModel
 
 from quorum import agents
-from quorum.agents.role import R, Role
+from quorum.agents.role import R, Role, plain
 from quorum.knowledge.syntax import card
 from quorum.tools.models.structured import form_of
 
@@ -26,7 +27,8 @@ from quorum.tools.models.structured import form_of
 class PromptContext:
     """The variables that the templates of all roles of a question may use.
 
-    Two contexts are equal if their system messages are.
+    Schema, documents and question are the first prompt of all (ReFoRCE, equation 1), as before it
+    (ReFoRCE first version, equation 1). Two contexts are equal if their system messages are.
 
     Attributes:
         dialect: sqlglot's name of the SQL dialect.
@@ -34,6 +36,8 @@ class PromptContext:
         documents: Passages that were retrieved for the question; may be empty.
         database: The database's name, for people.
         expected_format: The columns and rows that the answer is planned to have; may be empty.
+        house: Prompts hold house rules, the dialect's card and reply fields that are ``Ours``; False for a
+            paper's own way: its frame, and only what safety and the graph need.
     """
 
     dialect: str
@@ -42,6 +46,7 @@ class PromptContext:
     database: str = ""
     question: str = field(default="", compare=False)
     expected_format: str = field(default="", compare=False)
+    house: bool = True
 
 
 class Prompts:
@@ -95,15 +100,16 @@ class Prompts:
         if unused := sorted(variables.keys() - self.variables(role.name)):
             raise LookupError(f"The prompt template {role.name}.md does not use {', '.join(unused)}.")
         shared = {name: value for name, value in vars(context).items() if name != "schema"}
-        system = self.system(context if role.schema else context.dialect, role.sql)
-        task = self.render(role.name, {**shared, "reply_form": form_of(role.reply), **variables})
+        system = self.system(context, role.sql, role.schema)
+        form: type[BaseModel] = role.reply if context.house else plain(role.reply)
+        task = self.render(role.name, {**shared, "reply_form": form_of(form), **variables})
         return [{"role": "system", "content": system}, {"role": "user", "content": task}]
 
-    def _system(self, shown: PromptContext | str, sql: bool) -> str:
-        dialect = shown if isinstance(shown, str) else shown.dialect
-        parts = [self.render("rules", {"dialect": dialect, "sql": sql})]
-        if isinstance(shown, PromptContext):
-            parts.append(self.render("context", {**vars(shown), "card": card(dialect)}))
+    def _system(self, context: PromptContext, sql: bool, schema: bool) -> str:
+        parts = [self.render("rules", {**vars(context), "sql": sql})]
+        if schema:
+            guide = card(context.dialect) if context.house else ""
+            parts.append(self.render("context", {**vars(context), "card": guide}))
         return "\n\n".join(parts)
 
     def variables(self, name: str) -> frozenset[str]:
@@ -153,11 +159,6 @@ def _read(*folders: str) -> Prompts:
 def prompts() -> Prompts:
     """Return the templates of this package."""
     return _read(*agents.__path__)
-
-
-def prompt_file(role: str) -> str:
-    """Return the template of a role, below the project's root; empty where there is none."""
-    return f"agents/prompts/{role}.md" if f"{role}.md" in prompts().templates else ""
 
 
 prompts()  # read now: no disk once an event loop runs

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 import pkgutil
+import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, cast, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -18,15 +20,19 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    create_model,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from quorum.knowledge.errors import ConfigurationError
 
 R = TypeVar("R", bound=BaseModel)
 V = TypeVar("V")
 
-EVENT_FIELDS = frozenset({"t", "kind", "agent", "candidate", "node", "recipe", "prompt", "usage", "error"})
+EVENT_FIELDS = frozenset(
+    {"t", "kind", "agent", "candidate", "node", "recipe", "code", "declared", "prompt", "usage", "error"}
+)
 """Fields of every event of a trace; a reply cannot have one of the same name."""
 
 GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -76,6 +82,25 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
 
 
+@dataclass(frozen=True)
+class Ours:
+    """Mark of a field that is ours and not the papers': ``plain`` leaves it out, or describes it anew."""
+
+    instead: str = ""
+
+
+@cache
+def plain(form: type[BaseModel]) -> Any:
+    """Return the form as a model sees it without the fields marked ``Ours``; they keep their defaults."""
+    fields, hidden = dict[str, Any](), cast("Any", SkipJsonSchema)
+    for name, each in form.model_fields.items():
+        for mark in (mark for mark in each.metadata if isinstance(mark, Ours)):
+            shown = copy(each)
+            shown.description = mark.instead
+            fields[name] = (each.annotation if mark.instead else hidden[each.annotation], shown)
+    return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
+
+
 def usable(form: type[Form]) -> BeforeValidator:
     """Return a validator that drops the items of a list that do not fit ``form``."""
 
@@ -103,6 +128,7 @@ class Role(Generic[R]):
         schema: Its prompt shows the run's schema and documents; False for a role that is given what it needs.
         temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
             all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
+        declared: File and line of its declaration, below the project's root.
     """
 
     name: str
@@ -113,8 +139,12 @@ class Role(Generic[R]):
     sql: bool = True
     schema: bool = True
     temperature: float | None = None
+    declared: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
+        caller = sys._getframe(2)  # of the constructor, which the dataclass writes
+        place = f"{module_file(caller.f_globals['__name__'])}:{caller.f_lineno}"
+        object.__setattr__(self, "declared", place)
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
@@ -122,6 +152,11 @@ class Role(Generic[R]):
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
         return f"agents/prompts/{self.name}.md"
+
+
+def module_file(module: str) -> str:
+    """Return a module's file below the project's root, such as ``agents/planners.py``."""
+    return f"{module.removeprefix('quorum.').replace('.', '/')}.py"
 
 
 @cache
@@ -204,6 +239,7 @@ Said: TypeAlias = Annotated[str | None, BeforeValidator(said)]
 
 Ordered: TypeAlias = Annotated[
     bool,
+    Ours(),
     Field(
         description="Whether the question asks for its rows in an order (sorted by, A to Z, latest first), "
         "not merely for the first few or the most."
@@ -213,6 +249,7 @@ Ordered: TypeAlias = Annotated[
 
 Assumptions: TypeAlias = Annotated[
     list[str],
+    Ours(),
     BeforeValidator(all_said),
     Field(
         description="What neither the question nor the house rules settle and you decide, so that another "
@@ -223,6 +260,7 @@ Assumptions: TypeAlias = Annotated[
 
 Missing: TypeAlias = Annotated[
     Said,
+    Ours(),
     Field(
         description="If no query over this database can answer the question: what it lacks, in one "
         "sentence; the query is null then. Else null."
@@ -232,6 +270,7 @@ Missing: TypeAlias = Annotated[
 
 Summary: TypeAlias = Annotated[
     str,
+    Ours(),
     BeforeValidator(lambda text: said(text) or ""),
     Field(
         description="What the rows will show, in one plain sentence for the person who asked: no SQL, and no "

@@ -18,6 +18,7 @@ from quorum.agents.role import (
     Missing,
     NeededText,
     Ordered,
+    Ours,
     Role,
     Said,
     SqlText,
@@ -53,11 +54,11 @@ def _readings(given: Any) -> Any:
 class Draft(Form):
     """A complete query with its writer's remarks, or what the data lacks for one."""
 
-    reasoning: str = Field(
+    reasoning: Annotated[str, Ours()] = Field(
         default="", description="Which tables, joins and filters, and why; three sentences at most."
     )
     assumptions: Assumptions = Field(default_factory=list)
-    readings: Annotated[list[str], BeforeValidator(_readings)] = Field(
+    readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
         description="What else somebody may have meant by this very question, so that other rows or values "
         "would be shown: one definite alternative each, in one sentence, the likeliest first; not merely "
@@ -65,7 +66,9 @@ class Draft(Form):
         f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
     )
     missing: Missing = None
-    sql: Said = Field(default=None, description="The complete query; null only with `missing`.")
+    sql: Annotated[Said, Ours("The complete query.")] = Field(
+        default=None, description="The complete query; null only with `missing`."
+    )
     summary: Summary = ""
     ordered: Ordered = False
 

@@ -71,7 +71,7 @@ class Ballot:
 
     @property
     def choice(self) -> str:
-        return self.cluster or self.fingerprint
+        return self.cluster or self.fingerprint or self.error
 
     @property
     def reason(self) -> str:
@@ -84,18 +84,14 @@ class Ballot:
             return "no result"
         return "blank result" if self.blank else ""
 
-    @property
-    def eligible(self) -> bool:
-        return not self.reason
-
 
 @dataclass(frozen=True)
 class Cluster:
     """Candidates that voted for the same answer.
 
     Attributes:
-        key: What they agree on: a fingerprint, or the normalised SQL.
-        fingerprint: Of the first candidate's result.
+        key: What they agree on: a fingerprint, the normalised SQL, or ``UNANSWERABLE``.
+        fingerprint: Of the first candidate's result; empty where they say that the data cannot answer.
         candidates: Their ids; the first stands for the cluster.
         experts: The distinct experts among them, sorted.
         weight: In the strategy's unit: votes, weighted votes or expected agreement.
@@ -125,7 +121,7 @@ class Vote:
         share: That of the winner's cluster.
         tie: The heaviest clusters weighed the same; the winner is the best of them by the
             tie rule, and the answer is of low confidence.
-        blank: Every result was blank, so those voted after all.
+        blank: Every result was blank, so those voted although blank results give way.
         seed: Of a draw; None if nothing was drawn.
         approved: The Validator's verdict on the winner; None if it was not asked.
         cast: Candidates in all, voting or not.
@@ -187,13 +183,24 @@ class Vote:
         return next((cluster for cluster in self.clusters if self.winner in cluster.candidates), None)
 
     @property
-    def cannot_answer(self) -> bool:
-        """True if more candidates say that the data cannot answer than agree on any answer.
+    def heads(self) -> int:
+        """Candidates that say that the data cannot answer, where these have no vote (``count_heads``)."""
+        return sum(reason == UNANSWERABLE for _, reason in self.excluded)
 
-        False where a revision was chosen.
+    @property
+    def cannot_answer(self) -> bool:
+        """True if the vote says that the data cannot answer.
+
+        It was voted for, or more candidates without a vote say so than agree on any answer. False where a
+        revision was chosen.
         """
         most = max((len(cluster.candidates) for cluster in self.clusters), default=0)
-        return len(self.unanswerable) > most and self.decided != "revision"
+        return self.decided != "revision" and (self.winner in self.unanswerable or self.heads > most)
+
+    @property
+    def answers(self) -> tuple[Cluster, ...]:
+        """The clusters that have a result."""
+        return tuple(cluster for cluster in self.clusters if cluster.fingerprint)
 
     @property
     def voters(self) -> int:
@@ -231,11 +238,13 @@ class Rules:
     """Inputs of a strategy besides the ballots.
 
     Attributes:
-        weights: Per expert; 1.0 where an expert is not named.
+        weights: Per expert; 1.0 where an expert is not named (SSEV, equation 1).
         seed: For strategies that draw; None derives one from the ballots.
         dialect: Of the SQL, to normalise it.
         overlaps: For strategies that compare results.
         judge: For strategies that ask a model.
+        blanks_give_way: Blank results vote only where there are no others.
+        count_heads: That the data cannot answer has no vote (``Vote.heads``).
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -243,6 +252,8 @@ class Rules:
     dialect: str = ""
     overlaps: ResultOverlaps | None = None
     judge: Judge | None = None
+    blanks_give_way: bool = False
+    count_heads: bool = False
 
     def weight(self, expert: str) -> float:
         """Never below ``LEAST_WEIGHT``, so that a draw is possible among the worst."""

@@ -145,8 +145,8 @@ def confidence(
         ConfigurationError: The calibration that ships cannot be read.
     """
     fit = calibration or load()
-    winning, lacking = vote.winning, len(vote.unanswerable)
-    if vote.cannot_answer:
+    winning, lacking = vote.winning, vote.heads
+    if headed := lacking and vote.cannot_answer:
         agreeing, experts, share = lacking, 1, lacking / vote.cast
     elif winning is None:
         return 0.0
@@ -161,7 +161,7 @@ def confidence(
     odds = fit.log_odds(features(agreeing, share, experts, doubt))
     if disputed:
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, doubt)))
-    if vote.cannot_answer:  # nothing is left to be validated or explored
+    if headed:  # nothing is left to be validated or explored
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
     cap = BLANK if vote.blank else LOW if vote.low else 1.0
     if cap < 1.0:  # an objection tells a low answer from another, an approval lifts none

@@ -79,7 +79,7 @@ def close_rivals(vote: Vote | None) -> list[Cluster]:
     voices = CLOSE * len(winning.candidates)
     rivals = [
         cluster
-        for cluster in vote.clusters
+        for cluster in vote.answers
         if cluster is not winning and cluster.weight >= weight and len(cluster.candidates) >= voices
     ]
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))

@@ -109,7 +109,7 @@ async def explore(
                 f"{catalog.name} was explored before: {len(store.triplets)} triplets.",
                 hint=f"Go on with --resume, or delete {folder} to begin again.",
             )
-        tree = await asyncio.to_thread(_tree, store, resources, groups, execution)
+        tree = await asyncio.to_thread(_tree, store, resources, groups)
         search = Search(tree, store, **limits)
         if told:
             told(search)
@@ -118,12 +118,12 @@ async def explore(
         store.close()
 
 
-def _tree(store: TripletStore, resources: Resources, groups: bool, execution: bool) -> SearchTree:
+def _tree(store: TripletStore, resources: Resources, groups: bool) -> SearchTree:
     """The tree as far as the present schema still allows it: changed tables have to be covered again."""
     catalog = resources.linter.catalog
     fits = [triplet for triplet in store.triplets if marks_hold(triplet.tables, catalog)]
     stale = {triplet.id for triplet in store.triplets} - {triplet.id for triplet in fits}
-    return SearchTree(catalog, store.expansions, fits, groups=groups, stale=stale, empty=not execution)
+    return SearchTree(catalog, store.expansions, fits, groups=groups, stale=stale)
 
 
 async def _searched(
@@ -229,6 +229,5 @@ RECIPE = Recipe(
     paper="SQLAgent: Learning to Explore Before Generating as a Data Engineer, 3.2",
     agents=(EXPLORER.name, SIMULATOR.name, DESCRIBER.name),
     wire=_no_question,
-    temperature=0.7,
     one_temperature=True,
 )

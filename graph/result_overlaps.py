@@ -64,13 +64,17 @@ class ResultOverlaps:
         return self.clusters if len(self._loaders) < 2 else await asyncio.to_thread(lambda: self.clusters)
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
-        """Return how far the results of two candidates agree.
+        """Return how far the results of two candidates agree; not at all where one has none.
 
         Raises:
             KeyError: A result of theirs is not among the loaders.
             QuorumError: A result's file is missing or damaged.
         """
+        from quorum.tools.results.overlap import Overlap
+
         first, second = sorted((a.fingerprint, b.fingerprint))
+        if not first:
+            return Overlap("differs", (0, 0), 0.0)
         if (first, second) not in self._overlaps:
             self._overlaps[first, second] = await asyncio.to_thread(self._compare, first, second)
         found = self._overlaps[first, second]

@@ -25,7 +25,7 @@ from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 10
+VERSION = 11
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -175,7 +175,7 @@ class Candidate:
     Attributes:
         informed: Its prompts showed the findings of an exploration.
         approved: The Validator's verdict; None if it was not asked.
-        confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.consistency``).
+        confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.first_version``).
         refinements: Times the query was refined; ``failures`` counts those where it had failed.
         stands: Who saw what each of its conditions leaves lets its empty result stand.
         remarks: Its writer's; None if it wrote none.
@@ -259,14 +259,19 @@ class Grounding:
     Attributes:
         rounds: Of searching so far.
         keywords: Searched for so far.
-        tables: Full names.
-        columns: (full name of the table, column).
+        columns: (full name of the table, column); a shared field group's first table stands for all.
+        before: Those that the query of the round before was written on.
     """
 
     rounds: int = 0
     keywords: list[str] = field(default_factory=list)
-    tables: list[str] = field(default_factory=list)
     columns: list[tuple[str, str]] = field(default_factory=list)
+    before: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def tables(self) -> list[str]:
+        """Full names, in the order in which they were found."""
+        return list(dict.fromkeys(table for table, _ in self.columns))
 
 
 def order_counts(candidates: Iterable[Candidate]) -> bool:
@@ -443,8 +448,8 @@ class CandidateState(Known):
         exploration: Its own, where each candidate explores by itself.
         grounding: What the InfoAgent found, shown as ``linked_ref``.
         seen, confirmed, checks: Files of plausible results, whether one came twice, and how often the model
-            stood by its query (``quorum.graph.nodes.consistency``).
-        stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (``quorum.graph.nodes.stages``).
+            stood by its query (``quorum.graph.nodes.first_version``).
+        stage, stage_error, stage_ref, rewrites: Of CTE-based refinement (there, too).
     """
 
     input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))

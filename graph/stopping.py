@@ -50,8 +50,8 @@ class Stopping:
         """
         if not to_come:
             return True
-        winning, lacking = vote.winning, len(vote.unanswerable)
-        if self.in_batches and vote.cannot_answer:
+        winning, lacking = vote.winning, vote.heads
+        if self.in_batches and lacking and vote.cannot_answer:
             return self._decided(lacking, [len(cluster.candidates) for cluster in vote.clusters], to_come)
         if not self.in_batches or winning is None or vote.tie:
             return False

@@ -43,7 +43,7 @@ def clusters(
     weight: Callable[[Ballot], float] = lambda _: 1.0,
     choice: Callable[[Ballot], str] = lambda ballot: ballot.choice,
 ) -> list[Cluster]:
-    """Ballots of one choice together, each cluster the sum of its ballots' weights."""
+    """Return the different answers, each with the sum of its ballots' weights (SSEV, equation 2)."""
     groups: dict[str, list[Ballot]] = {}
     for ballot in sorted(ballots, key=plainness):
         groups.setdefault(choice(ballot), []).append(ballot)
@@ -61,7 +61,7 @@ def clusters(
 
 
 def _by_weight(groups: list[Cluster]) -> Vote:
-    """The heaviest wins; the margin is its lead over the next one.
+    """Let the heaviest win; the margin is its lead over the next one.
 
     (A later result within the tolerance of two clusters would join them; the margin ignores that.)
     """
@@ -76,26 +76,28 @@ def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
 
 
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
-    """One vote a candidate, over results."""
+    """One vote a candidate, over results (ReFoRCE, equation 3)."""
     return _by_weight(clusters(ballots))
 
 
 async def sql_majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:
-    """One vote a candidate, over normalised SQL text (the naive vote of SSEV, section 3.2).
+    """One vote a candidate, over normalised SQL text: the naive vote (SSEV, 3.2).
 
     Raises:
         ConfigurationError: The rules name no known dialect.
     """
     from quorum.tools.sql.writing import normalise
 
-    return _by_weight(clusters(ballots, choice=lambda ballot: normalise(ballot.sql, rules.dialect)))
+    def text(ballot: Ballot) -> str:
+        return normalise(ballot.sql, rules.dialect) if ballot.fingerprint else ballot.choice
+
+    return _by_weight(clusters(ballots, choice=text))
 
 
 async def wma(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Weighted majority (SSEV, Algorithm 1) over results.
 
-    Each candidate counts with its expert's weight; with one candidate an expert this is the
-    paper's W(s).
+    Each candidate counts with its expert's weight. With one candidate an expert this is equation 2.
     """
     return _by_weight(clusters(ballots, weight=lambda ballot: rules.weight(ballot.expert)))
 
@@ -208,7 +210,7 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     vote = replace(vote, margin=margin)
     heaviest = max(cluster.weight for cluster in vote.clusters)
     rivals = [cluster for cluster in vote.clusters if cluster.weight >= CLOSE * heaviest]
-    if margin > 0 or len(rivals) < 2:
+    if margin > 0 or len(rivals) < 2 or not all(cluster.fingerprint for cluster in rivals):
         return vote
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
     shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
@@ -267,10 +269,10 @@ async def hold_vote(
 ) -> Vote:
     """Hold a vote.
 
-    Failed and blank results do not vote unless all results are blank. A tie goes to the cluster
-    with an approved candidate, then to the one with the fewest repairs, then to the smallest
-    hash of SQL (``quorum.graph.ballots.rank``); ``tie`` stays set. Within a cluster
-    ``quorum.graph.ballots.plainness`` chooses the candidate that stands for it.
+    Every result votes, and so does that the data cannot answer, unless ``rules`` say otherwise; failures do
+    not. A tie goes to an answer rather than to none, then to the cluster with an approved candidate, then to
+    the one with the fewest repairs, then to the smallest hash of SQL (``quorum.graph.ballots.rank``); ``tie``
+    stays set. Within a cluster ``quorum.graph.ballots.plainness`` chooses the candidate that stands for it.
 
     Args:
         strategy: A name in ``STRATEGIES``.
@@ -281,24 +283,24 @@ async def hold_vote(
     Raises:
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
     """
-    weigh = find_strategy(strategy)
+    weigh, rules = find_strategy(strategy), rules or Rules()
     cast = sorted(ballots, key=plainness)
-    voters = [ballot for ballot in cast if ballot.eligible]
-    blank = not voters
-    voters = voters or [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
+    answers = [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
+    plausible = [ballot for ballot in answers if not (rules.blanks_give_way and ballot.blank)]
+    lacking = [ballot for ballot in cast if ballot.error == UNANSWERABLE]
+    voters = (plausible or answers) + ([] if rules.count_heads else lacking)
     box = Vote(
         winner=None,
         clusters=(),
         strategy=strategy,
-        blank=blank and bool(voters),
+        blank=bool(answers) and not plausible,
         cast=len(cast),
         experts=len({ballot.expert for ballot in cast}),
         excluded=tuple((ballot.candidate, ballot.reason) for ballot in cast if ballot not in voters),
-        unanswerable=tuple(ballot.candidate for ballot in cast if ballot.error == UNANSWERABLE),
+        unanswerable=tuple(ballot.candidate for ballot in lacking),
     )
-    if not voters:
-        return replace(box, notes=_notes(box, 0))
-    return _count(box, voters, await weigh(voters, rules or Rules()))
+    box = replace(box, notes=_notes(box, len(plausible or answers)))
+    return _count(box, voters, await weigh(voters, rules)) if voters else box
 
 
 def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
@@ -313,7 +315,7 @@ def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
         if (cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9))
     ]
     rest = [cluster for cluster in weighed.clusters if cluster not in top]
-    top.sort(key=lambda cluster: min(best[name] for name in cluster.candidates))
+    top.sort(key=lambda cluster: (not cluster.fingerprint, min(best[name] for name in cluster.candidates)))
     rest.sort(key=lambda cluster: (-cluster.weight, min(best[name] for name in cluster.candidates)))
     total = math.fsum(cluster.weight for cluster in weighed.clusters)
     clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
@@ -337,23 +339,22 @@ def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
         judged=weighed.judged,
         margin=weighed.margin,
         seed=weighed.seed,
-        notes=_notes(box, len(voters)),
         decided=decided,
         decision=decisions.get(decided, ""),
     )
 
 
-def _notes(box: Vote, voters: int) -> tuple[str, ...]:
+def _notes(box: Vote, answers: int) -> tuple[str, ...]:
     notes = []
     if lacking := len(box.unanswerable):
         notes.append(f"{lacking} of {box.cast} candidates say that the data cannot answer.")
-    if voters == 0 and not lacking:
+    if answers == 0 and not lacking:
         notes.append("No candidate has a result.")
     if box.blank:
         notes.append("Every result is empty, or all NULL, empty text or zero; so these voted.")
     reasons = ", ".join(f"{name} ({why})" for name, why in box.excluded if why != UNANSWERABLE)
-    if voters and reasons:
+    if answers and reasons:
         notes.append(f"Did not vote: {reasons}.")
-    if voters == 1:
+    if answers == 1:
         notes.append("Only one candidate has a result that can vote.")
     return tuple(notes)

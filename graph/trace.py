@@ -37,7 +37,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Self
 
-from quorum.agents.prompting import prompt_file
+from quorum.agents.role import find_role
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
@@ -67,7 +67,7 @@ _LOCATION: ContextVar[dict[str, str]] = ContextVar("_LOCATION", default={})  # n
 
 @contextmanager
 def located(**place: str) -> Iterator[None]:
-    """Events that are recorded inside name this place in the graph (``node``, ``recipe``, ``task``)."""
+    """Events that are recorded inside name this place: ``node``, ``recipe``, ``code`` and ``task``."""
     token = _LOCATION.set(place)
     try:
         yield
@@ -263,13 +263,13 @@ class Trace(RunFolder):
 
         The clock of ``t`` starts with the first step: opening a database is no time of the run.
 
-        An event also names the graph's ``node``, the ``recipe`` and the ``prompt`` file of its agent, as far
-        as it has one, so that one finds the code behind it.
+        An event also names, as far as it has them, the graph's ``node`` with file and line of its ``code``,
+        the ``recipe``, and where its agent is ``declared``, with its ``prompt`` file.
         """
         self._start = self._start or time.monotonic() - self._spent
         moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind} | _LOCATION.get()
-        if prompt := prompt_file(str(fields.get("agent", ""))):
-            moment["prompt"] = prompt
+        if role := find_role(str(fields.get("agent", ""))):
+            moment |= {"declared": role.declared, "prompt": role.prompt}
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
         event = plain(moment | fields, self._clean if self.redact else str)

@@ -1,8 +1,8 @@
 """The tree of a search over a database: its states, what is covered, what may be tried next (paper 001, 3.2).
 
-A node of the tree is a query state: the actions on the way to it. What became of each is propagated to the
-states above it and to the tables and columns that it used, and stands in the next choice's prompt. Nothing
-here calls a model or a database.
+A node of the tree is a query state: the actions on the way to it. Its outcome is propagated to the states
+above it and to the tables and columns of its query, and the next choice's prompt shows it. Nothing here calls
+a model or a database.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ class SearchTree:
     Args:
         groups: Tables of one shared field group are explored as one (an ablation: paper 001, Table 13).
         stale: Expansions whose tables have changed since: they count no more, and may be tried again.
-        empty: Fields without a value are to be covered, too; no query that is run could cover them.
 
     Attributes:
         fields: All there is to cover: of a shared field group those of its first table.
@@ -68,19 +67,12 @@ class SearchTree:
         *,
         groups: bool = True,
         stale: Collection[int] = (),
-        empty: bool = False,
     ) -> None:
         self.catalog, self._stale = catalog, stale
         self._stands_for = dict(_group_heads(catalog)) if groups else {}
         heads = [table for table in catalog.tables if self.head(table.full_name) == table.full_name]
-        heads = [table for table in heads if empty or table.row_count != 0]
         self.tables = {table.full_name: table for table in heads}
-        self.fields = {
-            (table.full_name, c.name): c
-            for table in heads
-            for c in table.columns
-            if empty or c.samples or not c.complete
-        }
+        self.fields = {(table.full_name, column.name): column for table in heads for column in table.columns}
         self._spelt = {
             (name, column.name): _spelt(catalog, table, column.name)
             for name, table in self.tables.items()
@@ -93,7 +85,7 @@ class SearchTree:
         self._questions: dict[int, str] = {}
         self.shapes: set[str] = set()
         self._children: dict[int, list[Expansion]] = defaultdict(list)
-        self._worked, self._failed = Counter[str](), Counter[str]()
+        self._history: dict[int | str | Place, Counter[bool]] = defaultdict(Counter)
         for expansion in expansions:
             self.add(expansion)
         for triplet in triplets:
@@ -109,20 +101,32 @@ class SearchTree:
         return self._stands_for.get(table, table)
 
     def add(self, expansion: Expansion) -> None:
-        """Take up what became of an expansion: for its state, and for the tables that it is about."""
+        """Take up an expansion, and propagate its outcome to each state on its path (SQLAgent, 3.2).
+
+        A failure counts for each table and column of the path as well; a success, for those of its triplet.
+        """
         self.by_id[expansion.id] = expansion
         if expansion.id in self._stale:
             return
         self._children[expansion.parent].append(expansion)
-        tables = {self.head(table) for table, _ in expansion.columns}
-        (self._worked if expansion.outcome == "worked" else self._failed).update(tables)
+        path, worked = self.path(expansion.id), expansion.outcome == "worked"
+        for step in path[:-1]:
+            self._history[step.id][worked] += 1
+        if not worked:
+            self._propagate((place for step in path for place in step.columns), worked=False)
 
     def cover(self, triplet: Triplet) -> None:
         """Count the fields of a triplet as covered; its question is that of its state."""
         self._questions[triplet.id] = sentence(triplet.description)
         self.shapes.add(triplet.shape)
-        found = {(self.head(table), column) for table, column in triplet.columns}
-        self.covered |= found & self.fields.keys()
+        self.covered |= self._propagate(triplet.columns, worked=True) & self.fields.keys()
+
+    def _propagate(self, columns: Iterable[Place], *, worked: bool) -> set[Place]:
+        """Count an outcome for each of the columns, and each of their tables."""
+        places = {(self.head(table), column) for table, column in columns}
+        for node in places | {table for table, _ in places}:
+            self._history[node][worked] += 1
+        return places
 
     def path(self, state: int) -> list[Expansion]:
         """The expansions from the empty state to this one."""
@@ -137,7 +141,7 @@ class SearchTree:
         return [self._step(each.action, each.columns, each.detail) for each in self.path(state)]
 
     def open_states(self) -> list[int]:
-        """States that may grow, the most promising first: few children, and few of them in vain."""
+        """States that may grow, the most promising first: few children, and few failures below them."""
         found = [
             each.id
             for each in self.by_id.values()
@@ -145,15 +149,14 @@ class SearchTree:
         ]
 
         def tried(state: int) -> tuple[int, int]:
-            below = self._children[state]
-            return len(below) + 2 * sum(child.outcome != "worked" for child in below), -state
+            return len(self._children[state]) + 2 * self._history[state][False], -state
 
         return sorted(found, key=tried)[:STATES]
 
     def state_texts(self) -> list[StateText]:
         """The open states as the Explorer sees them."""
         asks = self._questions
-        return [StateText(n, self.steps(n), asks.get(n, ""), self._note(n)) for n in self.open_states()]
+        return [StateText(n, self.steps(n), asks.get(n, ""), self._told(n)) for n in self.open_states()]
 
     def reachable(self) -> Catalog:
         """The part of the catalog that one choice is about: tables with most to cover, those of open states.
@@ -183,19 +186,30 @@ class SearchTree:
         return lines
 
     def feedback(self, shown: Catalog) -> list[str]:
-        """Return what worked and failed on the tables shown: counts for each, and the latest failures."""
+        """Return the history of the tables shown and of their columns, then the latest failures.
+
+        ``orders: 3 worked, 1 in vain; total 2 worked, 1 in vain; id 1 worked``
+        """
         names = [table.full_name for table in shown.tables]
-        counts = [
-            f"{name}: {self._worked[name]} worked, {self._failed[name]} in vain"
-            for name in names
-            if self._failed[name]
-        ]
+        history = []
+        for name in filter(self._told, names):
+            columns = [
+                (name, column.name) for column in self.tables[name].columns if self._told((name, column.name))
+            ]
+            told = [f"{place[1]} {self._told(place)}" for place in columns[:UNUSED]]
+            history.append("; ".join([f"{name}: {self._told(name)}", *told]))
         failures = [
             sentence(f"{'; '.join(self.steps(each.id))}: {each.message}")
             for each in self.by_id.values()
             if each.outcome != "worked" and {self.head(table) for table, _ in each.columns} <= {*names}
         ]
-        return [*counts, *failures[-FEEDBACK:]]
+        return [*history, *failures[-FEEDBACK:]]
+
+    def _told(self, node: int | str | Place) -> str:
+        """Return the outcomes of a state, table or column in words, such as ``2 worked, 1 in vain``."""
+        counts = self._history.get(node, Counter())
+        words = {True: "worked", False: "in vain"}
+        return ", ".join(f"{counts[each]} {word}" for each, word in words.items() if counts[each])
 
     def check(self, action: SearchAction) -> Checked | str:
         """The action as it can be tried, or in a sentence why it cannot."""
@@ -261,28 +275,24 @@ class SearchTree:
         changed = any(step.id in self._stale for step in steps)
         return not changed and all(self._spelt.get(place) for step in steps for place in step.columns)
 
-    def _note(self, state: int) -> str:
-        below = Counter(
-            "worked" if child.outcome == "worked" else "in vain" for child in self._children[state]
-        )
-        grown = ", ".join(f"{count} {outcome}" for outcome, count in below.items())
-        return f"grown: {grown}" if grown else ""
-
     def _step(self, action: str, places: Iterable[Place], detail: str) -> str:
         names = ", ".join(self._spelt.get(place, ".".join(place)) for place in places)
         return f"{action} {names}" + (f" ({detail})" if detail else "")
 
-    def _promise(self, table: Table) -> tuple[int, int, int]:
-        places = {(table.full_name, column.name): column for column in table.columns}
-        left = [places[place] for place in places.keys() & self.fields.keys() - self.covered]
+    def _promise(self, table: Table) -> tuple[bool, int, int, int]:
+        left = [c for c in table.columns if (table.full_name, c.name) not in self.covered]
         described = sum(bool(column.description) for column in left)
-        waste = self._failed[table.full_name] - self._worked[table.full_name]
-        return max(waste, 0) // 3, -described, -len(left)
+        return table.row_count == 0, self._waste(table.full_name), -described, -len(left)
+
+    def _waste(self, node: str | Place) -> int:
+        """Return how far failures outnumber successes, by threes: what fails is shown later."""
+        return max(self._history[node][False] - self._history[node][True], 0) // 3
 
     def _ranked(self, table: Table) -> list[Column]:
-        def rank(column: Column) -> tuple[bool, bool, bool]:
-            covered = (table.full_name, column.name) in self.covered
-            return covered, about_persons(column.name), not column.description
+        def rank(column: Column) -> tuple[bool, int, bool, bool]:
+            place = (table.full_name, column.name)
+            private = about_persons(column.name)
+            return place in self.covered, self._waste(place), private, not column.description
 
         return sorted(table.columns, key=rank)
 

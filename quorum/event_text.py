@@ -6,8 +6,11 @@ what is not a reply, and for replies that are good or bad news.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
 
@@ -26,7 +29,11 @@ NAMES = {
 """Engines by dialect, as people write them."""
 
 _TITLES = {"knowledge_retriever": "Knowledge Retriever", "presql_linker": "PreSQL Linking"}
-_COMMON = {"t", "kind", "agent", "role", "candidate", "usage", "node", "recipe", "prompt"}
+ORIGIN = ("node", "recipe", "code", "declared", "prompt")
+"""Fields that say where an event comes from."""
+
+_COMMON = {"t", "kind", "agent", "role", "candidate", "usage", *ORIGIN}
+_PLACE = re.compile(r"(\w[\w/]*\.(?:py|md))(?::(\d+))?")
 
 
 @dataclass(frozen=True)
@@ -38,7 +45,8 @@ class Step:
         agent: Its name as people read it.
         candidate: Id, empty for what all candidates share.
         gist: What happened or was decided, on one line.
-        origin: Where it comes from: graph node, recipe and prompt file, as far as the event names them.
+        origin: Where it comes from, as far as the event names it: graph node, recipe, the step's code, its
+            role's declaration and prompt file. ``link_to`` has the links.
     """
 
     t: float
@@ -47,12 +55,17 @@ class Step:
     candidate: str
     gist: str
     tone: Tone = "plain"
-    origin: str = ""
+    origin: tuple[str, ...] = ()
 
     @property
     def live(self) -> bool:
         """True if live progress shows it: a call under another step only when it fails."""
         return bool(self.gist) and (self.kind not in LOW_LEVEL or self.tone == "bad")
+
+    @property
+    def code(self) -> list[str]:
+        """The files and lines of its origin; a call has those of the step above it."""
+        return [place for place in self.origin if ".py:" in place and self.kind not in LOW_LEVEL]
 
 
 def title_of(agent: str) -> str:
@@ -83,9 +96,10 @@ def step_of(event: Event, width: int = 100) -> Step:
         said = " ".join([kind.replace("_", " "), *short])
     plain: Tone = "plain"
     gist, tone = said if isinstance(said, tuple) else (said, plain)
+    origin: tuple[str, ...] = ORIGIN
     if kind in ("query", "result"):  # the guard or the lint, if they refused it
+        origin = ORIGIN[:3]
         agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
-    origin = " · ".join(text_of(event[name]) for name in ("node", "recipe", "prompt") if event.get(name))
     return Step(
         t=float(event.get("t", 0.0)),
         kind=kind,
@@ -93,8 +107,16 @@ def step_of(event: Event, width: int = 100) -> Step:
         candidate=str(event.get("candidate") or ""),
         gist=one_line(gist, width),
         tone=tone,
-        origin=one_line(origin, 200),
+        origin=tuple(one_line(text_of(event[name]), 200) for name in origin if event.get(name)),
     )
+
+
+@cache
+def link_to(place: str) -> str:
+    """Return the link to ``agents/role.py:99`` of this installation; empty for what is no file of it."""
+    found = _PLACE.fullmatch(place)
+    file = Path(__file__).parent / found[1] if found else Path()
+    return f"{file.resolve().as_uri()}#{found[2] or 1}" if found and file.is_file() else ""
 
 
 class Field:
@@ -176,7 +198,9 @@ def _vote(e: Fields) -> Gist:
     if len(names) == 1:
         return f"{listed(names[0])} agree" if names[0][1:] else ""  # a single query is no vote
     parts = [float(each.get("share", 0)) for each in clusters]
-    shares = [f"{100 * part:.0f} % for {listed(own)}" for part, own in zip(parts, names, strict=True)]
+    lacks = [" (the data lacks it)" * (each.get("key") == "unanswerable") for each in clusters]
+    voices = zip(parts, map(listed, names), lacks, strict=True)
+    shares = [f"{100 * part:.0f} % for {own}{lacking}" for part, own, lacking in voices]
     weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (e.get("weights") or {}).items())
     tie, weighed = ", a tie" if e.tie else "", f"; weights: {weights}" if weights else ""
     return f"results differ: {' against '.join(shares)}{tie}{weighed}"
@@ -295,6 +319,9 @@ WORDS: dict[str, Callable[[Fields], Gist]] = {
     "exploration_given_up": lambda e: (f"gives a query up: {e.message}", "warn"),
     "exploration_ended": lambda e: (f"ends early: {e.message}", "bad"),
     "grounding": lambda e: f"{e.tables:table|tables}, {e.columns:,} columns: {e.tables} ({e.embedder})",
+    "pruning": lambda e: (
+        f"takes away {e.columns:column|columns} that the query did not use, and {e.tables:table|tables}"
+    ),
     "examples": lambda e: (
         f"{e.triplets:explored query|explored queries} as examples ({e.embedder})"
         if e.triplets

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quorum.event_text import title_of
+from quorum.event_text import link_to, title_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
@@ -126,6 +126,7 @@ def _template() -> Template:
         cell=cell,
         clock=clock,
         duration=duration,
+        link_to=link_to,
         listed=listed,
         size_text=size_text,
         spent=spent,

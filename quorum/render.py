@@ -15,7 +15,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from quorum.event_text import title_of
+from quorum.event_text import link_to, title_of
 from quorum.shell import discard
 from quorum.text import (
     EXAMPLES,
@@ -277,8 +277,10 @@ def _show_entry(entry: Entry, out: Console, *, full: bool) -> None:
     line.add_column(width=INDENT - 1, justify="right", style="dim")
     line.add_column(width=20, style="dim" if entry.is_low_level else "bold", no_wrap=True)
     line.add_column(overflow="fold")
-    origin = (f"  {step.origin}" if full and step.origin else "", "dim")
-    gist = Text.assemble((step.gist, STYLES[step.tone]), origin)
+    gist = Text(step.gist, STYLES[step.tone])
+    if places := step.origin if full else step.code:
+        links = (f"dim link {link}" if (link := link_to(place)) else "dim" for place in places)
+        gist.append("  ").append(Text(" · ", "dim").join(map(Text, places, links)))
     line.add_row(Text(f"{step.t:.2f}"), Text(step.agent), gist)
     out.print(line)
     for detail in entry.details:

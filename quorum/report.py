@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
 
-from quorum.event_text import LOW_LEVEL, Step, step_of
+from quorum.event_text import LOW_LEVEL, ORIGIN, Step, step_of
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.graph.runs import Event, RunFolder
 from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
@@ -33,7 +33,7 @@ _HIDDEN = {
     *("t", "kind", "agent", "role", "candidate", "usage", "messages", "reply", "parsed", "preview"),
     *("columns", "types", "nulls", "file", "fingerprint", "blank", "seconds", "attempt", "method", "seed"),
     *("temperature", "finish_reason", "model", "row_count", "truncated", "action", "correct", "result"),
-    *("rows", "cached", "node", "recipe", "prompt", "run", "ordered_fingerprint", "distinct"),
+    *("rows", "cached", *ORIGIN, "run", "ordered_fingerprint", "distinct"),
     *("task", "request", "ref", "dialect", "style", "remarks", "sources"),
 }
 """Fields that are not unfolded: other words of the step say them, or they are for programs (``--json``)."""
@@ -91,7 +91,7 @@ class Standing:
     candidates: list[str]
     share: float
     sql: str
-    row_count: int
+    row_count: int | None
     rows: Detail | None = None
 
 
@@ -277,7 +277,7 @@ def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[St
         names, won = cluster.candidates, winner in cluster.candidates
         speaker = str(winner) if won else next((name for name in names if name in candidates), "")
         about, rows = candidates.get(speaker), None if won else results.get(speaker)
-        sql, row_count = (laid_out(about.sql, dialect), about.row_count or 0) if about else ("", 0)
+        sql, row_count = (laid_out(about.sql, dialect), about.row_count) if about else ("", 0)
         found.append(Standing(names, cluster.share, sql, row_count, rows))
     return found
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,15 +25,25 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError, first_in_wo
 Feedback = Literal["gold", "user", "execution"]
 """Who says that an expert was wrong: a gold answer, the user, or that its SQL did not run."""
 
-HORIZON = 64  # T before so many rounds are seen; then it doubles, the usual guess without a known T
-MAX_EPSILON = 0.5  # the mistake bounds hold up to here
-MIN_WEIGHT = 1e-9  # even the worst expert can come back
+HORIZON = 64  # the first guess of T
+MAX_EPSILON = 0.5  # the mistake bounds hold up to here; in the file no mistake costs more
 LOCK_SECONDS = 30.0
 
 
 def best_epsilon(experts: int, rounds: int) -> float:
-    """Return sqrt(ln N / T), at most 0.5; 0 for a single expert, who has no rival."""
-    return min(MAX_EPSILON, math.sqrt(math.log(max(1, experts)) / max(1, rounds)))
+    """Return sqrt(ln N / T) (SSEV, Algorithm 1, step 6); 0 for a single expert, who has no rival.
+
+    It is at most 1 (T < ln N): a mistake cannot cost more than the whole weight.
+    """
+    return min(1.0, math.sqrt(math.log(max(1, experts)) / max(1, rounds)))
+
+
+def guessed_epsilon(experts: int, round_: int) -> float:
+    """Return epsilon in a round where nobody knows T: it is 64 up to round 64, then 128 up to round 128, …
+
+    This is the doubling trick without its restarts: weights stay.
+    """
+    return best_epsilon(experts, HORIZON << max(0, math.ceil(math.log2(round_ / HORIZON))))
 
 
 class Expert(BaseModel):
@@ -89,8 +100,9 @@ class Bounds:
 def bounds(experts: int, rounds: int, mistakes: float, best: float, epsilon: float | None = None) -> Bounds:
     """Return mistake bounds and regret; expected mistakes need not be whole.
 
-    The paper prints the first bound as (2 + e) M* + 2 ln N / e, which does not hold in general;
-    Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does.
+    The paper prints the first bound (SSEV, Algorithm 1, step 7) as (2 + e) M* + 2 ln N / e, which does not
+    hold in general; Littlestone and Warmuth's 2 (1 + e), from which its second form follows, does. The other
+    is printed as here (SSEV, Algorithm 2, step 5).
     """
     e = best_epsilon(experts, rounds) if epsilon is None else epsilon
     cost = math.log(experts) / e if e else 0.0
@@ -129,15 +141,12 @@ class ExpertLedger:
             rounds: Per expert whether it was right.
             feedback: Who says so.
             vote: Whether the vote of each round was right, where known.
-            epsilon: Cost of a mistake, 0 to 0.5; ``best_epsilon`` over the rounds so far
-                (``HORIZON``, doubled as often as they pass it) if None.
+            epsilon: Cost of a mistake, 0.5 at most counts; ``guessed_epsilon`` of each round if None.
 
         Raises:
-            ConfigurationError: The file is damaged, or epsilon is out of range.
+            ConfigurationError: The file is damaged.
             QuorumError: Another process holds the lock for 30 seconds.
         """
-        if epsilon is not None and not 0 <= epsilon <= MAX_EPSILON:
-            raise ConfigurationError(f"epsilon is {epsilon:g}; it lies between 0 and {MAX_EPSILON}.")
         with _locked(self.path):
             book = self.read()
             for outcomes in rounds:
@@ -178,8 +187,7 @@ def _punish(
         book.vote_mistakes += not vote
     for name in outcomes:
         book.experts.setdefault(name, Expert())
-    horizon = HORIZON << max(0, math.ceil(math.log2(book.rounds / HORIZON)))
-    e = best_epsilon(len(book.experts), horizon) if epsilon is None else epsilon
+    e = min(MAX_EPSILON, guessed_epsilon(len(book.experts), book.rounds) if epsilon is None else epsilon)
     weights = {name: expert.weight for name, expert in book.experts.items()}
     for name, right in outcomes.items():
         expert = book.experts[name]
@@ -188,7 +196,7 @@ def _punish(
         weights[name] *= 1.0 if right else 1 - e
     best = max(weights.values(), default=1.0)
     for name, expert in book.experts.items():
-        expert.weight = max(MIN_WEIGHT, weights[name] / best)
+        expert.weight = max(sys.float_info.min, weights[name] / best)
 
 
 @contextmanager

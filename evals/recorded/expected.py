@@ -53,6 +53,12 @@ class Ending:
     outcome: Outcome
 
 
+def as_voted(strategy: str, rules: Rules) -> Rules:
+    """Return the rules of the recipes with this strategy: of ``quorum`` for ``mbr``, else the papers'."""
+    ours = strategy == "mbr"
+    return replace(rules, blanks_give_way=ours, count_heads=ours)
+
+
 class ReplayedVote:
     """One strategy's votes over a question's candidates; a vote over the same candidates is counted once.
 
@@ -61,7 +67,7 @@ class ReplayedVote:
     """
 
     def __init__(self, recorded: RecordedBallots, strategy: str, rules: Rules) -> None:
-        self._recorded, self._strategy, self._rules = recorded, strategy, rules
+        self._recorded, self._strategy, self._rules = recorded, strategy, as_voted(strategy, rules)
         self._endings: dict[frozenset[str], list[Ending]] = {}
         self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
 
@@ -114,6 +120,8 @@ class ReplayedVote:
     def _ending(self, vote: Vote, chances: Mapping[str, float]) -> Ending:
         """A cluster wins, by one of its candidates."""
         total, sure = sum(chances.values()), confidence(vote)
+        if vote.cannot_answer:
+            return Ending(total, vote, Outcome(tie=float(vote.tie)))
         right, agrees = (
             _part(chances, names) / total for names in (self._recorded.right, self._recorded.as_final)
         )

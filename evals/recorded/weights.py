@@ -31,7 +31,7 @@ from quorum.evals.recorded.expected import ReplayedVote
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import WEIGHTED
-from quorum.tools.experts import Bounds, best_epsilon, bounds
+from quorum.tools.experts import MAX_EPSILON, Bounds, best_epsilon, bounds
 
 COMPARED = ("wma", "mbr", "majority", "sql_majority")
 """Strategies whose mistakes are counted beside the experts'."""
@@ -47,9 +47,12 @@ BOUNDED = ("wma", DRAWN_EXPERT)
 """Votes of which the algorithms bound the mistakes."""
 
 SEVERAL = "an expert has several candidates, each with its whole weight; see --paper"
+FEW = "of so few questions epsilon is above 1/2, where the algorithms' bounds do not hold"
 TINY = 1e-6  # weights so near to each other tie in a vote
 UNLIKE = "in {} the weights were not learned from what counts as a mistake"
-OVERRULED = "in {} the vote was wrong though experts with most of the weight were right (a blank result, say)"
+OVERRULED = (
+    "in {} the vote was wrong though experts with most of the weight were right, with different results"
+)
 
 
 @dataclass
@@ -65,7 +68,7 @@ class OnlineWeights:
         votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
         history: The weights per expert before each question, and after the last.
         overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
-            weight: a blank result does not vote here, and answers that are equal need not all be right.
+            weight: the gold accepts several results, or not all that are equal within the tolerance.
     """
 
     experts: dict[str, list[float]]
@@ -100,8 +103,10 @@ class OnlineWeights:
         return self.history[-1]
 
     def epsilon(self, number: int) -> float:
-        """Cost of a mistake after so many questions."""
-        return best_epsilon(len(self.experts), self.rounds or number)
+        """Return the cost of a mistake after so many questions; without a known T at most 1/2."""
+        if self.rounds is None:
+            return min(MAX_EPSILON, best_epsilon(len(self.experts), number))
+        return best_epsilon(len(self.experts), self.rounds)
 
     def learn(
         self,
@@ -151,6 +156,8 @@ class OnlineWeights:
         )
         if unlike := sum(lost != punished for lost, punished in pairs):
             return UNLIKE.format(_questions(unlike))
+        if self.epsilon(1) > MAX_EPSILON:
+            return FEW
         return OVERRULED.format(_questions(self.overruled)) if vote == "wma" and self.overruled else ""
 
     def bounds(self, vote: str) -> list[Bounds]:

@@ -157,11 +157,18 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
     return update
 
 
-async def refine(state: CandidateState, context: Context) -> Update:
-    """SelfRefiner: upon an execution error or an empty result, which it may confirm."""
+async def refine(
+    state: CandidateState, context: Context, *, persist: bool = False, confirm: bool = True
+) -> Update:
+    """SelfRefiner: upon an execution error or an empty result.
+
+    Args:
+        persist: A query that was tried before runs again; else it ends the candidate.
+        confirm: An empty result may be confirmed, and what each condition leaves is shown.
+    """
     error = state.error
     assert error is not None  # the router comes here with an error only
-    empty = error.kind == ErrorKind.EMPTY_RESULT
+    empty = confirm and error.kind == ErrorKind.EMPTY_RESULT
     missed: list[str] = []
     if empty:
         from quorum.tools.near_misses import near_misses
@@ -179,15 +186,17 @@ async def refine(state: CandidateState, context: Context) -> Update:
         syntax=await context.text(state.syntax_ref),
         plan=state.steps if state.linked_ref else [],
         near_misses=missed,
+        confirm=confirm,
         earlier=state.earlier,
         **await explored(state.input.extras, context),
     )
-    update: Update = {"refinements": state.refinements + 1, "failures": state.failures + (not empty)}
+    failed = error.kind != ErrorKind.EMPTY_RESULT
+    update: Update = {"refinements": state.refinements + 1, "failures": state.failures + failed}
     update["stands"] = empty and not refined.sql
     if not refined.sql:
         return update
     confirms = state.seen and same_query(refined.sql, [state.answer_sql])  # where a result must come twice
-    if repeats("sql", refined.sql, state.history) and not confirms:
+    if repeats("sql", refined.sql, state.history) and not (confirms or persist):
         _not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]

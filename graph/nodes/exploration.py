@@ -1,5 +1,8 @@
 """Column exploration: small queries run one by one, corrected where they fail (ReFoRCE, Algorithm 1).
 
+``begin`` → ``run_query`` ⇄ ``correct_query`` → ``keep_findings``; each names its step of the algorithm, of
+which the third is ``quorum.graph.nodes.tie_breaking``.
+
 It works for a run, whose later candidates share its findings, or in the branch of one candidate, for itself.
 Every query and every correction is a step of the graph, so a killed run repeats none. A failing model or
 database ends the exploration with what it found, never the run.
@@ -9,17 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from string import ascii_uppercase
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from quorum.agents.explorers import (
     ABOUT_SYNTAX,
     COLUMN_EXPLORER,
     EXPLORATION_CORRECTOR,
-    MAX_QUERIES,
-    MAX_TRIES,
+    FAILURE_CORRECTOR,
     ExplorationQuery,
     write_queries,
 )
@@ -55,18 +57,22 @@ async def aimed(state: RunState, context: Context) -> PromptExtras:
     return replace(state.extras, rivals=_put(context, rivals), differences=_put(context, differences))
 
 
-async def begin(state: Exploring, context: Context, *, max_queries: int = MAX_QUERIES) -> Update:
-    """ColumnExplorer: write the queries, aimed at what strong answers disagree on.
+async def begin(state: Exploring, context: Context, *, aim: bool = True, **form: Any) -> Update:
+    """ColumnExplorer: write the queries (ReFoRCE, Algorithm 1, step 1).
 
-    Where only the schema is available no query could run, so none is written.
+    The first version does it before anything else (ReFoRCE first version, equation 3). Where only the schema
+    is available no query could run, so none is written.
+
+    Args:
+        aim: A run's queries are aimed at what strong answers disagree on; a candidate's as its input says.
+        form: Arguments of ``write_queries``.
     """
     begun: Update = {"explored": True} if isinstance(state, RunState) else {}
     if not context.live:
         return {**_ended(state, context, ONLY_SCHEMA), **begun}
-    if isinstance(state, RunState):
+    extras = state.extras if isinstance(state, RunState) else state.input.extras
+    if aim and isinstance(state, RunState):
         begun["extras"] = extras = await aimed(state, context)
-    else:
-        extras = state.input.extras
     about = {
         "rivals": await items(context, extras.rivals),
         "differences": await items(context, extras.differences),
@@ -82,17 +88,21 @@ async def begin(state: Exploring, context: Context, *, max_queries: int = MAX_QU
             syntax=await hints(context),
             rivals=dict(zip(ascii_uppercase, about["rivals"], strict=False)),
             differences=about["differences"],
-            max_queries=max_queries,
+            **form,
         )
     except (MalformedReply, ModelUnavailable) as error:
         return {**_ended(state, context, str(error)), **begun}
     return {"exploration": Exploration(waiting=written.queries), **begun}
 
 
-async def run_query(state: Exploring, context: Context) -> Update:
-    """Run the first of the queries that wait; one that gives rows, as it is or corrected, is kept.
+async def run_query(state: Exploring, context: Context, *, max_corrections: int, persist: bool) -> Update:
+    """Run the first of the queries that wait: keep, correct or drop it (ReFoRCE, Algorithm 1, step 2).
 
-    An empty result is corrected once; after that it counts as a finding.
+    Its rows are a part of the next prompt (ReFoRCE first version, equation 4).
+
+    Args:
+        persist: An empty result is corrected like an error, as in the paper; else it is corrected once and
+            then a finding.
     """
     now = state.exploration
     query, *rest = now.waiting
@@ -101,22 +111,28 @@ async def run_query(state: Exploring, context: Context) -> Update:
     if isinstance(outcome, QueryError):
         if outcome.kind is ErrorKind.UNAVAILABLE:
             return _ended(state, context, outcome.describe())
-        if outcome.kind is ErrorKind.NOT_APPROVED:
-            return _given_up(state, context, outcome.describe())
-        return {"exploration": replace(now, error=Failure(outcome.kind.value, outcome.describe()))}
-    if outcome.row_count == 0 and not now.tried:
-        return {"exploration": replace(now, error=Failure(ErrorKind.EMPTY_RESULT.value, EMPTY))}
-    limit = await asyncio.to_thread(row_limit, query.sql, context.dialect)
-    text = await asyncio.to_thread(excerpt, outcome, limit=limit)
-    mended = bool(now.tried) and (outcome.row_count > 0 or now.tried[-1].error != EMPTY)
-    return _found(state, context, text, now.mended if mended else rest)
+        error = Failure(outcome.kind.value, outcome.describe())
+    elif outcome.row_count == 0 and (persist or not now.tried):
+        error = Failure(ErrorKind.EMPTY_RESULT.value, EMPTY)
+    else:
+        limit = await asyncio.to_thread(row_limit, query.sql, context.dialect)
+        text = await asyncio.to_thread(excerpt, outcome, limit=limit)
+        mended = bool(now.tried) and (outcome.row_count > 0 or now.tried[-1].error != EMPTY)
+        return _found(state, context, text, now.mended if mended else rest)
+    if error.kind == ErrorKind.NOT_APPROVED or len(now.tried) >= max_corrections:
+        return _given_up(state, context, error.message)
+    return {"exploration": replace(now, error=error)}
 
 
-async def correct_query(state: Exploring, context: Context) -> Update:
-    """Correct the failed query and, in the same call, waiting ones with the same fault.
+async def correct_query(state: Exploring, context: Context, *, persist: bool) -> Update:
+    """Correct the failed query and, in the same call, waiting ones (ReFoRCE, Algorithm 1, step 2).
 
-    Corrections of waiting queries apply once the corrected query works. A reply that finds nothing wrong
-    makes an empty result a finding; a malformed reply, or an old query, gives the query up.
+    These are ``self_correct`` and ``similar_error_refine``; the latter's queries apply once the corrected one
+    works. A malformed reply gives the query up.
+
+    Args:
+        persist: A query that failed before runs again, as in the paper; else it gives the query up, and a
+            reply that finds nothing wrong makes an empty result a finding.
     """
     now, error = state.exploration, state.exploration.error
     failed, rest = now.waiting[0], now.waiting[1:]
@@ -125,14 +141,14 @@ async def correct_query(state: Exploring, context: Context) -> Update:
         correction = await tell(
             state,
             context,
-            EXPLORATION_CORRECTOR,
+            FAILURE_CORRECTOR if persist else EXPLORATION_CORRECTOR,
             "correction",
             about={"repaired": error.message},
             purpose=failed.purpose,
             sql=failed.sql,
             error=error.message,
             tried=now.tried,
-            empty=error.kind == ErrorKind.EMPTY_RESULT,
+            empty=error.kind == ErrorKind.EMPTY_RESULT and not persist,
             waiting=rest,
             syntax=await hints(context) if error.kind in ABOUT_SYNTAX else "",
         )
@@ -145,7 +161,7 @@ async def correct_query(state: Exploring, context: Context) -> Update:
             return _found(state, context, NO_ROW, rest)
         return _given_up(state, context, "The correction has no query.")
     tried = [*now.tried, Attempt(failed.sql, error.message)]
-    if same_query(correction.sql, [attempt.sql for attempt in tried]):
+    if not persist and same_query(correction.sql, [attempt.sql for attempt in tried]):
         return _given_up(state, context, "The correction is a query that failed before.")
     corrected = failed.model_copy(update={"sql": correction.sql})
     return {
@@ -155,14 +171,8 @@ async def correct_query(state: Exploring, context: Context) -> Update:
     }
 
 
-async def give_up_query(state: Exploring, context: Context) -> Update:
-    """Give up a query whose corrections are used up."""
-    error = state.exploration.error
-    return _given_up(state, context, error.message if error else "")
-
-
 async def keep_findings(state: Exploring, context: Context) -> Update:
-    """Show the findings to the candidates dispatched from now on, or to the one that explored.
+    """Show the findings to the candidates that write from now on (ReFoRCE, Algorithm 1, step 4).
 
     Several queries may have become the same one by correction: that is shown once.
     """
@@ -180,20 +190,12 @@ async def keep_findings(state: Exploring, context: Context) -> Update:
     return {"input": replace(start, extras=replace(start.extras, findings=ref))}
 
 
-def after_query(
-    max_tries: int = MAX_TRIES,
-) -> Callable[[Exploring], Literal["run", "correct", "drop", "done"]]:
-    """Route in the loop: the next query, a correction, giving up, or the end."""
-
-    def route(state: Exploring) -> Literal["run", "correct", "drop", "done"]:
-        now = state.exploration
-        if state.stopped_by or not now.waiting:
-            return "done"
-        if now.error is None:
-            return "run"
-        return "correct" if len(now.tried) < max_tries else "drop"
-
-    return route
+def after_query(state: Exploring) -> Literal["run", "correct", "done"]:
+    """Route in the loop: the next query, a correction, or the end."""
+    now = state.exploration
+    if state.stopped_by or not now.waiting:
+        return "done"
+    return "correct" if now.error else "run"
 
 
 def _found(state: Exploring, context: Context, text: str, waiting: list[ExplorationQuery]) -> Update:
@@ -227,6 +229,6 @@ def _put(context: Context, found: Sequence[object]) -> str:
 
 def _rivals(state: RunState, context: Context) -> list[Side]:
     """Return the strong answers of a close vote, else the heaviest, in a neutral order."""
-    heaviest = state.vote.clusters[:RIVALS] if state.vote else ()
+    heaviest = state.vote.answers[:RIVALS] if state.vote else ()
     clusters = sorted(close_rivals(state.vote) or heaviest, key=lambda cluster: cluster.key)
     return [side for side, _ in sides(clusters, state.candidates, context.trace.folder)]

@@ -31,7 +31,10 @@ class ModelJudge:
         state, context = self._state, self._context
         if state.dispatched < context.votes and not self._early:
             return None
-        shown = sorted(clusters, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
+        answered = (cluster for cluster in clusters if cluster.fingerprint)
+        shown = sorted(answered, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
+        if len(shown) < 2:
+            return None
         found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
         differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
         answers = zip(LABELS, (candidate for _, candidate in found), strict=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
@@ -15,6 +16,10 @@ from quorum.graph.nodes.step import Update, lost, try_tell
 from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import CandidateState, RunState, fresh
 from quorum.knowledge import syntax
+from quorum.knowledge.catalog import Column
+
+NESTED_TYPE = re.compile(r"\b(VARIANT|OBJECT|ARRAY|MAP|JSONB?|STRUCT)\b|\[\]", re.IGNORECASE)
+"""Types of nested columns whose paths may be unknown."""
 
 MATCHING = ("Strings",)
 """What ReFoRCE's writers and refiners are told of a dialect beside its card and nested columns."""
@@ -73,8 +78,14 @@ async def show_guidance(_: RunState, context: Context) -> Update:
 
 async def hints(context: Context, plain: Sequence[str] = PLAIN_TOPICS) -> str:
     """The dialect's reference on ``plain`` topics, and on nested columns where the catalog has any."""
-    nested = any(column.fields for _, column in context.resources.catalog.columns())
+    nested = any(is_nested(column) for _, column in context.resources.catalog.columns())
     return await asyncio.to_thread(explorers.hints, context.dialect, nested=nested, plain=plain)
+
+
+def is_nested(column: Column) -> bool:
+    """True if a column is nested: by its known paths, its type, or a row that was seen."""
+    seen = any(value.lstrip()[:1] in ("{", "[") for value in column.samples)
+    return seen or bool(column.fields) or bool(NESTED_TYPE.search(column.type))
 
 
 Planning: TypeAlias = Literal["auto", "always", "never"]
@@ -156,6 +167,9 @@ def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
 
 
 async def write_format(state: RunState, context: Context) -> Update:
-    """FormatWriter: the answer's form, written once before any SQL and repeated in every refinement."""
+    """FormatWriter: write the answer's form before any SQL (ReFoRCE first version, equation 2).
+
+    Every refinement shows it again.
+    """
     written = await try_tell(state, context, FORMAT_WRITER, "format")
     return {"expected_format": written.text} if written else {"warnings": lost(FORMAT_WRITER)}

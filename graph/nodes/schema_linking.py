@@ -61,29 +61,35 @@ async def link_schema(
 ) -> Update:
     """Link the schema where it ``is_long``, and show what was linked within the budget of schema text.
 
-    By default ``above`` is the run's ``link_above``. What a malformed reply was about stays in; if nothing
-    was linked the whole schema stays. Both add a warning.
+    What a malformed reply was about stays in; if nothing was linked the whole schema stays. Both add a
+    warning.
 
     Args:
         linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
+        above: The limit, which is the budget then, so that a schema below it is shown whole; None for the
+            run's ``link_above`` and ``schema_tokens``.
 
     Raises:
         ModelUnavailable: No model answers.
     """
-    above = context.options.link_above if above is None else above
-    if not await is_long(state, context, above):
-        return {}
+    catalog, options = context.resources.catalog, context.options
+    limit, budget = (options.link_above, options.schema_tokens) if above is None else (above, above)
+    if not await is_long(state, context, limit):
+        if above is None or not context.resources.schema.left_out:
+            return {}
+        return show(context, catalog, await asyncio.to_thread(render, catalog, budget=budget))
     if linking == "files":
         linked, notes = await _by_files(state, context, max_steps=max_steps), list[str]()
     else:
         link, role = (_by_tables, TABLE_LINKER) if linking == "tables" else (_by_drafts, DRAFT_LINKER)
-        linked, notes = await link(state, context, above)
+        linked, notes = await link(state, context, limit, budget)
         notes += [] if linked.tables else [NOTHING]
         context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
     if not linked.tables:
         return {"warnings": notes or [NOTHING]}
-    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
-    return {**show(context, chosen, await asyncio.to_thread(_text, chosen, context)), "warnings": notes}
+    chosen = await asyncio.to_thread(prune, catalog, linked)
+    schema = await asyncio.to_thread(render, chosen, budget=budget)
+    return {**show(context, chosen, schema), "warnings": notes}
 
 
 async def link_after_error(state: CandidateState, context: Context, *, max_steps: int) -> Update:
@@ -96,7 +102,8 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
     if not linked.tables:
         return {"linked_ref": ""}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
-    return {"linked_ref": context.put((await asyncio.to_thread(_text, chosen, context)).text)}
+    schema = await asyncio.to_thread(render, chosen, budget=context.options.schema_tokens)
+    return {"linked_ref": context.put(schema.text)}
 
 
 async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
@@ -107,7 +114,7 @@ async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
     return await asyncio.to_thread(named, text, context.resources.catalog)
 
 
-async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Linked, list[str]]:
+async def _by_tables(state: RunState, context: Context, above: int, budget: int) -> tuple[Linked, list[str]]:
     """One judgement per table; the tables stay whole unless what would be shown is still too long."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(units, catalog)
@@ -117,7 +124,7 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     whole = dict.fromkeys((*linking.needed, *linking.unjudged))
     linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
-    shown = (await asyncio.to_thread(_text, chosen, context)).tokens + estimate_tokens(documents)
+    shown = (await asyncio.to_thread(render, chosen, budget=budget)).tokens + estimate_tokens(documents)
     if shown > above:
         linked = needed(parts, {**whole, **linking.needed})
     notes = [
@@ -126,11 +133,11 @@ async def _by_tables(state: RunState, context: Context, above: int) -> tuple[Lin
     return linked, notes
 
 
-async def _by_drafts(state: RunState, context: Context, _: int) -> tuple[Linked, list[str]]:
+async def _by_drafts(state: RunState, context: Context, _: int, budget: int) -> tuple[Linked, list[str]]:
     """Link what draft queries against each part of the schema use; a part whose reply is lost stays whole."""
     catalog = context.resources.catalog
     parts = await asyncio.to_thread(chunks, catalog)
-    texts = [(await asyncio.to_thread(_text, part, context)).text for part in parts]
+    texts = [(await asyncio.to_thread(render, part, budget=budget)).text for part in parts]
     drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
     found, notes = await asyncio.to_thread(used_by, catalog, drafting.drafts)
     for number in drafting.unread:
@@ -149,10 +156,6 @@ def used_by(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list
         except SyntaxProblem as problem:
             notes.append(f"A draft could not be read, so its tables are missing: {problem.message}")
     return found, notes
-
-
-def _text(catalog: Catalog, context: Context) -> SchemaText:
-    return render(catalog, budget=context.options.schema_tokens)
 
 
 def show(context: Context, part: Catalog, schema: SchemaText) -> Update:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
 from quorum.agents.base import ask
-from quorum.agents.role import R, Role
+from quorum.agents.role import R, Role, module_file
 from quorum.graph.approval import one_execution
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
 from quorum.graph.context import Context
@@ -54,6 +55,8 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         first: This step begins a run, with a new context even on a thread that had a run before.
     """
 
+    code = code_of(step)
+
     async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
         if not isinstance(state.question, str) or not state.question.strip():
             raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
@@ -62,7 +65,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         # LangGraph's id of this execution: the same when an interrupted process's is repeated
         task = runtime.execution_info.task_id if runtime.execution_info else ""
         async with context_of(runtime.context, recipe, state.question, run_id) as context:
-            place = {"node": name, "recipe": recipe.name, "task": task}
+            place = {"node": name, "recipe": recipe.name, "code": code, "task": task}
             with located(**place), streaming(runtime.stream_writer), one_execution():
                 try:
                     update = await step(state, context)
@@ -77,6 +80,12 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
                 return update
 
     return node
+
+
+def code_of(step: Step) -> str:
+    """Return file and line of a step's function, below the project's root: ``graph/nodes/prepare.py:29``."""
+    function: Any = inspect.unwrap(step.func if isinstance(step, partial) else step)
+    return f"{module_file(function.__module__)}:{function.__code__.co_firstlineno}"
 
 
 def _ended(state: Known, context: Context, error: BaseException) -> Update:
@@ -220,19 +229,15 @@ def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, An
 
 
 def sampling(state: Known, context: Context, role: Role[Any]) -> dict[str, Any]:
-    """Return the temperature at which a role is asked; in a candidate's branch also its seed and id.
+    """Return how a role is asked: at the recipe's one temperature, else at its own, else at the candidate's.
 
-    This is the one place that decides it. A recipe with one temperature gives it to every role. In any other
-    a role's own counts, then the candidate's; without either the models keep theirs, which is 0.
+    Without any the models keep theirs, which is 0. In a candidate's branch its seed and its id are added.
     """
-    at: dict[str, Any] = {}
+    own = context.temperature if context.recipe.one_temperature else role.temperature
+    at = {} if own is None else {"temperature": own}
     if isinstance(state, CandidateState):
         start = state.input
-        at = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
-    if context.recipe.one_temperature:
-        at["temperature"] = context.temperature
-    elif role.temperature is not None:
-        at["temperature"] = role.temperature
+        return {"temperature": start.temperature, "seed": start.seed, "candidate": start.id} | at
     return at
 
 

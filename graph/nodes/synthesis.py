@@ -1,9 +1,12 @@
-"""SQLAgent's deployment stage: InfoAgent and GenAgent, in rounds (paper 001, section 3.3, Algorithm 3)."""
+"""SQLAgent's deployment stage: InfoAgent and GenAgent, in rounds (SQLAgent, Algorithm 3).
+
+``quorum.graph.recipes.sqlagent.wire_candidate`` has the steps in the algorithm's order, with its lines.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -14,7 +17,7 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, record, tell, try_tell
 from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
-from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import table_names, units
 from quorum.knowledge.triplets import Example, Place
@@ -25,11 +28,8 @@ from quorum.tools.sql.linking import Linked, prune, used
 Knowledge: TypeAlias = Literal["triplets", "trajectories", "static", "none"]
 """Examples that the GenAgent sees of the exploration (paper 001, Tables 3, 12 and 15)."""
 
-RoundOutcome: TypeAlias = Literal["success", "execution_failed", "semantic_mismatch"]
-"""Algorithm 3's three outcomes of a round."""
-
-COLUMNS = 10
-"""Columns that one keyword brings in at most."""
+RoundOutcome: TypeAlias = Literal["success", "error", "empty", "mismatch", "end"]
+"""The outcome of a round; ``end`` is a failure after which no other round begins."""
 
 WHOLE = 20
 """A table of so few columns stays whole: leaving some out saves little and may cost a key."""
@@ -40,71 +40,40 @@ MAX_KEYWORD = 60
 NAMES = 80
 """Tables that the InfoAgent is told the names of."""
 
-NEXT_TABLES = 8
-"""Further tables that the ContextExpander may take columns from."""
-
 EXPANDER_TOKENS = 3_000
 
 
-def round_outcome(state: CandidateState) -> RoundOutcome:
-    """Return the outcome of the last round; before the fidelity check, of its execution."""
-    if state.error is not None or state.result is None:
-        return "execution_failed"
-    return "semantic_mismatch" if state.approved is False else "success"
-
-
 async def ground(
-    state: CandidateState, context: Context, *, agent: bool, tables: int, pruning: bool
+    state: CandidateState, context: Context, *, agent: bool, named: bool, tables: int, columns: int
 ) -> Update:
-    """InfoAgent: find the columns that the question names, after a failed round those it overlooked.
+    """InfoAgent: name keywords and search for them (SQLAgent, Algorithm 3, lines 6 and 7).
+
+    After a failed round they are keywords that it overlooked. What they find joins that round's context, of
+    which ``prune_unused`` takes away what the failed query did not use.
 
     Args:
         agent: A model names the keywords; else the question itself is searched for (Table 12).
-        tables: That one search brings in (paper 001, appendix A: three).
-        pruning: Of an earlier round's context only what its query used stays (Table 12).
+        named: The columns' texts name their tables.
+        tables: That one search brings in (appendix A: three).
+        columns: That one keyword brings in.
     """
-    before = state.grounding
-    earlier, catalog = _earlier(state), context.resources.catalog
+    before, earlier, resources = state.grounding, _earlier(state), context.resources
     keywords = await _keywords(state, context, earlier) if agent else []
-    index, embedder = context.resources.columns, context.resources.embedder
-    queries = [*keywords] or [state.question]
-    text = " ".join([state.question, *keywords])
-    way: dict[str, Any] = {"embedder": embedder, "hybrid": _hybrid(context)}
-    found = await asyncio.to_thread(index.tables, text, tables + len(before.tables), **way)
-    fresh = [name for name in found if name not in before.tables][:tables]
-    hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, COLUMNS, **way)]
-    kept = await asyncio.to_thread(_kept, before, earlier, catalog, pruning)
-    names = [*dict.fromkeys([*(table for table, _ in kept), *fresh])]
-    columns = [*kept, *((hit.table, hit.column) for hit in hits if hit.table in names)]
-    columns += [place for name in fresh for place in _small(catalog, name)]
+    queries = [text for text in keywords or [state.question] if text not in before.keywords]
+    index, embedder = resources.columns if named else resources.columns.unnamed, resources.embedder
+    way: dict[str, Any] = {"embedder": embedder, "hybrid": False}
+    way["hybrid"] = embedder is not None and context.options.retrieval == "hybrid"
+    found = await asyncio.to_thread(index.tables, " ".join(queries), tables, **way) if queries else []
+    hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, columns, **way)]
+    places = [(hit.table, hit.column) for hit in hits if hit.table in {*before.tables, *found}]
+    places += [place for name in found for place in _whole(resources.catalog, name)]
     grounding = Grounding(
         rounds=before.rounds + 1,
-        keywords=[*before.keywords, *keywords],
-        tables=names,
-        columns=list(dict.fromkeys(columns)),
+        keywords=[*before.keywords, *queries],
+        columns=list(dict.fromkeys([*before.columns, *places])),
+        before=before.columns,
     )
-    record(
-        context,
-        state,
-        "grounding",
-        INFO_AGENT.name,
-        tables=names,
-        fresh=fresh,
-        columns=len(grounding.columns),
-        embedder=embedder.name if embedder else "lexical",
-    )
-    return {
-        "grounding": grounding,
-        "linked_ref": _shown(grounding, context),
-        "earlier": earlier,
-        "error": None,
-        "approved": None,
-    }
-
-
-def _hybrid(context: Context) -> bool:
-    """True if columns are found by words and by embeddings (the paper: by embeddings)."""
-    return context.resources.embedder is not None and context.options.retrieval == "hybrid"
+    return {"grounding": grounding, "earlier": earlier}
 
 
 async def _keywords(state: CandidateState, context: Context, earlier: Sequence[Attempt]) -> list[str]:
@@ -122,122 +91,124 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
 
 
 def _table_names(catalog: Catalog) -> list[str]:
-    """Names of the tables, those that differ in a number only as one."""
+    """Return the names of the tables, those that differ in a number only as one."""
     return [name for unit in units(catalog) for name in table_names(unit)][:NAMES]
 
 
 def _earlier(state: CandidateState) -> list[Attempt]:
-    """The queries of the rounds before; the Validator adds its own objections."""
+    """Return the queries of the rounds before; the Validator adds its own objections."""
     if state.error is None or not state.sql:
         return state.earlier
     return [*state.earlier, Attempt(state.sql, state.error.message)]
 
 
-def _kept(before: Grounding, earlier: Sequence[Attempt], catalog: Catalog, pruning: bool) -> list[Place]:
-    """The columns of an earlier round that stay: with pruning those that its query used.
-
-    Where that query cannot be read, nothing is known to be of no use.
-    """
-    columns = [(table, column) for table, column in before.columns]
-    if not pruning or not earlier:
-        return columns
-    try:
-        names = used(earlier[-1].sql, catalog).columns
-    except SyntaxProblem:
-        return columns
-    return [place for place in columns if place in names]
+def _columns(catalog: Catalog, name: str) -> list[Place]:
+    table = next(table for table in catalog.find(name) if table.full_name == name)
+    return [(name, column.name) for column in table.columns]
 
 
-def _small(catalog: Catalog, name: str) -> Iterable[Place]:
-    table = _table(catalog, name)
-    return ((name, column.name) for column in table.columns) if len(table.columns) <= WHOLE else ()
-
-
-def _table(catalog: Catalog, name: str) -> Table:
-    return next(table for table in catalog.find(name) if table.full_name == name)
-
-
-def _shown(grounding: Grounding, context: Context) -> str:
-    """The reference of the grounded schema's text; a table of which no column was found shows its key."""
-    linked = Linked(tuple(grounding.tables), tuple((table, column) for table, column in grounding.columns))
-    part = prune(context.resources.catalog, linked, bare="key")
-    return context.put(render(part, budget=context.options.schema_tokens).text)
+def _whole(catalog: Catalog, name: str) -> list[Place]:
+    """Return the columns that come with a table: all of a small one, the first of a wide one."""
+    columns = _columns(catalog, name)
+    return columns[: 1 if len(columns) > WHOLE else None]
 
 
 async def expand(state: CandidateState, context: Context) -> Update:
-    """ContextExpander: add the keys, and whatever else, without which no query can be written."""
-    grounding, catalog = state.grounding, context.resources.catalog
-    more = await asyncio.to_thread(_next_tables, state, context)
-    added = await try_tell(
-        state,
-        context,
-        CONTEXT_EXPANDER,
-        "context",
-        schema=await asyncio.to_thread(_tables_text, grounding.tables, catalog),
-        found=_found(grounding, catalog),
-        more_tables=_tables_text(more, catalog) if more else "",
-    )
-    places = await asyncio.to_thread(_named, added.add if added else [], [*grounding.tables, *more], catalog)
-    if not places:
+    """ContextExpander: add what is missing, such as keys to join by (SQLAgent, Algorithm 3, line 8)."""
+    grounding = state.grounding
+    if not grounding.columns:
         return {}
-    tables = list(dict.fromkeys([*grounding.tables, *(table for table, _ in places)]))
-    places += [place for name in tables if name not in grounding.tables for place in _small(catalog, name)]
-    columns = list(dict.fromkeys([*((t, c) for t, c in grounding.columns), *places]))
-    grounding = replace(grounding, tables=tables, columns=columns)
-    return {"grounding": grounding, "linked_ref": _shown(grounding, context)}
+    schema = await asyncio.to_thread(_text, grounding, context, EXPANDER_TOKENS)
+    added = await try_tell(state, context, CONTEXT_EXPANDER, "context", schema=schema)
+    places = _named(added.add if added else [], grounding, context)
+    new = {name for name, _ in places} - {*grounding.tables}
+    places += [place for name in sorted(new) for place in _whole(context.resources.catalog, name)]
+    columns = list(dict.fromkeys([*grounding.columns, *places]))
+    return {"grounding": replace(grounding, columns=columns)}
 
 
-def _found(grounding: Grounding, catalog: Catalog) -> str:
-    """The columns found, a line for each table."""
-    lines = []
-    for name in grounding.tables:
-        columns = [column for table, column in grounding.columns if table == name]
-        whole = len(columns) == len(_table(catalog, name).columns)
-        lines.append(f"{name}: {'all columns' if whole else ', '.join(columns)}")
-    return "\n".join(lines)
+def _named(names: Iterable[str], grounding: Grounding, context: Context) -> list[Place]:
+    """Return the columns that are named as ``table.column``; case and quotes do not count.
+
+    Of several tables of one name those of the context are meant.
+    """
+    catalog, first = context.resources.catalog, context.resources.columns.first
+    found: list[Place] = []
+    for name in names:
+        table, _, column = name.replace('"', "").replace("`", "").strip().rpartition(".")
+        tables = [(first[each.full_name], each.column(column)) for each in catalog.find(table)]
+        places = [(head, each.name) for head, each in tables if each]
+        found += [place for place in places if place[0] in grounding.tables] or places
+    return found
 
 
-def _next_tables(state: CandidateState, context: Context) -> list[str]:
-    """Tables that those found refer to, then the next ones of the search."""
-    catalog, own = context.resources.catalog, state.grounding.tables
-    targets = [
-        found.full_name
-        for name in own
-        for key in _table(catalog, name).foreign_keys
-        if (found := catalog.table(key.ref_table))
-    ]
-    text = " ".join([state.question, *state.grounding.keywords])
-    ranked = context.resources.columns.tables(
-        text, NEXT_TABLES + len(own), embedder=context.resources.embedder, hybrid=_hybrid(context)
-    )
-    return [name for name in dict.fromkeys([*targets, *ranked]) if name not in own][:NEXT_TABLES]
+async def prune_unused(state: CandidateState, context: Context) -> Update:
+    """InfoAgent: take away what the failed query did not use (SQLAgent, Algorithm 3, line 9)."""
+    grounding, resources = state.grounding, context.resources
+    if not state.earlier:
+        return {}
+    sql, first = state.earlier[-1].sql, resources.columns.first
+    lost = await asyncio.to_thread(unused, grounding.before, sql, resources.catalog, first)
+    left = replace(grounding, columns=[place for place in grounding.columns if place not in lost])
+    dropped = [name for name in grounding.tables if name not in left.tables]
+    record(context, state, "pruning", INFO_AGENT.name, tables=dropped, columns=len(lost))
+    return {"grounding": left}
 
 
-def _tables_text(names: Iterable[str], catalog: Catalog) -> str:
-    return render(prune(catalog, Linked(tuple(names))), budget=EXPANDER_TOKENS).text
+def unused(columns: Sequence[Place], sql: str, catalog: Catalog, first: Mapping[str, str]) -> set[Place]:
+    """Return those columns of a context that a failed query has no use for.
+
+    A table that it names keeps all its columns where it is small, and where the query names none of them, or
+    one that does not exist: ``SELECT town FROM customers`` may mean any. Nothing is useless to a query that
+    cannot be read, or names no table that exists.
+
+    Args:
+        first: ``ColumnIndex.first``.
+    """
+    try:
+        names = used(sql, catalog)
+    except SyntaxProblem:
+        return set()
+    tables = {first[name] for name in names.tables}
+    named = {(first[table], column) for table, column in names.columns}
+    wide = {table for table, _ in named if len(_columns(catalog, table)) > WHOLE}
+    whole = tables if names.unknown else tables - wide
+    return {place for place in columns if place not in named and place[0] not in whole} if tables else set()
 
 
-def _named(names: Iterable[str], tables: Iterable[str], catalog: Catalog) -> list[Place]:
-    """The columns of these tables that are named as ``table.column``; case and quotes do not count."""
-    known: dict[str, Place] = {}
-    for table in (_table(catalog, name) for name in tables):
-        for column in table.columns:
-            for spelt in (f"{table.full_name}.{column.name}", f"{table.name}.{column.name}"):
-                known.setdefault(spelt.casefold(), (table.full_name, column.name))
-    bare = (name.replace('"', "").replace("`", "").strip().casefold() for name in names)
-    return list(dict.fromkeys(known[name] for name in bare if name in known))
+def _text(grounding: Grounding, context: Context, budget: int) -> str:
+    """Return the schema text of a context, of a shared field group all tables; of an empty one the whole."""
+    columns: dict[str, list[str]] = {}
+    for table, column in grounding.columns:
+        columns.setdefault(table, []).append(column)
+    members = [(name, head) for name, head in context.resources.columns.first.items() if head in columns]
+    places = tuple((name, column) for name, head in members for column in columns[head])
+    part = prune(context.resources.catalog, Linked(tuple(name for name, _ in members), places))
+    return render(part, budget=budget).text
 
 
 async def write(
     state: CandidateState, context: Context, *, knowledge: Knowledge, joint: bool, shots: int
 ) -> Update:
-    """GenAgent: retrieve examples of the exploration, and write the query.
+    """GenAgent: find explored examples, and write the query (SQLAgent, Algorithm 3, lines 10 to 12).
 
     Args:
         joint: Examples are looked for by question and schema together, by meaning where there is an embedder;
             else by the question's words alone (Table 12).
         shots: Examples at most.
     """
+    grounding, embedder = state.grounding, context.resources.embedder
+    shown = context.put(await asyncio.to_thread(_text, grounding, context, context.options.schema_tokens))
+    state = replace(state, linked_ref=shown)
+    record(
+        context,
+        state,
+        "grounding",
+        INFO_AGENT.name,
+        tables=grounding.tables,
+        columns=len(grounding.columns),
+        embedder=embedder.name if embedder else "lexical",
+    )
     examples = await _examples(state, context, knowledge, joint, shots)
     written = await tell(
         state,
@@ -249,10 +220,11 @@ async def write(
         earlier=state.earlier,
     )
     if written.missing:
-        return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
+        return {"linked_ref": shown, "sql": "", "error": Failure(UNANSWERABLE, written.missing)}
     remarks = Remarks(written.summary, written.assumptions, written.readings)
     again = state.refinements + 1 if state.earlier else 0
     return {
+        "linked_ref": shown,
         "sql": written.sql,
         "writer": GEN_AGENT.name,
         "remarks": remarks,
@@ -289,24 +261,22 @@ async def _examples(
     return [Example(triplet.description, triplet.sql) for triplet in found]
 
 
-class Rounds:
-    """Routers of the loop, at most ``most`` rounds."""
+def round_outcome(state: CandidateState, *, most: int, believes_empty: bool) -> RoundOutcome:
+    """Return the outcome of a round so far (SQLAgent, Algorithm 3, lines 14 to 24).
 
-    def __init__(self, most: int, *, max_empty: int) -> None:
-        self.most, self.max_empty = most, max_empty
+    It is asked for after the query ran, and again after the result was checked.
 
-    def after_run(self, state: CandidateState) -> Literal["validate", "ground", "finish"]:
-        """A result is checked; a failure begins another round, an empty result as often as it may."""
-        if halted(state) or unrepairable(state):
-            return "finish"
-        if state.error is None:
-            return "validate"
-        empty = state.error.kind == ErrorKind.EMPTY_RESULT
-        before = sum(tried.error == state.error.message for tried in state.earlier)
-        believed = empty and before >= self.max_empty
-        return "finish" if believed or state.grounding.rounds >= self.most else "ground"
-
-    def after_check(self, state: CandidateState) -> Literal["ground", "finish"]:
-        """Success ends the loop, and so does its last round."""
-        aligned = round_outcome(state) == "success"
-        return "finish" if halted(state) or aligned or state.grounding.rounds >= self.most else "ground"
+    Args:
+        most: Rounds (line 5).
+        believes_empty: An empty result that comes a second time ends the rounds.
+    """
+    error = state.error
+    if halted(state) or unrepairable(state):
+        return "end"
+    if error is None and state.approved is not False:
+        return "success"
+    empty = error is not None and error.kind == ErrorKind.EMPTY_RESULT
+    again = error is not None and any(tried.error == error.message for tried in state.earlier)
+    if state.grounding.rounds >= most or (believes_empty and empty and again):
+        return "end"
+    return "mismatch" if error is None else "empty" if empty else "error"

@@ -8,6 +8,8 @@ from dataclasses import replace
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
+from langgraph.types import Overwrite
+
 from quorum.agents.critics import LABELS
 from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.context import Context
@@ -21,17 +23,38 @@ Among: TypeAlias = Literal["tied", "all"]
 """Draw an answer from the tied clusters, or from all candidates that can vote."""
 
 
-def unresolved(state: RunState) -> bool:
-    """True if the vote found no answer: a tie, only blank results, or none.
+def heaviest(clusters: Sequence[Cluster]) -> list[Cluster]:
+    """Return the answers with the most votes, ordered by their keys (ReFoRCE, equation 4)."""
+    most = max((cluster.weight for cluster in clusters), default=0.0)
+    top = [cluster for cluster in clusters if isclose(cluster.weight, most, rel_tol=1e-9)]
+    return sorted(top, key=lambda cluster: cluster.key)
 
-    That the data cannot answer is an answer.
+
+def resolved(state: RunState) -> bool:
+    """True if exactly one answer has the most votes (ReFoRCE, equation 5).
+
+    That the data cannot answer is an answer. A result without values is none: the paper repairs it to the
+    limit (Table 6) and then explores (Listing 2).
     """
-    vote = state.vote
-    return vote is not None and not vote.cannot_answer and (vote.tie or vote.blank or vote.winner is None)
+    vote, winner = state.vote, state.winner
+    if vote is None:
+        return False
+    return vote.cannot_answer or (len(heaviest(vote.clusters)) == 1 and has_values(winner))
+
+
+def unresolved(state: RunState) -> bool:
+    """True if several answers have the most votes, or there is none (ReFoRCE, equation 6)."""
+    return state.vote is not None and not resolved(state)
+
+
+def has_values(candidate: Candidate | None) -> bool:
+    """True if a candidate's result has values, or the SelfRefiner confirmed that there are none."""
+    result = candidate.result if candidate else None
+    return candidate is not None and result is not None and (candidate.stands or not result.no_values)
 
 
 async def dispatch_again(
-    state: RunState, context: Context, *, merge_rounds: bool = False, explore: bool = False
+    state: RunState, context: Context, *, merge_rounds: bool = False, explore: bool = False, aim: bool = True
 ) -> Update:
     """Dispatch as many candidates as at first, with the findings.
 
@@ -39,13 +62,14 @@ async def dispatch_again(
 
     Args:
         merge_rounds: The first round keeps its votes; else it is set aside.
-        explore: Each of them is to explore by itself, aimed at what tied.
+        explore: Each of them is to explore by itself.
+        aim: These explorations are aimed at what tied.
     """
     if explore and not context.live:
         warning = f"Column exploration was left out: {exploration.ONLY_SCHEMA}"
         return {"explored": True, "batch": [], "warnings": [warning]}
     begun: Update = {"explored": True}
-    if explore:
+    if explore and aim:
         begun["extras"] = extras = await exploration.aimed(state, context)
         state = replace(state, extras=extras)
     if not merge_rounds:
@@ -56,12 +80,14 @@ async def dispatch_again(
 async def recall_first_round(state: RunState, _: Context) -> Update:
     """Let the first round vote again where the second has no result with values, and does not say why.
 
-    What tied then is drawn among, as the paper does with whatever stays unresolved (equation 7).
+    What tied then is drawn among.
     """
-    replies = [c for c in state.candidates if (c.result and not c.result.blank) or _lacks(c)]
+    replies = [each for each in state.candidates if has_values(each) or _lacks(each)]
     if replies or not state.first_round:
         return {}
-    recalled: Update = {"candidates": state.first_round, "first_round": []}
+    failed = [each for each in state.candidates if each.result is None]
+    blank = [each for each in state.candidates if each.result]
+    recalled: Update = {"candidates": Overwrite([*state.first_round, *failed]), "first_round": blank}
     if any(candidate.result for candidate in state.first_round):
         lacking = "No candidate of the second round has a result with values"
         recalled["warnings"] = [f"{lacking}; the first round voted again."]
@@ -74,7 +100,7 @@ def _lacks(candidate: Candidate) -> bool:
 
 
 async def draw(state: RunState, context: Context, *, among: Among = "tied") -> Update:
-    """Draw the answer with the run's seed, which is recorded (ReFoRCE, equation 7)."""
+    """Draw the answer with the run's seed, which is recorded: equation 7's random selection."""
     vote, seed = _vote(state), draw_seed(state, context)
     winner, chosen = drawn(vote.clusters, seed, among)
     decided = {"decided": "draw", "decision": f"{winner} was drawn with seed {seed}.", "seed": seed}
@@ -90,23 +116,19 @@ def drawn(clusters: Sequence[Cluster], seed: int, among: Among = "tied") -> tupl
     """
     lot = random.Random(seed)
     if among == "tied":
-        chosen = lot.choice(tied(clusters))
+        chosen = lot.choice(heaviest(clusters))
         return chosen.candidates[0], chosen
     lots = [(cluster.key, cluster) for cluster in clusters for _ in cluster.candidates]
     _, chosen = lot.choice(sorted(lots, key=lambda item: item[0]))
     return lot.choice(sorted(chosen.candidates)), chosen
 
 
-def tied(clusters: Sequence[Cluster]) -> list[Cluster]:
-    """Return the heaviest clusters, ordered by their keys, not by arrival."""
-    heaviest = max(cluster.weight for cluster in clusters)
-    top = [cluster for cluster in clusters if isclose(cluster.weight, heaviest, rel_tol=1e-9)]
-    return sorted(top, key=lambda cluster: cluster.key)
-
-
 async def ask_judge(state: RunState, context: Context) -> Update:
-    """Judge: decide between the answers that tie; if it cannot tell, the tie stays (003, 3.2.5)."""
-    clusters = tied(_vote(state).clusters)
+    """Judge: decide between the answers that tie (ReFoRCE first version, equation 7).
+
+    If it cannot tell, the tie stays.
+    """
+    clusters = heaviest(_vote(state).clusters)
     key = await ModelJudge(state, context).choose(clusters, ())
     chosen = next((cluster for cluster in clusters if cluster.key == key), None)
     if chosen is None:

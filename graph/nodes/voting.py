@@ -26,7 +26,7 @@ ASKED_ANEW = "asked_anew"
 
 
 async def dispatch(state: RunState, context: Context) -> Update:
-    """Give every candidate of the next batch its model, temperature and seed.
+    """Give every candidate of the next batch its model, temperature and seed (ReFoRCE, equation 2).
 
     The models take turns. A model's first candidate is drawn at temperature 0 unless the recipe has one
     temperature; all others at the run's. The first batch is one candidate where the recipe begins so.
@@ -132,6 +132,8 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         context.dialect,
         overlaps=overlaps,
         judge=ModelJudge(state, context) if ask else NoJudge(),
+        blanks_give_way=context.recipe.doubts_blanks,
+        count_heads=context.recipe.count_heads,
     )
     plan = "\n".join([*state.steps, state.expected_format])
     ballots = [

@@ -125,28 +125,32 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         self.add_step("answer", finish.answer)
         self.add_edge("answer", END)
 
-    def add_exploration(self, *, max_queries: int, max_corrections: int) -> None:
-        """Add the loop from ``ColumnExplorer`` to ``keep_findings``.
+    def add_exploration(self, *, max_corrections: int, persist: bool = False, **form: Any) -> None:
+        """Add the loop from ``ColumnExplorer`` to ``keep_findings`` (ReFoRCE, Algorithm 1).
 
-        It runs queries one by one and corrects each as often as it may be.
+        The first version has the same (ReFoRCE first version, Algorithm 1).
+
+        Args:
+            max_corrections: Of each query.
+            persist: An empty result, and a correction that was tried before, do not end the corrections.
+            form: Arguments of ``exploration.begin``.
         """
-        route = exploration.after_query(max_corrections)
+        run = partial(exploration.run_query, max_corrections=max_corrections, persist=persist)
         loop: Paths = {"run": "explore", "done": "keep_findings"}
-        failed: Paths = {"correct": "ExplorationCorrector", "drop": "give_up_query"}
-        self.add_step("ColumnExplorer", partial(exploration.begin, max_queries=max_queries))
-        self.add_step("explore", exploration.run_query)
-        self.add_step("ExplorationCorrector", exploration.correct_query)
-        self.add_step("give_up_query", exploration.give_up_query)
-        self.add_conditional_edges("explore", route, loop | failed)
-        for name in ("ColumnExplorer", "ExplorationCorrector", "give_up_query"):
-            self.add_conditional_edges(name, route, loop)
+        failed: Paths = {"correct": "ExplorationCorrector"}
+        self.add_step("ColumnExplorer", partial(exploration.begin, **form))
+        self.add_step("explore", run)
+        self.add_step("ExplorationCorrector", partial(exploration.correct_query, persist=persist))
+        self.add_conditional_edges("explore", exploration.after_query, loop | failed)
+        for name in ("ColumnExplorer", "ExplorationCorrector"):
+            self.add_conditional_edges(name, exploration.after_query, loop)
         self.add_step("keep_findings", exploration.keep_findings)
 
-    def add_writer(self, writer: str, write: Step, explored: Mapping[str, int] | None = None) -> None:
+    def add_writer(self, writer: str, write: Step, explored: Mapping[str, Any] | None = None) -> None:
         """Add how a candidate begins: it writes its first query, on to ``run_sql``.
 
         Args:
-            explored: The limits of an exploration of its own before (``add_exploration``); None for none.
+            explored: Arguments of an exploration of its own before (``add_exploration``); None for none.
         """
         self.add_edge(START, "ColumnExplorer" if explored else writer)
         if explored:
@@ -201,7 +205,9 @@ def wire_branch(
     max_refinements: int,
     max_empty: int = MAX_EMPTY,
     writer: str = "SqlWriter",
-    explored: Mapping[str, int] | None = None,
+    explored: Mapping[str, Any] | None = None,
+    refine: Step = candidate.refine,
+    end: str = END,
 ) -> RecipeGraph:
     """Return the plain branch: ``write`` gives the first ``sql``, the SelfRefiner repairs it.
 
@@ -210,16 +216,18 @@ def wire_branch(
         max_empty: Of them, repairs of empty results (``Routes``).
         writer: The node of ``write``.
         explored: ``add_writer``.
+        refine: The SelfRefiner's step.
+        end: The node where a query leads that needs no further repair.
     """
     graph = branch_graph(recipe)
     graph.add_writer(writer, write, explored)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
     if not max_refinements:
-        graph.add_edge("run_sql", END)
+        graph.add_edge("run_sql", end)
         return graph
     route = Routes(max_refinements, max_empty=max_empty).after_run
-    ran: Paths = {"validate": END, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": END}
+    ran: Paths = {"validate": end, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": end}
     graph.add_conditional_edges("run_sql", route, ran)
-    graph.add_step("SelfRefiner", candidate.refine)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
+    graph.add_step("SelfRefiner", refine)
+    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     return graph

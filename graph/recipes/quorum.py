@@ -70,6 +70,12 @@ class Quorum(Recipe):
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
     max_corrections: Count = switch(1, "corrections of one exploration query")
+    blanks_give_way: bool = switch(
+        True, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+    )
+    count_heads: bool = switch(
+        True, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+    )
 
     @property
     def explores(self) -> bool:

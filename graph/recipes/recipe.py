@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -37,10 +37,16 @@ class Deviation:
     why: str
 
 
-LATER_CANDIDATES = Deviation(
+LATER = Deviation(
     ours="A model's candidates after its first are drawn at 0.7.",
     paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
     why="At 0 they would be the first once more.",
+)
+
+PROMPTS = Deviation(
+    ours="Prompts have house rules, a dialect card and more reply fields; `prompts=paper` leaves them out.",
+    paper="prompts of its own, without these",
+    why="Recipes are compared by how they work, not by their prompts.",
 )
 
 
@@ -78,6 +84,7 @@ class Recipe:
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
+        blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
     FIXED: ClassVar[frozenset[str]] = frozenset(
@@ -100,6 +107,12 @@ class Recipe:
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
+    blanks_give_way: bool = switch(
+        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+    )
+    count_heads: bool = switch(
+        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+    )
 
     def __post_init__(self) -> None:
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
@@ -155,9 +168,21 @@ class Recipe:
         return False
 
     @property
+    def doubts_blanks(self) -> bool:
+        """True if blank results vote only where there are no others."""
+        return self.blanks_give_way
+
+    @property
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200
+
+
+@dataclass(frozen=True)
+class PaperRecipe(Recipe):
+    """A recipe named after a paper, whose prompts can be the paper's."""
+
+    prompts: Literal["house", "paper"] = switch("house", "with what is ours, or without", paper="paper")
 
 
 @lru_cache(maxsize=32)

@@ -7,10 +7,10 @@
     of the first version:    run ⇄ again until a result has come twice
                              without an answer: decompose → stage ⇄ review → whole
 
-Kept from the paper: k = 8 at temperature 1, five iterations a candidate, linking above 50K tokens, an
-exploration for each candidate of the second round with at most ten queries and three corrections of each, a
-vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``. Options of the first
-version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
+Kept from the paper: k = 8 at temperature 1, five iterations a candidate, the whole schema up to 50K tokens
+and linking above, an exploration for each candidate of the second round with at most ten queries and three
+corrections of each, a vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``.
+Options of the first version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from quorum.agents import explorers, linkers, refiners
 from quorum.graph.context import Context
 from quorum.graph.nodes import (
     candidate,
-    consistency,
+    first_version,
     prepare,
     schema_linking,
-    stages,
     tie_breaking,
     voting,
     writing,
 )
-from quorum.graph.nodes.routes import Routes, after_model, after_refinement
+from quorum.graph.nodes.routes import after_model, after_refinement
 from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step, Update
 from quorum.graph.options import RunOptions
@@ -50,7 +49,7 @@ from quorum.graph.recipes.branch import (
     run_graph,
     wire_branch,
 )
-from quorum.graph.recipes.recipe import Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 from quorum.graph.state import CandidateState, RunState
 
 Tokens = Annotated[int, Field(ge=0)]
@@ -59,14 +58,15 @@ Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", 
 
 
 @dataclass(frozen=True)
-class Reforce(Recipe):
+class Reforce(PaperRecipe):
     """Its switches and limits."""
 
     compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
     linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
-        "tokens of schema and documents above which it is linked; the run's is not used",
+        "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
+        "`link_above` and `schema_tokens` are not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
@@ -74,6 +74,9 @@ class Reforce(Recipe):
     explorations: Literal["each", "shared"] = switch(
         "each",
         "every candidate explores by itself, or one exploration serves all (ours: far fewer calls)",
+    )
+    aim: bool = switch(
+        False, "show the answers that tied to explorations, and how these differ to writers, too (ours)"
     )
     merge_rounds: bool = switch(
         False, "the first round votes beside the second (ours: no vote that was paid for is lost)"
@@ -90,7 +93,13 @@ class Reforce(Recipe):
     max_empty: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
     )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+    )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
+    row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")
+    ctes: bool = switch(True, "exploration queries may have CTEs; off in the first version")
     max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query")
     max_rewrites: Count = switch(refiners.MAX_REWRITES, "stages rewritten", paper="open")
 
@@ -105,9 +114,15 @@ class Reforce(Recipe):
         return self.explores and self.explorations == "each"
 
     @property
-    def limits(self) -> dict[str, int]:
-        """Those of one exploration."""
-        return {"max_queries": self.max_queries, "max_corrections": self.max_corrections}
+    def doubts_blanks(self) -> bool:
+        """True too where a result is treated as empty unless it came twice (ReFoRCE first version, 3.2.4)."""
+        return self.blanks_give_way or self.self_consistency
+
+    @property
+    def exploring(self) -> dict[str, Any]:
+        """Arguments of ``add_exploration``."""
+        names = ("max_queries", "max_corrections", "row_limit", "ctes", "aim")
+        return {name: getattr(self, name) for name in names} | {"persist": True}
 
     @property
     def recursion_limit(self) -> int:
@@ -116,7 +131,10 @@ class Reforce(Recipe):
 
 
 def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """Return the uncompiled graph of a run; ``options`` is its context schema."""
+    """Return the uncompiled graph of a run; ``options`` is its context schema.
+
+    Its candidates are threads that know nothing of each other (ReFoRCE first version, equation 6).
+    """
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
     first = recipe.explores and recipe.exploration == "always" and not at_once
@@ -127,7 +145,7 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     for name, step in before.items():
         graph.add_step(name, step)
     if first:
-        graph.add_exploration(**recipe.limits)
+        graph.add_exploration(**recipe.exploring)
         graph.add_edge("keep_findings", "send_candidates")
     graph.add_batch(voting.dispatch, wire_candidate(recipe, explores=at_once))
     twice = recipe.explores and recipe.exploration == "ties"
@@ -158,11 +176,11 @@ def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_n
     """Add an exploration, by each candidate of a second round or before it, and that round."""
     alone, merge = recipe.explores_alone, recipe.merge_rounds
     if not alone:
-        graph.add_exploration(**recipe.limits)
+        graph.add_exploration(**recipe.exploring)
         graph.add_conditional_edges(
             "keep_findings", after_exploration(recipe), {"dispatch": "send_more", **ways}
         )
-    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone)
+    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone, aim=recipe.aim)
     graph.add_step("send_more", again)
     if alone:
         node = "exploring_candidate"
@@ -211,7 +229,10 @@ def _last(recipe: Reforce) -> Last:
 
 
 def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
-    """The router after a vote: more candidates, exploration, how a tie ends, or the answer."""
+    """Return the router after a vote (ReFoRCE, equation 7).
+
+    What is resolved is the answer, the rest is explored once, and what still ties is drawn.
+    """
 
     def route(state: RunState) -> Way:
         if voting.route_vote(state) == "dispatch":
@@ -242,32 +263,33 @@ def _end(recipe: Reforce, state: RunState) -> Way:
 
 
 def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
-    """The uncompiled graph of one candidate's branch; the plain one where no option is on.
+    """Return the graph of one candidate's branch (ReFoRCE first version, equation 5).
+
+    It is uncompiled, and the plain one where no option of the first version is on.
 
     Args:
         explores: It begins with an exploration of its own.
     """
-    explored = recipe.limits if explores else None
+    explored = recipe.exploring if explores else None
     repairs, empty = recipe.max_refinements, recipe.max_empty
-    if not (recipe.self_consistency or recipe.cte_refinement):
-        write = writing.write_sql
-        return wire_branch(recipe, write, max_refinements=repairs, max_empty=empty, explored=explored)
-    graph = branch_graph(recipe)
-    graph.add_writer("SqlWriter", writing.write_sql, explored)
+    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
+    end = "conclude" if recipe.self_consistency or recipe.cte_refinement else END
     if recipe.self_consistency:
-        graph.add_step("run_sql", partial(consistency.run_and_compare, agent="sql_writer"))
-        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": "conclude"}
-        graph.add_conditional_edges("run_sql", consistency.after_run(repairs, empty), again)
-        graph.add_step("SelfChecker", consistency.answer_again)
+        graph = branch_graph(recipe)
+        graph.add_writer("SqlWriter", writing.write_sql, explored)
+        graph.add_step("run_sql", partial(first_version.run_and_compare, agent="sql_writer"))
+        again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": end}
+        graph.add_conditional_edges("run_sql", first_version.after_run(repairs, empty), again)
+        graph.add_step("SelfChecker", first_version.answer_again)
         graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
+        graph.add_step("SelfRefiner", refine)
+        graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     else:
-        graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
-        ran: Paths = dict.fromkeys(("link", "refine"), "SelfRefiner")
-        ran |= dict.fromkeys(("validate", "finish"), "conclude")
-        graph.add_conditional_edges("run_sql", Routes(repairs, max_empty=empty).after_run, ran)
-    graph.add_step("SelfRefiner", candidate.refine)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": "conclude"})
-    graph.add_step("conclude", consistency.conclude if recipe.self_consistency else accept)
+        given: dict[str, Any] = {"max_refinements": repairs, "max_empty": empty, "explored": explored}
+        graph = wire_branch(recipe, writing.write_sql, **given, refine=refine, end=end)
+    if end == END:
+        return graph
+    graph.add_step("conclude", first_version.conclude if recipe.self_consistency else accept)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:
@@ -284,30 +306,27 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     """Add what follows ``conclude``: a candidate without an answer builds one stage by stage."""
 
     def route(state: CandidateState) -> Literal["decompose", "finish"]:
-        return "decompose" if stages.fruitless(state) else "finish"
+        return "decompose" if first_version.fruitless(state) else "finish"
 
     graph.add_conditional_edges("conclude", route, {"decompose": "decompose", "finish": END})
-    graph.add_step("decompose", stages.decompose)
+    graph.add_step("decompose", first_version.decompose)
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": END})
-    graph.add_step("run_stage", stages.run_stage)
-    graph.add_conditional_edges("run_stage", stages.after_stage, {"go_on": "CteRefiner", "finish": END})
-    graph.add_step("CteRefiner", stages.review_stage)
+    graph.add_step("run_stage", first_version.run_stage)
+    ran: Paths = {"go_on": "CteRefiner", "finish": END}
+    graph.add_conditional_edges("run_stage", first_version.after_stage, ran)
+    graph.add_step("CteRefiner", first_version.review_stage)
     ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": END}
-    graph.add_conditional_edges("CteRefiner", stages.after_review(recipe.max_rewrites), ways)
+    graph.add_conditional_edges("CteRefiner", first_version.after_review(recipe.max_rewrites), ways)
     graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_edge("run_whole", END)
 
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",
         "tables of one group differ in columns, and what is not shown cannot be used",
-    ),
-    Deviation(
-        "an exploration is aimed at the answers that tied, and writers see how these differ",
-        "it starts from question and schema alone (000, 3.2.3 and Figure 4)",
-        "ten queries are few: they go where the answers part",
     ),
     Deviation(
         "one call corrects a query and those that wait with the same fault",
@@ -315,14 +334,9 @@ DEVIATIONS = (
         "half the calls",
     ),
     Deviation(
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result",
-        "an empty result is refined to the limit (000, Table 6)",
-        "an empty answer can be right",
-    ),
-    Deviation(
-        "results that are all zero, NULL or empty text do not vote while there are others",
-        "so in self-consistency (003, 3.2.4); of the vote it is not said",
-        "they agree by chance",
+        "with self_consistency, results that never came twice vote only where there are no others",
+        "they are treated as empty (003, 3.2.4); of the vote it is not said",
+        "the model itself does not stand by them",
     ),
     Deviation(
         "numbers agree within a hundredth, and small ones within 0.5 %",
@@ -335,7 +349,7 @@ DEVIATIONS = (
         "an answer that ran is better than none",
     ),
     Deviation(
-        "that the data cannot answer is a reply, and counts against the answers",
+        "that the data cannot answer is a reply, and has a vote as a result has",
         "every candidate is a result",
         "a question may ask for what is not there",
     ),
@@ -353,8 +367,9 @@ DEVIATIONS = (
 
 V1: dict[str, Any] = {
     "votes": 3,
-    "linking": "none",
     "exploration": "always",
+    "row_limit": 100,
+    "ctes": False,
     "expected_format": True,
     "self_consistency": True,
     "cte_refinement": True,

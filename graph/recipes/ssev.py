@@ -31,7 +31,7 @@ from quorum.graph.nodes import two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import LATER, PROMPTS, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -51,12 +51,8 @@ DEVIATIONS = (
         paper="embedding similarity (3.1.1)",
         why="It works without a model to download.",
     ),
-    LATER_CANDIDATES,
-    Deviation(
-        ours="The writer has the prompt and house rules of the other recipes.",
-        paper="the prompt also asks to minimize execution time (Figure 1)",
-        why="Recipes are compared by how they work, not by their prompts.",
-    ),
+    LATER,
+    PROMPTS,
     Deviation(
         ours="A candidate that fails to the end is kept and shown, but has no vote.",
         paper="failed queries are included in the vote (3.1.3, 3.2)",
@@ -73,6 +69,22 @@ DEVIATIONS = (
         why="An answer of the first round is better than none.",
     ),
     Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
+    Deviation(
+        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, a mistake costs "
+        "half at most, and a new model starts level with the best.",
+        paper="T rounds, a number that is known, and N experts from the first (Algorithms 1 and 2)",
+        why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
+    ),
+    Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
         paper="each unique SQL gathers its votes (Algorithm 1)",
         why="One answer can be written in many ways.",
@@ -83,7 +95,7 @@ Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
 
 @dataclass(frozen=True)
-class Ssev(Recipe):
+class Ssev(PaperRecipe):
     """Its switches and limits."""
 
     stage: Stage = switch("full", "which parts run: the settings of section 4.1")

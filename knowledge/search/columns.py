@@ -1,16 +1,16 @@
 """The columns of a catalog as texts that are searched: the semantic retrieval of SQLAgent's InfoAgent.
 
 The paper's (001, section 3.3 and appendix B.1) is the template of a column's text, its embedding and its
-index in FAISS. Ours is that a shared field group is indexed once, that the names and the description of its
-tables count beside each column's own text, the search by words, and how tables are ranked.
+index in FAISS. Ours is that a shared field group is indexed once, the search by words, for which names and
+descriptions of tables count as well, and how tables are ranked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,7 +19,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema.layouts import select_groups
 from quorum.knowledge.schema.name_ranges import fold_names
 from quorum.knowledge.search.index import Embedder, TextIndex
-from quorum.knowledge.search.lexical import Bm25, distinctive, terms
+from quorum.knowledge.search.lexical import COMMON, Bm25, distinctive, terms
 
 RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
 NEIGHBOURS = 1_000
@@ -73,7 +73,7 @@ class ColumnIndex:
 
     Attributes:
         fields: In the order of their first tables.
-        texts: One a column, by the paper's template.
+        texts: One a column, of which an embedder makes vectors; each begins with the names of its tables.
     """
 
     def __init__(self, catalog: Catalog, cache: Path | None = None, *, groups: bool = True) -> None:
@@ -83,7 +83,8 @@ class ColumnIndex:
         for tables in units(catalog) if groups else ((table,) for table in catalog.tables):
             self.fields.append(Fields(tuple(tables), len(self._columns)))
             self._columns += [(len(self.fields) - 1, column) for column in tables[0].columns]
-        self.texts = [column_text(column) for _, column in self._columns]
+        about = [f"[Table]: {', '.join(table_names(fields.tables))}; " for fields in self.fields]
+        self.texts = [about[number] + column_text(column) for number, column in self._columns]
 
     def build(self, embedder: Embedder | None = None) -> None:
         """Make now what the first search would make: by words, or with an embedder by meaning.
@@ -120,8 +121,8 @@ class ColumnIndex:
 
         By words, a table has for each term of the query the score of the column that it fits best, and a
         part of what the best table has that a foreign key joins to it. By meaning, it has the score of its
-        nearest column. ``hybrid`` merges both by reciprocal rank. Tables that nothing speaks for come last,
-        in the catalog's order.
+        nearest column. ``hybrid`` merges both by reciprocal rank. A table for which nothing speaks is not
+        found.
 
         Raises:
             ConfigurationError, ModelUnavailable: As ``search``.
@@ -130,9 +131,8 @@ class ColumnIndex:
         rankings = [self._nearest_tables(query, embedder)] if embedder else []
         if hybrid or embedder is None:
             rankings.append(self._tables_by_words(query))
-        best = [number for number, _ in (rankings[0] if len(rankings) == 1 else _fused(rankings))]
-        whole = dict.fromkeys((*best, *range(len(self.fields))))
-        return [self.fields[number].tables[0].full_name for number in islice(whole, k)]
+        best = rankings[0] if len(rankings) == 1 else _fused(rankings)
+        return [self.fields[number].tables[0].full_name for number, _ in best[:k]]
 
     def _rankings(self, query: str, k: int, embedder: Embedder | None, hybrid: bool) -> list[Ranking]:
         """Places of columns."""
@@ -141,7 +141,7 @@ class ColumnIndex:
             return [[]]
         rankings = [self._index.nearest(query, k, embedder)] if embedder else []
         if hybrid or embedder is None:
-            scores = self._bm25.scores(_asked(query))
+            scores = self._bm25.scores(self._asked(query))
             rankings.append(
                 _ranked({place: float(scores[place]) for place in scores.nonzero()[0].tolist()})[:k]
             )
@@ -160,7 +160,7 @@ class ColumnIndex:
             return []
         starts = [self.fields[number].first for number in filled]
         total = np.zeros(len(filled), dtype=np.float64)
-        for term in _asked(query):
+        for term in self._asked(query):
             scores = self._bm25.scores([term])
             if scores.any():
                 total += np.maximum.reduceat(scores, starts)
@@ -179,6 +179,19 @@ class ColumnIndex:
         for place, score in hits:
             found.setdefault(self._columns[place][0], score)
         return [*found.items()]
+
+    @cached_property
+    def unnamed(self) -> ColumnIndex:
+        """The same index over the paper's texts, which do not name the tables (SQLAgent, appendix B.1)."""
+        other = copy(self)
+        other.texts = [column_text(column) for _, column in self._columns]
+        vars(other).pop("_index", None)
+        return other
+
+    @cached_property
+    def first(self) -> dict[str, str]:
+        """Each table's full name with that of the first table of its group, which may be itself."""
+        return {table.full_name: each.tables[0].full_name for each in self.fields for table in each.tables}
 
     @cached_property
     def _joined(self) -> dict[int, set[int]]:
@@ -205,9 +218,18 @@ class ColumnIndex:
 
     @cached_property
     def _index(self) -> TextIndex:
-        about = [f"[Table]: {', '.join(table_names(fields.tables))}" for fields in self.fields]
-        texts = [f"{about[n]}; {text}" for (n, _), text in zip(self._columns, self.texts, strict=True)]
-        return TextIndex(texts, self._cache)
+        return TextIndex(self.texts, self._cache)
+
+    @cached_property
+    def _tables_called_so(self) -> set[str]:
+        """Words of almost every question that are the whole name of a table, such as ``order``."""
+        names = (terms(name) for fields in self.fields for name in table_names(fields.tables))
+        return {word for words in names if len(words) == 1 for word in COMMON.intersection(words)}
+
+    def _asked(self, query: str) -> list[str]:
+        """The terms of a query that tell columns apart; all of them if none does."""
+        found = set(terms(query))
+        return sorted(distinctive(found) | (found & self._tables_called_so) or found)
 
 
 def units(catalog: Catalog) -> list[list[Table]]:
@@ -229,7 +251,7 @@ def units(catalog: Catalog) -> list[list[Table]]:
 
 
 def column_text(column: Column) -> str:
-    """A column as the paper serialises it (001, appendix B.1)."""
+    """Return a column as the paper serialises it (SQLAgent, appendix B.1)."""
     return f"[Name]: {column.name}; [Type]: {column.type}; [Desc]: {column.description}"
 
 
@@ -240,12 +262,6 @@ def table_names(tables: Sequence[Table]) -> list[str]:
 
 def _described(fields: Fields) -> str:
     return " ".join(dict.fromkeys(table.description for table in fields.tables))
-
-
-def _asked(query: str) -> list[str]:
-    """The terms of a query that tell columns apart; all of them if none does."""
-    found = terms(query)
-    return sorted(distinctive(found) or set(found))
 
 
 def _check(embedder: Embedder | None, hybrid: bool) -> None:

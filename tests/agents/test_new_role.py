@@ -229,7 +229,7 @@ async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
         show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
         assert isinstance(out.file, io.StringIO)
         shown = " ".join(out.file.getvalue().split())
-        assert "check_units · checked · agents/prompts/unit_checker.md" in shown
+        assert " · ".join([event[name] for name in ("node", "recipe", "code", "declared", "prompt")]) in shown
 
 
 async def test_added_to_quorum_it_speaks_of_the_answer(unit_checker: ModuleType, tmp_path: Path) -> None:

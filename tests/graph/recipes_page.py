@@ -35,11 +35,13 @@ PAPERS = {
 }
 """The papers of each recipe, as docstrings name them."""
 
+KINDS = ("equation", "Algorithm")
+
 _MENTION = re.compile(
     r"\((ReFoRCE first version|ReFoRCE|ReCAPAgent-SQL|SSEV|Spider-Agent|SQLAgent),\s([^()]+)\)"
 )
 _NUMBERED = re.compile(r"(equation|Algorithm)s? ([\d, andto]+)")
-_WHY = " Why: "
+_WHY = ". Why: "
 
 
 class Row(NamedTuple):
@@ -54,8 +56,8 @@ class Row(NamedTuple):
 
     @property
     def ours(self) -> str:
-        """Return what is ours; empty where the paper's way is kept."""
-        return self.kept.removeprefix("ours: ").partition(_WHY)[0] if self.kept != "yes" else ""
+        """Return what is ours, without a full stop; empty where the paper's way is kept."""
+        return self.kept.removeprefix("ours: ").partition(_WHY)[0].rstrip(".") if self.kept != "yes" else ""
 
 
 class Held(NamedTuple):
@@ -140,10 +142,11 @@ def _numbers(text: str) -> Iterator[int]:
 
 
 def numbers(recipe: str) -> str:
-    """Return the table of a paper's equations and algorithms, then of its sections."""
-    papers = PAPERS[recipe]
-    lines = ["| the paper | here |\n|---|---|\n"]
-    for each in sorted((one for one in held() if one.paper in papers), key=_order):
+    """Return the table of a paper's equations and algorithms; of its sections where it numbers none."""
+    named = [each for each in held() if each.paper in PAPERS[recipe]]
+    numbered = [each for each in named if each.part.startswith(KINDS)]
+    lines = ["| numbered in the paper | here |\n|---|---|\n"]
+    for each in sorted(numbered or named, key=_order):
         paper = "first version, " if each.paper.endswith("first version") else ""
         place = ", ".join(filter(None, (each.part, each.within)))
         lines.append(f"| {paper}{place} | {_link(each.file, each.name)} |\n")
@@ -151,15 +154,8 @@ def numbers(recipe: str) -> str:
 
 
 def _order(each: Held) -> tuple[Any, ...]:
-    kind = ["equation", "Algorithm"]
-    word = each.part.partition(" ")[0]
-    return (
-        each.paper,
-        kind.index(word) if word in kind else 2,
-        _digits(each.part),
-        _digits(each.within),
-        each,
-    )
+    kind = not each.part.startswith(KINDS), each.part.startswith(KINDS[1])
+    return (each.paper, kind, _digits(each.part), _digits(each.within), each)
 
 
 def _digits(text: str) -> list[int]:
@@ -173,12 +169,12 @@ def _link(file: str, name: str) -> str:
 
 def switches(recipe: Recipe) -> str:
     """Return the table of a recipe's switches with the paper's values, and its presets."""
-    lines = ["| switch | here | the paper | meaning |\n|---|---|---|---|\n"]
+    lines = ["| switch | the paper | meaning |\n|---|---|---|\n"]
     for item in fields(recipe):
         if item.name in recipe.switches():
             paper = {"": "the same", "open": "not said"}.get(said := item.metadata["paper"], said)
             value = _value(getattr(recipe, item.name))
-            lines.append(f"| `{item.name}` | {value} | {paper} | {item.metadata['meaning']} |\n")
+            lines.append(f"| `{item.name}={value}` | {paper} | {item.metadata['meaning']} |\n")
     for name, values in recipe.presets.items():
         shown = ", ".join(f"`{key}={_value(value)}`" for key, value in values.items())
         lines.append(f"\nThe preset `{name}` sets {shown}.\n")
@@ -191,11 +187,11 @@ def _value(value: Any) -> str:
 
 def with_reasons(text: str, recipe: Recipe) -> str:
     """Return a table of mechanisms with the reason behind what is ours."""
-    why = {deviation.ours: deviation.why for deviation in recipe.deviations}
+    why = {each.ours.rstrip("."): each.why.rstrip(".") for each in recipe.deviations}
 
     def reasoned(found: re.Match[str]) -> str:
-        ours = found[1].partition(_WHY)[0]
-        return f"| ours: {ours}{_WHY}{why[ours]} |" if ours in why else found[0]
+        ours = found[1].partition(_WHY)[0].rstrip(".")
+        return f"| ours: {ours}{_WHY}{why[ours]}. |" if ours in why else found[0]
 
     return re.sub(r"\| ours: (.*?) \|", reasoned, text)
 
@@ -211,8 +207,10 @@ def _section(text: str) -> str:
     if not heading:
         return text
     recipe = RECIPES[heading[1]]
-    usual = f"{recipe.votes} votes, strategy `{recipe.strategy}`, temperature {recipe.temperature}"
-    parts = mermaid(recipe.name), numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
+    sampled = "of every role" if recipe.one_temperature else "of a model's candidates after its first"
+    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature} {sampled}"
+    picture = mermaid(recipe.name) + (mermaid("explore") if recipe.name == "sqlagent" else "")
+    parts = picture, numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
     made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"
     start = text.find(BEGIN)
     stop = text.find(STOP) + len(STOP) + 1 if start >= 0 else text.find("| mechanism")

@@ -285,7 +285,7 @@ async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Ru
 
 def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:
     """The keys of the strong clusters; a cluster is its weight and its candidates, a letter each."""
-    made = tuple(Cluster(names, "", tuple(names), ("m",), weight) for weight, names in clusters)
+    made = tuple(Cluster(names, names, tuple(names), ("m",), weight) for weight, names in clusters)
     vote = Vote(winner=winner, clusters=made, share=0.5, tie=False, strategy="wma")
     return [found.key for found in close_rivals(vote)]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.confidence import (
     ABSTAIN,
     BLANK,
@@ -120,12 +121,17 @@ def test_the_rules_cap_it() -> None:
     assert confidence(Vote(None, (), 0.0, False, "mbr"), calibration=sure) == 0.0
 
 
+def heads(*names: str) -> dict[str, Any]:
+    """Candidates that say that the data cannot answer, and have no vote."""
+    return {"unanswerable": names, "excluded": tuple((name, UNANSWERABLE) for name in names)}
+
+
 def test_that_the_data_cannot_answer_is_trusted_as_an_answer_of_as_many() -> None:
-    lacking = Vote(None, (), 0.0, False, "mbr", cast=3, unanswerable=("c1", "c2", "c3"))
+    lacking = Vote(None, (), 0.0, False, "mbr", cast=3, **heads("c1", "c2", "c3"))
     assert confidence(lacking) == confidence(vote(3))
     assert confidence(replace(lacking, cast=5)) < confidence(lacking)
-    assert confidence(replace(lacking, cast=1, unanswerable=("c1",))) == confidence(vote(1)) == LOW
-    disputed = replace(vote(2, stopping="beta:0.9"), cast=8, unanswerable=tuple("abcdef"))
+    assert confidence(replace(lacking, cast=1, **heads("c1"))) == confidence(vote(1)) == LOW
+    disputed = replace(vote(2, stopping="beta:0.9"), cast=8, **heads(*"abcdef"))
     assert disputed.cannot_answer
     for explored in (None, True):
         assert confidence(replace(disputed, approved=explored), explored=explored) < confidence(lacking)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.graph import strategies
-from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
+from quorum.graph.ballots import UNANSWERABLE, Ballot, Cluster, Rules, Vote
 from quorum.graph.confidence import BLANK, confidence
 from quorum.graph.strategies import STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
@@ -67,7 +67,8 @@ def test_failed_and_blank_results_do_not_vote() -> None:
             ballot("c", "empty", blank=True),
             ballot("d", "y"),
             ballot("e"),
-        ]
+        ],
+        blanks_give_way=True,
     )
     assert vote.winner == "d"
     assert dict(vote.excluded) == {
@@ -84,7 +85,8 @@ def test_failed_and_blank_results_do_not_vote() -> None:
 
 def test_blank_results_vote_where_there_are_no_others() -> None:
     vote = hold_vote(
-        [ballot("a", "e", blank=True), ballot("b", "e", blank=True), ballot("c", error="timeout")]
+        [ballot("a", "e", blank=True), ballot("b", "e", blank=True), ballot("c", error="timeout")],
+        blanks_give_way=True,
     )
     assert vote.winner in ("a", "b")
     assert vote.blank
@@ -150,7 +152,7 @@ BALLOTS = st.lists(
         sql=st.sampled_from(["SELECT 1", "SELECT 2", "select  1", "broken ((", ""]),
         fingerprint=st.sampled_from(["", "x", "y", "z"]),
         blank=st.booleans(),
-        error=st.sampled_from(["", "", "syntax"]),
+        error=st.sampled_from(["", "", "syntax", UNANSWERABLE]),
         approved=st.sampled_from([None, True, False]),
         repairs=st.integers(0, 3),
     ),
@@ -172,7 +174,9 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     assert 0 <= confidence(vote) <= 1
     assert vote.tie == bool(vote.tied)
     assert list(vote.tied) == [cluster.key for cluster in vote.clusters][: len(vote.tied)]
-    assert (vote.winner is None) == (not any(item.fingerprint and not item.error for item in ballots))
+    voting = [each for each in ballots if (each.fingerprint and not each.error) or each.error == UNANSWERABLE]
+    assert (vote.winner is None) == (not voting)
+    assert vote.cannot_answer == (vote.winner in vote.unanswerable)
 
 
 def test_weights_decide_in_wma_only() -> None:

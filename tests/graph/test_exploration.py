@@ -28,11 +28,10 @@ TIED = taking_turns(GOOD, OTHER, found=GOOD)
 
 @pytest.fixture
 def tied(run: Run) -> Run:
-    """Over the shop, with two candidates of ``reforce`` that tie until an exploration for both is done."""
+    """Over the shop, where candidates of ``quorum`` disagree until an exploration is done."""
 
     async def asked(**roles: Any) -> Ran:
-        shared = {"explorations": "shared"}
-        return await run(script(sql_writer=TIED, **roles), recipe="reforce", votes=2, switches=shared)
+        return await run(script(sql_writer=TIED, **roles), recipe="quorum", votes=4)
 
     return asked
 
@@ -44,7 +43,7 @@ async def test_no_row_can_be_the_finding(tied: Run) -> None:
     assert found[0] == (NOTHING, "(0 rows)", False)
     assert found[1][0] == CITIES["sql"]
     assert not ran.of("exploration_given_up")
-    later = ran.prompt("sql_writer", 2)
+    later = ran.prompt("sql_writer", -1)
     assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
     assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
 
@@ -80,7 +79,7 @@ async def test_the_explorer_sees_how_the_answers_differ_beside_their_sql(tied: R
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:
     ran = await tied()
     said = ran.of("exploration")[0]["differences"]
-    early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", 2)
+    early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", -1)
     assert "<differences>" not in early
     assert all(f"- {sentence}\n" in late for sentence in said)
     assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
@@ -90,7 +89,8 @@ async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
     said = script(
         sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'None'"}
     )
-    prompt = (await run(said, recipe="reforce", votes=1)).prompt("column_explorer")
+    ran = await run(said, recipe="reforce", votes=1, switches={"aim": True})
+    prompt = ran.prompt("column_explorer")
     assert "its result says nothing" in prompt
     assert "differently" not in prompt.split("<task>")[1]
     assert "<differences>" not in prompt
@@ -99,7 +99,7 @@ async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
 async def test_a_finding_that_fills_its_limit_says_so(tied: Run) -> None:
     one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
     ran = await tied(column_explorer=explored(one))
-    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", 2)
+    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)
 
 
 async def test_the_self_checker_sees_all_rows_of_a_small_result(run: Run) -> None:

@@ -74,6 +74,19 @@ async def test_documents_count_as_well(run: Run, described: Path, tmp_path: Path
     assert not linkings(await asked(run, recipe, whole), recipe)
 
 
+async def test_a_schema_below_the_linking_limit_is_shown_whole_in_reforce(run: Run, described: Path) -> None:
+    """The paper cuts nothing of a schema that it does not link (000, 3.2.1)."""
+    whole = (await asked(run, "reforce", 10**6)).of("schema")[0]["whole"]
+    ran = await asked(run, "reforce", whole, schema_tokens=1)
+    assert ran.of("schema")[0]["left_out"], "the run's budget cuts it"
+    (shown,) = ran.of("schema_shown")
+    assert (shown["tokens"], shown["left_out"]) == (whole, [])
+    assert not linkings(ran, "reforce")
+    assert "weather remark number 10" in ran.prompt("sql_writer")
+    others = await asked(run, "quorum", whole, schema_tokens=1)
+    assert "weather remark number 10" not in others.prompt("sql_writer")
+
+
 async def test_what_was_linked_gets_the_whole_budget(run: Run, described: Path) -> None:
     """Values that the whole schema had no room for come back in the part that is shown."""
     budget = (await asked(run, "reforce", 10**6)).of("schema")[0]["tokens"] - 1

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.confidence import BLANK
+from quorum.graph.confidence import LOW
 from quorum.graph.nodes.candidate import REPEATED
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.query import ErrorKind
@@ -60,7 +60,7 @@ async def test_an_empty_result_is_repaired_and_a_second_one_believed(run: Run) -
     assert ran.calls()["self_refiner"] == 1
     assert ran.answer.status == "answered"
     assert ran.answer.row_count == 0
-    assert ran.answer.confidence <= BLANK
+    assert ran.answer.confidence <= LOW
     assert any("empty" in warning for warning in ran.answer.warnings)
 
 

@@ -14,7 +14,9 @@ from quorum.graph.confidence import BLANK
 from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.recipes.reforce import Reforce
+from quorum.knowledge.catalog import Column, Field
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.syntax import card
 from quorum.tools.models.scripted import Prompt
@@ -81,35 +83,100 @@ async def test_a_failed_candidate_is_refined_and_so_is_an_empty_one(run: Run) ->
             "sql": GOOD if 'kind="column_not_found"' in prompt.text else f"{NOTHING} OR id = -{prompt.turn}",
         },
     )
-    ran = await run(said, votes=2)
+    ran = await run(said, votes=2, blanks_give_way=True)
     assert ran.calls() == {"sql_writer": 2, "self_refiner": 1 + 4}, "five tries in all"
     assert ran.answer.sql == GOOD
     assert ran.answer.confidence <= 0.4
 
 
-async def test_no_answer_at_all_is_explored_too(run: Run) -> None:
-    said = script(
-        sql_writer=taking_turns(BROKEN, found=GOOD), self_refiner={"explanation": "", "sql": BROKEN}
-    )
+ZERO = "SELECT COUNT(*) AS orders FROM orders WHERE total > 1000"
+
+
+@pytest.mark.parametrize("blank", [ZERO, "SELECT '' AS city"])
+async def test_a_blank_answer_of_one_mind_is_resolved(run: Run, blank: str) -> None:
+    """One answer has the most votes, and the paper makes nothing of its values (000, equation 5)."""
+    ran = await run(script(sql_writer=written(blank)), votes=None)
+    assert ran.calls() == {"sql_writer": 8}
+    assert ran.answer.sql == blank
+
+
+@pytest.mark.parametrize("blank", [BROKEN, NOTHING, "SELECT NULL AS city"])
+async def test_no_answer_at_all_is_explored_too(run: Run, blank: str) -> None:
+    """An error or a result without values is repaired to the limit, and then explored (000, Listing 2)."""
+    said = script(sql_writer=taking_turns(blank, found=GOOD), self_refiner={"explanation": "", "sql": blank})
     ran = await run(said, votes=2)
     assert ran.calls()["column_explorer"] == 2
     assert ran.answer.sql == GOOD
 
 
-async def test_an_empty_exploration_is_corrected_once_and_then_told(run: Run) -> None:
+async def test_switch_confirm_empty(run: Run) -> None:
+    """The paper repairs an empty result to the limit (000, Table 6)."""
+    none = script(sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": None})
+    ran = await run(none, votes=2, confirm_empty=True)
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2}, "what is confirmed is an answer"
+    assert "<near_misses>" in ran.prompt("self_refiner")
+    again = script(sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": NOTHING})
+    ran = await run(again, votes=2, exploration="never")
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2 * 4}
+    prompt = ran.prompt("self_refiner").rpartition("<task>")[2]
+    assert "returned nothing" in prompt
+    assert not {text for text in ("is the answer", "give null", "<near_misses>") if text in prompt}
+
+
+@pytest.mark.parametrize("again", [BROKEN, NOTHING])
+async def test_a_repair_that_repeats_itself_does_not_end_a_candidate(run: Run, again: str) -> None:
+    """Five iterations whatever they bring (000, Table 6)."""
+    said = script(sql_writer=written(again), self_refiner={"explanation": "", "sql": again})
+    ran = await run(said, exploration="never")
+    assert ran.calls() == {"sql_writer": 1, "self_refiner": 4}
+    assert ran.answer.usage["queries"] <= 2, "the same SQL runs once, and once to count what it misses"
+
+    def late(prompt: Prompt) -> Any:
+        return {"explanation": "", "sql": GOOD if prompt.turn == 3 else again}
+
+    assert (await run(script(sql_writer=written(again), self_refiner=late), votes=1)).answer.sql == GOOD
+
+
+@pytest.mark.parametrize(
+    "again", [NOTHING, "SELECT city FROM customers WHERE city LIKE '%nowhere%'", None], ids=str
+)
+async def test_an_empty_exploration_is_corrected_to_the_limit_and_never_kept(
+    run: Run, again: str | None
+) -> None:
+    """Whether corrections repeat themselves, or differ (000, Algorithm 1)."""
     nowhere = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
     said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=explored(nowhere, CITIES),
-        exploration_corrector=corrected("SELECT city FROM customers WHERE city LIKE '%nowhere%'"),
+        exploration_corrector=lambda prompt: corrected(again or f"{NOTHING} OR id = -{prompt.turn + 1}"),
     )
     ran = await run(said, votes=2)
-    assert ran.calls()["exploration_corrector"] == 2, "once by each candidate"
-    assert "(0 rows)" in ran.prompt("sql_writer", 2)
+    assert ran.calls()["exploration_corrector"] == 6, "three times by each candidate"
+    assert len(ran.of("exploration_given_up")) == 2
+    assert {event["sql"] for event in ran.of("finding")} == {CITIES["sql"]}
+    assert "(0 rows)" not in ran.prompt("sql_writer", 2)
+    prompt = ran.prompt("exploration_corrector", 2)
+    assert "returned no row" in prompt
+    assert "null" not in prompt.rpartition("<task>")[2], "the lack of rows is no finding"
+
+
+async def test_what_a_correction_at_last_finds_is_kept(run: Run) -> None:
+    nowhere = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
+    said = script(
+        sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
+        column_explorer=explored(nowhere),
+        exploration_corrector=lambda prompt: corrected(CITIES["sql"] if prompt.turn == 2 else NOTHING),
+    )
+    ran = await run(said, votes=2)
+    assert [(event["sql"], event["corrected"]) for event in ran.of("finding")] == [(CITIES["sql"], True)] * 2
 
 
 MATCHING = {"snowflake": "ILIKE '%meat%lovers%'", "bigquery": "LIKE '%meat%lovers%'", "sqlite": "LIKE '%meat"}
-NESTED = {"snowflake": "LATERAL FLATTEN", "bigquery": "UNNEST", "sqlite": "json_each"}
+NESTED = {
+    "snowflake": ("LATERAL FLATTEN(input =>", "::STRING"),
+    "bigquery": ("UNNEST(JSON_QUERY_ARRAY(", "JSON_VALUE("),
+    "sqlite": ("json_each(", "->>"),
+}
 
 
 async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> None:
@@ -125,10 +192,61 @@ async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> N
 def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
     """Quoting in the card, which every prompt has; matching and nested columns beside it."""
     beside = hints(dialect, nested=True, plain=prepare.MATCHING)
-    assert "quotes" in card(dialect)
+    assert {"bigquery": "Backticks quote names"}.get(dialect, "double quotes") in card(dialect)
     assert MATCHING[dialect] in beside
-    assert NESTED[dialect] in beside
-    assert NESTED[dialect] not in hints(dialect, nested=False, plain=prepare.MATCHING)
+    plain = hints(dialect, nested=False, plain=prepare.MATCHING)
+    assert all(text in beside and text not in plain for text in NESTED[dialect])
+
+
+@pytest.mark.parametrize(
+    ("column", "nested"),
+    [
+        (Column("doc", "VARIANT"), True),
+        (Column("doc", "jsonb"), True),
+        (Column("tags", "text[]"), True),
+        (Column("parts", "ARRAY<STRUCT<sku STRING>>"), True),
+        (Column("doc", "TEXT", samples=('{"tags": ["cut …',)), True),
+        (Column("doc", "TEXT", fields=(Field("a", "string"),)), True),
+        (Column("note", "TEXT", samples=("see [1]", "")), False),
+        (Column("bitmap", "VARCHAR(9)"), False),
+    ],
+    ids=str,
+)
+def test_a_column_is_nested_by_its_type_or_by_its_rows(column: Column, nested: bool) -> None:
+    """Also where no path inside it is known."""
+    assert prepare.is_nested(column) is nested
+
+
+async def test_who_writes_is_told_how_a_nested_column_is_read_whose_paths_nobody_knows(
+    run: Run, shop: Path
+) -> None:
+    with sqlite3.connect(shop) as database:
+        database.execute("CREATE TABLE events (id INTEGER, doc JSON)")
+    database.close()
+    ran = await run(script(sql_writer=taking_turns(BROKEN, OTHER, found=GOOD)), votes=2)
+    for role in ("sql_writer", "self_refiner", "column_explorer"):
+        assert "## JSON" in ran.prompt(role), role
+
+
+FIGURE_4 = {
+    "queries from simple to complex, ten at most": ("at most 10 small queries", "Begin with single columns"),
+    "each query different, DISTINCT": ("finds out something else", "`SELECT DISTINCT`"),
+    "20 rows": ("`LIMIT 20`",),
+    "a description of each": ("What it is to find out, in one sentence",),
+    "no schema and no data types": ("Do not query system tables or types",),
+    "no direct answer": ("Do not answer the question yet",),
+    "no knowledge of its own": ("take nothing about the data for known that the schema or a query has not",),
+    "a nested column of unknown structure: first the whole column": ("begin with its whole values",),
+    "fuzzy matching": ("Look for text by a part of it, in any case", MATCHING["sqlite"]),
+    "no conversion of dates of unknown format": ("do not convert dates whose format you have not seen",),
+    "only the tables shown": ("Use only tables and columns that this schema shows",),
+}
+"""What the paper's prompt asks for (000, Figure 4 and Listing 1), and where ours does."""
+
+
+async def test_the_explorer_is_asked_for_all_that_figure_4_asks(run: Run) -> None:
+    prompt = (await run(RESOLVED, votes=2)).prompt("column_explorer")
+    assert not {what: said for what, said in FIGURE_4.items() if not all(text in prompt for text in said)}
 
 
 # Presets.
@@ -144,8 +262,34 @@ async def test_the_preset_of_the_first_version(run: Run) -> None:
     tied = await run(said, votes=None, preset="v1")
     assert tied.calls()["judge"] == 1
     assert not tied.of("draw")
+    prompt = ran.prompt("column_explorer")
+    assert "`LIMIT 100`" in prompt
+    assert "Write each query without `WITH`." in prompt
     fewer = await run(script(), votes=1, preset="v1", exploration="never")
     assert fewer.calls() == {"format_writer": 1, "sql_writer": 1, "self_checker": 1}, "switches go before it"
+
+
+async def test_the_preset_links_what_is_long_and_shows_a_hundred_rows_of_a_query(run: Run) -> None:
+    """Linking stands in the note (002), 100 rows or 5 KB in the paper (003, 3.2.3)."""
+    many = {"purpose": "Which numbers?", "sql": series(150, "n")}
+    wide = {"purpose": "Which texts?", "sql": series(150, "printf('%0100d', n) AS text")}
+    ran = await run(
+        script(table_linker=judged, column_explorer=explored(many, wide)),
+        votes=1,
+        preset="v1",
+        link_above=0,
+    )
+    assert ran.calls()["table_linker"] == 2
+    rows, texts = (event["text"] for event in ran.of("finding"))
+    assert len(rows.splitlines()) == 1 + 100 + 1
+    assert 4_800 < len(texts) < 5_200
+
+
+def series(count: int, shown: str) -> str:
+    return (
+        "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < "
+        f"{count}) SELECT {shown} FROM numbers"
+    )
 
 
 async def test_the_preset_refines_an_empty_result_once_and_then_stage_by_stage(run: Run) -> None:
@@ -169,7 +313,7 @@ def test_a_preset_that_is_not_there_is_named() -> None:
 
 def test_every_switch_has_a_test() -> None:
     known = globals() | vars(test_reforce_rounds)
-    for name in Reforce.switches():
+    for name in set(Reforce.switches()) - set(PaperRecipe.switches()):
         assert f"test_switch_{name}" in known, name
 
 
@@ -392,12 +536,12 @@ async def test_switch_cte_refinement(run: Run) -> None:
         cte_refiner=stage_judge,
     )
     ran = await run(said, cte_refinement=True, exploration="never")
-    assert ran.calls() == {"sql_writer": 2, "self_refiner": 2, "cte_refiner": 4}
+    assert ran.calls() == {"sql_writer": 2, "self_refiner": 4, "cte_refiner": 4}
     assert sorted(map(list, ran.answer.rows)) == [["Ghent", 1], ["Lyon", 3]]
     assert "total > 1000" not in ran.answer.sql
     assert [event["name"] for event in ran.of("stage")] == ["placed", "placed", "per_city", "result"]
     without = await run(said, exploration="never")
-    assert without.calls() == {"sql_writer": 1, "self_refiner": 2}
+    assert without.calls() == {"sql_writer": 1, "self_refiner": 4}
     assert without.answer.rows == []
     fine = await run(script(), cte_refinement=True)
     assert fine.calls() == {"sql_writer": 1}, "a candidate with an answer is left alone"
@@ -417,7 +561,7 @@ async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
     said = script(
         sql_writer=staged_writer, self_refiner={"explanation": "", "sql": None}, cte_refiner=stage_judge
     )
-    ran = await run(said, votes=2, cte_refinement=True, exploration="never")
+    ran = await run(said, votes=2, cte_refinement=True, confirm_empty=True, exploration="never")
     stages = [event["name"] for event in ran.of("stage")]
     assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
     charged = [event["executed"] for event in ran.of("query") if "usage" in event]
@@ -507,6 +651,16 @@ async def test_switch_max_queries(run: Run) -> None:
         ran = await run(said, votes=2, **given)
         assert len(ran.of("finding")) == 2 * queries, "of each candidate of the second round"
     assert (await run(said, votes=2, max_queries=0)).calls() == {"sql_writer": 2}
+
+
+async def test_switch_row_limit(run: Run) -> None:
+    assert "`LIMIT 20`" in (await run(RESOLVED, votes=2)).prompt("column_explorer")
+    assert "`LIMIT 7`" in (await run(RESOLVED, votes=2, row_limit=7)).prompt("column_explorer")
+
+
+async def test_switch_ctes(run: Run) -> None:
+    assert "`WITH`" not in (await run(RESOLVED, votes=2)).prompt("column_explorer")
+    assert "`WITH`" in (await run(RESOLVED, votes=2, ctes=False)).prompt("column_explorer")
 
 
 async def test_switch_max_corrections(run: Run) -> None:

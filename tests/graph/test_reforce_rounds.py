@@ -8,6 +8,7 @@ from tests.graph.shop import (
     BROKEN,
     CITIES,
     GOOD,
+    NOTHING,
     OTHER,
     THIRD,
     TOWNS,
@@ -67,7 +68,7 @@ async def test_switch_merge_rounds(run: Run) -> None:
     assert not any(each.superseded for each in ran.answer.candidates)
 
 
-@pytest.mark.parametrize("second", [BROKEN, "SELECT '' AS city"])
+@pytest.mark.parametrize("second", [BROKEN, NOTHING, "SELECT NULL AS city"])
 @pytest.mark.parametrize("explorations", ["each", "shared"])
 async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
     run: Run, second: str, explorations: str
@@ -82,7 +83,8 @@ async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
         "No candidate of the second round has a result with values; the first round voted again."
         in ran.answer.warnings
     )
-    assert not any(each.superseded for each in ran.answer.candidates)
+    blank = set() if second == BROKEN else {"c3", "c4"}
+    assert {each.id for each in ran.answer.candidates if each.superseded} == blank
 
 
 async def test_that_the_data_has_no_answer_is_a_result_of_the_second_round(run: Run) -> None:
@@ -97,7 +99,7 @@ async def test_that_the_data_has_no_answer_is_a_result_of_the_second_round(run: 
 
 
 async def test_each_candidate_explores_for_itself(run: Run) -> None:
-    """With its own sampling, and its own findings before it; aimed at what tied."""
+    """With its own sampling, and its own findings before it."""
     said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),
         column_explorer=lambda prompt: explored(CITIES if number(prompt) == 3 else NAMED),
@@ -113,12 +115,19 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
         prompt = "\n".join(message["content"] for message in wrote[candidate]["messages"])
         assert own["sql"] in prompt
         assert others["sql"] not in prompt
-        assert "<differences>" in prompt
-    rivals = ran.prompt("column_explorer")
-    assert GOOD in rivals
-    assert OTHER in rivals
     assert sorted(event["candidate"] for event in ran.of("finding")) == ["c3", "c4"]
     assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 2
+
+
+@pytest.mark.parametrize("explorations", ["each", "shared"])
+async def test_switch_aim(run: Run, explorations: str) -> None:
+    """The paper's exploration starts from question and schema alone (000, Figure 4)."""
+    said = script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
+    for aim in (False, True):
+        ran = await run(said, votes=2, explorations=explorations, aim=aim)
+        asked, wrote = ran.prompt("column_explorer"), ran.prompt("sql_writer", -1)
+        assert [text in asked for text in (GOOD, OTHER, "<differences>")] == [aim] * 3
+        assert ("<differences>" in wrote) == aim
 
 
 async def test_what_two_candidates_explore_alike_runs_once(run: Run) -> None:

@@ -13,6 +13,7 @@ import pytest
 from quorum.graph.nodes import results
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Result
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases.embedded import EmbeddedConnector
@@ -117,8 +118,9 @@ async def test_more_votes_make_it_self_consistency(run: Run) -> None:
     assert ran.answer.sql == GOOD
 
 
-def test_it_has_no_switches() -> None:
-    with pytest.raises(ConfigurationError, match="It has none"):
+def test_it_has_no_switches_but_those_of_every_vote() -> None:
+    assert find_recipe("single").switches() == Recipe.switches()
+    with pytest.raises(ConfigurationError, match="no switch 'validation'"):
         find_recipe("single", {"validation": True})
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quorum.graph.nodes.synthesis import Rounds, _kept, round_outcome
+from quorum.graph.nodes.synthesis import round_outcome, unused
 from quorum.graph.recipes import find_recipe
-from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Result
+from quorum.graph.state import CandidateState, Failure, Grounding, Result
 from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.search.columns import ColumnIndex
 from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
 from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
@@ -149,37 +150,141 @@ async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
     assert any("cannot be read" in text for text in ran.answer.warnings)
 
 
-async def test_a_failed_round_prunes_what_its_query_did_not_use_and_looks_for_more(
+EIGHT = {
+    "customers": "id, name, city",
+    "invoices": "id, customer_id, amount",
+    "shipments": "id, customer_id, sent",
+    "returns": "id, customer_id, reason",
+    "suppliers": "id, company, phone",
+    "warehouses": "id, place, size",
+    "products": "id, title, price",
+    "employees": "id, surname, salary",
+}
+TOWNS = {"keywords": ["customers", "town"]}
+NEXT = [
+    TOWNS,
+    {"keywords": ["place"]},
+    {"keywords": ["city"]},
+    {"keywords": ["invoice"]},
+    {"keywords": ["address"]},
+]
+
+
+@pytest.mark.parametrize(
+    ("keywords", "pruning", "grounded"),
+    [
+        (TOWNS, True, [["customers", "invoices", "shipments"], *[["customers"]] * 4]),
+        (TOWNS, False, [["customers", "invoices", "shipments"]] * 5),
+        (
+            NEXT,
+            True,
+            [
+                ["customers", "invoices", "shipments"],
+                ["customers", "warehouses"],
+                ["customers"],
+                ["customers", "invoices"],
+                ["customers"],
+            ],
+        ),
+        (
+            NEXT,
+            False,
+            [
+                ["customers", "invoices", "shipments"],
+                *[["customers", "invoices", "shipments", "warehouses"]] * 4,
+            ],
+        ),
+    ],
+    ids=["same keywords", "same keywords, no pruning", "new keywords", "new keywords, no pruning"],
+)
+@pytest.mark.parametrize("tables", [8, 2])
+async def test_what_each_round_grounds(
+    tables: int, keywords: Any, pruning: bool, grounded: list[list[str]], tmp_path: Path
+) -> None:
+    """Search, expand, prune: what the failed query named stays, and nothing comes that no keyword means."""
+    names = list(EIGHT)[:tables]
+    with closing(sqlite3.connect(tmp_path / "eight.db")) as database:
+        for name in names:
+            database.execute(f"CREATE TABLE {name} ({EIGHT[name]})")
+    said = agents(info_agent=keywords, gen_agent=written(BROKEN))
+    ran = await run_graph(
+        tmp_path / "home",
+        f"sqlite:///{tmp_path / 'eight.db'}",
+        said,
+        recipe="sqlagent",
+        question="In which town do the customers live?",
+        switches={"pruning": pruning},
+    )
+    expected = [[name for name in tables if name in names] for tables in grounded]
+    assert [event["tables"] for event in ran.of("grounding")] == expected
+    last = ran.prompt("gen_agent", -1)
+    assert [name for name in EIGHT if f"table {name} (" in last] == expected[-1]
+
+
+async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(
     ask: Callable[..., Any],
 ) -> None:
     first = "SELECT COUNT(*), town FROM customers WHERE id > 0"
+    adds = {"reasoning": "So.", "add": ["orders.note"]}
     said = agents(
+        info_agent=[{"keywords": ["city"]}, {"keywords": ["customer"]}],
         gen_agent=[written(first), written(GOOD)],
-        context_expander=[
-            {"reasoning": "So.", "add": ["customers.id", "orders.note"]},
-            {"reasoning": "So.", "add": ["orders.customer_id"]},
-        ],
+        context_expander=adds,
     )
     ran = await ask(said)
-    assert ran.calls()["info_agent"] == 2
     assert first in ran.prompt("info_agent", 1)
-    assert "Looked for already: city, order" in ran.prompt("info_agent", 1)
+    assert "Looked for already: city" in ran.prompt("info_agent", 1)
+    assert "table orders" in ran.prompt("context_expander", 1), "it is pruned after the expansion"
     assert first in ran.prompt("gen_agent", 1)
+    assert [event["tables"] for event in ran.of("grounding")] == [["customers", "orders"], ["customers"]]
+    assert ran.of("pruning")[0]["tables"] == ["orders"]
     assert ran.answer.sql == GOOD
     assert ran.answer.candidates[0].repairs == 1
 
 
-WIDE = Table("orders", tuple(Column(f"column_{n}", "TEXT") for n in range(30)))
+WIDE = Table("wide", tuple(Column(f"c{n}", "TEXT") for n in range(30)))
+SHARDS = tuple(Table(f"day_{n}", tuple(Column(f"c{m}", "TEXT") for m in range(30, 60))) for n in range(1, 4))
+BROAD = Catalog("shop", "sqlite", (WIDE, *SHARDS, *CATALOG.tables))
 
 
-@pytest.mark.parametrize(("pruning", "left"), [(True, ["column_1"]), (False, ["column_1", "column_2"])])
-def test_switch_pruning(pruning: bool, left: list[str]) -> None:
-    catalog = Catalog("shop", "sqlite", (WIDE,))
-    before = Grounding(1, [], ["orders"], [("orders", "column_1"), ("orders", "column_2")])
-    failed = [Attempt("SELECT column_1 FROM orders", "It failed.")]
-    assert [column for _, column in _kept(before, failed, catalog, pruning)] == left
-    unreadable = [Attempt("SELECT FROM WHERE", "It failed.")]
-    assert len(_kept(before, unreadable, catalog, pruning)) == 2
+@pytest.mark.parametrize(
+    ("sql", "kept"),
+    [
+        ("SELECT c1 FROM wide", {"wide.c1"}),
+        ("SELECT COUNT(*) FROM wide", {"wide.c1", "wide.c2"}),
+        ("SELECT c1, nonsense FROM wide", {"wide.c1", "wide.c2"}),
+        ("SELECT c30 FROM day_3", {"day_1.c30"}),
+        ("SELECT total FROM orders", {"orders.id", "orders.total"}),
+        ("SELECT town FROM orders JOIN wide ON 1", {"wide.c1", "wide.c2", "orders.id", "orders.total"}),
+        ("SELECT town FROM towns", None),
+        ("SELECT FROM WHERE", None),
+    ],
+)
+def test_what_a_failed_query_named_is_not_pruned(sql: str, kept: set[str] | None) -> None:
+    context = ["wide.c1", "wide.c2", "day_1.c30", "day_1.c31", "orders.id", "orders.total", "customers.city"]
+    places = [(table, column) for table, _, column in (each.partition(".") for each in context)]
+    lost = unused(places, sql, BROAD, ColumnIndex(BROAD).first)
+    assert {".".join(place) for place in places if place not in lost} == (kept or {*context})
+
+
+async def test_switch_max_columns(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "wide.db")) as database:
+        database.execute(f"CREATE TABLE wide ({', '.join(f'size_{n}' for n in range(30))})")
+    given = {"recipe": "sqlagent", "question": "Which size?", "switches": {"max_columns": 4}}
+    said = agents(info_agent={"keywords": ["size"]}, gen_agent=written("SELECT size_1 FROM wide"))
+    ran = await run_graph(tmp_path / "home", f"sqlite:///{tmp_path / 'wide.db'}", said, **given)
+    assert ran.of("grounding")[0]["columns"] == 4
+
+
+async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "shards.db")) as database:
+        for year in range(2019, 2024):
+            database.execute(f"CREATE TABLE sales_{year} (day, amount)")
+    said = agents(info_agent={"keywords": ["amount"]}, gen_agent=written("SELECT amont FROM sales_2021"))
+    given = {"recipe": "sqlagent", "question": "What was sold in 2021?", "switches": {"max_rounds": 2}}
+    ran = await run_graph(tmp_path / "home", f"sqlite:///{tmp_path / 'shards.db'}", said, **given)
+    for round in range(2):
+        assert "sales_{2019..2023}" in ran.prompt("gen_agent", round)
 
 
 async def test_a_mismatch_begins_another_round(ask: Callable[..., Any]) -> None:
@@ -198,9 +303,12 @@ async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Callabl
     assert ran.answer.confidence < 0.4
 
 
-async def test_a_second_empty_result_is_believed(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents(gen_agent=[written(EMPTY), written(EMPTY.replace("city FROM", "name FROM"))]))
-    assert ran.calls()["gen_agent"] == 2
+@pytest.mark.parametrize(("believe", "rounds"), [(False, 5), (True, 2)])
+async def test_switch_believe_empty(believe: bool, rounds: int, ask: Callable[..., Any]) -> None:
+    """An empty result fails its round as an error does."""
+    queries = [written(EMPTY.replace("'Nowhere'", f"'Nowhere {n}'")) for n in range(5)]
+    ran = await ask(agents(gen_agent=queries), believe_empty=believe)
+    assert ran.calls() == {"info_agent": rounds, "context_expander": rounds, "gen_agent": rounds}
     assert ran.answer.row_count == 0
 
 
@@ -260,8 +368,9 @@ async def test_switch_retrieval(ask: Callable[..., Any], explored: Callable[...,
     """The schema in question brings in a triplet that shares no word with the question."""
     folder = explored(("SELECT note FROM orders", "What remarks are there?"))
     question = "Were there complaints?"
-    joint = await ask(agents(), explored=folder, question=question, info="search")
-    words = await ask(agents(), explored=folder, question=question, info="search", retrieval="keywords")
+    said = agents(info_agent={"keywords": ["note"]})
+    joint = await ask(said, explored=folder, question=question)
+    words = await ask(said, explored=folder, question=question, retrieval="keywords")
     assert joint.of("examples")[0]["triplets"] == [1]
     assert words.of("examples")[0]["triplets"] == []
 
@@ -274,6 +383,9 @@ async def test_switch_max_tables(ask: Callable[..., Any]) -> None:
 async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Callable[..., Any]) -> None:
     said = agents(context_expander={"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]})
     ran = await ask(said, max_tables=1)
+    seen = ran.prompt("context_expander").split("<schema>\n")[1]
+    assert "table customers" in seen
+    assert "table orders" not in seen, "the search did not find it"
     prompt = ran.prompt("gen_agent")
     assert "note TEXT" in prompt
     assert "nonsense" not in prompt
@@ -307,25 +419,34 @@ def _state(**given: Any) -> CandidateState:
 RESULT = Result("f", "a", "a", False, False, ["n"], 0, 1, "", [[1]], [0], [1], ["int"])
 
 
+FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
+
+
 @pytest.mark.parametrize(
     ("state", "outcome"),
     [
-        (_state(error=Failure("syntax", "No.")), "execution_failed"),
-        (_state(result=RESULT, approved=False), "semantic_mismatch"),
-        (_state(result=RESULT, approved=True), "success"),
         (_state(result=RESULT), "success"),
+        (_state(result=RESULT, approved=True), "success"),
+        (_state(error=FAILED), "error"),
+        (_state(error=NO_ROW), "empty"),
+        (_state(result=RESULT, approved=False), "mismatch"),
+        (_state(result=RESULT, approved=False, error=FAILED), "error"),
+        (_state(error=FAILED, grounding=Grounding(2)), "end"),
+        (_state(error=NO_ROW, grounding=Grounding(2)), "end"),
+        (_state(result=RESULT, approved=False, grounding=Grounding(2)), "end"),
+        (_state(result=RESULT, approved=True, grounding=Grounding(2)), "success"),
+        (_state(error=Failure("unavailable", "Gone.")), "end"),
+        (_state(stopped_by="max_calls"), "end"),
     ],
 )
-def test_a_round_has_three_outcomes(state: CandidateState, outcome: str) -> None:
-    assert round_outcome(state) == outcome
+def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
+    assert round_outcome(state, most=2, believes_empty=False) == outcome
 
 
-def test_rounds_end_in_time() -> None:
-    rounds = Rounds(2, max_empty=1)
-    failed = partial(_state, error=Failure("syntax", "No."), sql="SELECT")
-    assert rounds.after_run(failed(grounding=Grounding(1))) == "ground"
-    assert rounds.after_run(failed(grounding=Grounding(2))) == "finish"
-    assert rounds.after_run(_state(error=Failure("unavailable", "Gone."))) == "finish"
-    mismatch = partial(_state, result=RESULT, approved=False)
-    assert rounds.after_check(mismatch(grounding=Grounding(1))) == "ground"
-    assert rounds.after_check(mismatch(grounding=Grounding(2))) == "finish"
+async def test_after_every_run_the_router_is_asked(ask: Callable[..., Any]) -> None:
+    """An error, an empty result, a mismatch and a success lead where Algorithm 3 leads."""
+    queries = [written(query) for query in (BROKEN, EMPTY, TRIPLETS[0][0], GOOD)]
+    ran = await ask(agents(gen_agent=queries, validator=[REJECTED, FINE]))
+    nodes = [event["node"] for event in ran.events if event["kind"] in ("grounding", "query", "validation")]
+    assert nodes == ["GenAgent", "run_sql"] * 2 + ["GenAgent", "run_sql", "Validator"] * 2
+    assert ran.answer.sql == GOOD

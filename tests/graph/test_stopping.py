@@ -70,11 +70,15 @@ def test_beta_stops_at_its_posterior() -> None:
     assert find_stopping("beta:0.95").enough(vote(*"xxxx"), [1.0])
 
 
+def doubted(ballots: list[Ballot]) -> Vote:
+    return asyncio.run(hold_vote(ballots, rules=Rules(blanks_give_way=True)))
+
+
 @pytest.mark.parametrize("rule", ["decided", "beta:0.6"])
 def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
     blank = [Ballot("a", "m", "SELECT 1", "f", blank=True)]
     failed = [Ballot("a", "m", "SELECT 1", error="syntax")]
-    for held in (vote("x", "y"), asyncio.run(hold_vote(blank)), asyncio.run(hold_vote(failed))):
+    for held in (vote("x", "y"), doubted(blank), doubted(failed)):
         assert not find_stopping(rule).enough(held, [0.0])
         assert find_stopping(rule).enough(held, [])
 
@@ -108,7 +112,7 @@ def test_the_default_waves() -> None:
 def test_blank_results_need_more_that_agree() -> None:
     def blanks(count: int) -> Vote:
         cast = [Ballot(f"c{i}", "m", f"SELECT {i}", "f", blank=True) for i in range(count)]
-        return asyncio.run(hold_vote(cast))
+        return doubted(cast)
 
     assert not find_stopping("beta:0.9").enough(blanks(4), [1.0])
     assert find_stopping("beta:0.9").enough(blanks(5), [1.0])

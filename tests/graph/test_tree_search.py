@@ -133,8 +133,8 @@ def test_open_states_are_those_that_worked_with_the_least_in_vain_first() -> Non
     assert tree.open_states() == [3, 2, 1]
     assert [state.note for state in tree.state_texts()] == [
         "",
-        "grown: 1 worked",
-        "grown: 1 worked, 1 in vain",
+        "1 worked",
+        "2 worked, 1 in vain",
     ]
 
 
@@ -169,13 +169,43 @@ def test_no_more_states_are_shown_than_fit() -> None:
     assert len(SearchTree(CATALOG, wide).open_states()) == STATES
 
 
-def test_what_failed_is_told_of_the_tables_shown() -> None:
-    tree = SearchTree(CATALOG, TREE)
+JOIN = Triplet(3, "", "", "", {}, (("orders", "total"), ("orders", "customer_id"), ("customers", "id")))
+
+
+def test_outcomes_are_told_of_each_table_and_column_shown() -> None:
+    tree = SearchTree(CATALOG, TREE, [JOIN])
     assert tree.feedback(CATALOG) == [
-        "orders: 3 worked, 1 in vain",
+        "customers: 1 worked; id 1 worked",
+        "orders: 1 worked, 1 in vain; id 1 in vain; customer_id 1 worked; total 1 worked, 1 in vain",
         "select_column orders.id, orders.total; add_predicate orders.total: The result is empty.",
     ]
-    assert tree.feedback(Catalog("shop", "sqlite", (CUSTOMERS,))) == []
+    assert tree.feedback(Catalog("shop", "sqlite", (CUSTOMERS,))) == ["customers: 1 worked; id 1 worked"]
+    assert SearchTree(CATALOG).feedback(CATALOG) == []
+
+
+def test_an_outcome_reaches_every_state_above_it() -> None:
+    deep = [step(5, 3, "order_by", "orders.total", outcome="failed"), step(6, 3, "having", "orders.total")]
+    states = {state.number: state.note for state in SearchTree(CATALOG, (*TREE, *deep)).state_texts()}
+    assert states == {1: "3 worked, 2 in vain", 2: "2 worked, 1 in vain", 3: "1 worked, 1 in vain", 6: ""}
+
+
+def test_what_fails_is_chosen_later() -> None:
+    """A failure lowers the priority of its whole path, and of its table and columns."""
+    below = [step(n, 2, "order_by", "customers.name", detail=str(n), outcome="failed") for n in range(10, 13)]
+    notes = table("notes", "id")
+    catalog = Catalog("shop", "sqlite", (CUSTOMERS, ORDERS, notes))
+    tree = SearchTree(catalog, (*TREE[:2], step(7, 0, "select_column", "notes.id"), *below))
+    assert tree.open_states() == [7, 1, 2]
+    assert tree.unused(catalog)[0] == "customers: city, id, name"
+    assert sorted(tree.tables.values(), key=tree._promise)[0] is notes
+
+
+def test_all_fields_are_to_be_covered_and_those_without_a_row_come_last() -> None:
+    never = table("never", *(f"n{m}" for m in range(9)), row_count=0)
+    empty = Table("orders", (Column("id", "INTEGER", samples=("1",)), Column("note", "TEXT", complete=True)))
+    tree = SearchTree(Catalog("shop", "sqlite", (never, empty)))
+    assert len(tree.fields) == 9 + 2
+    assert sorted(tree.tables.values(), key=tree._promise)[-1] is never
 
 
 def test_the_fragment_of_a_state_has_its_tables_and_no_others() -> None:

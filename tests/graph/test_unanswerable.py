@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.ballots import UNANSWERABLE, Ballot
+from quorum.graph.ballots import UNANSWERABLE, Ballot, Rules
 from quorum.graph.nodes.finish import executed
 from quorum.graph.state import Candidate, Failure
 from quorum.graph.stopping import find_stopping
@@ -60,6 +60,7 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
     assert [candidate.sql for candidate in ran.answer.candidates] == [""]
 
 
+@pytest.mark.parametrize("by_heads", [True, False])
 @pytest.mark.parametrize(
     ("rule", "lacking", "agreeing", "to_come", "enough"),
     [
@@ -73,11 +74,11 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
     ],
 )
 async def test_when_enough_have_found_it_lacking(
-    rule: str, lacking: int, agreeing: int, to_come: int, enough: bool
+    rule: str, lacking: int, agreeing: int, to_come: int, enough: bool, by_heads: bool
 ) -> None:
     silent = [Ballot(f"n{place}", "m", "", error=UNANSWERABLE) for place in range(lacking)]
     others = [Ballot(f"a{place}", "m", OTHER, fingerprint="x") for place in range(agreeing)]
-    vote = await hold_vote([*silent, *others], "majority")
+    vote = await hold_vote([*silent, *others], "majority", Rules(count_heads=by_heads))
     assert vote.unanswerable == tuple(ballot.candidate for ballot in silent)
     assert find_stopping(rule).enough(vote, [1.0] * to_come) is enough
 
@@ -181,5 +182,5 @@ def test_an_expert_is_judged_by_its_sql_alone(kind: str, stopped_by: str, learne
 async def test_later_ones_may_still_find_it_lacking(lacking: int, enough: bool) -> None:
     silent = [Ballot(f"n{place}", "m", "", error=UNANSWERABLE) for place in range(lacking)]
     agreeing = [Ballot(f"a{place}", "m", OTHER, fingerprint="x") for place in range(3)]
-    vote = await hold_vote([*silent, *agreeing], "majority")
+    vote = await hold_vote([*silent, *agreeing], "majority", Rules(count_heads=True))
     assert find_stopping("decided").enough(vote, [1.0, 1.0]) is enough

@@ -31,7 +31,7 @@ UNSEEN = {
         "send_more",
         "clarify",
     ),
-    *("explore", "ExplorationCorrector", "give_up_query", "keep_findings"),
+    *("explore", "ExplorationCorrector", "keep_findings"),
 }
 """What the picture of ``team`` leaves out: preparation, the loop of exploration, the end."""
 

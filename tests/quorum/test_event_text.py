@@ -9,11 +9,14 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import Role, find_role
-from quorum.event_text import step_of, title_of
+from quorum.event_text import link_to, step_of, title_of
 from tests.quorum.conftest import HOSTILE
 
 ERROR = {"kind": "column_not_found", "message": "no column x", "by": "lint"}
-TWO = [{"candidates": ["c1", "c2"], "share": 2 / 3}, {"candidates": ["c3"], "share": 1 / 3}]
+TWO: list[dict[str, Any]] = [
+    {"candidates": ["c1", "c2"], "share": 2 / 3},
+    {"candidates": ["c3"], "share": 1 / 3},
+]
 ALL = [{"candidates": ["c1", "c2", "c3"], "share": 1.0}]
 SHOP = {"database": "shop", "dialect": "sqlite"}
 OUTCOMES = [{"outcome": "differs"}, {"outcome": "same"}, {"outcome": "failed"}]
@@ -33,6 +36,10 @@ PLAIN: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"clusters": [{"candidates": ["c1"], "share": 1.0}]}, ""),  # a single query is no vote
         ({"clusters": ALL}, "candidates 1 to 3 agree"),
         ({"clusters": TWO}, "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3"),
+        (
+            {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},
+            "results differ: 67 % for candidates 1, 2 (the data lacks it) against 33 % for candidate 3",
+        ),
     ],
     "expansion": [({"number": 7, "outcome": "worked", "message": "Which is first?"}, "7. Which is first?")],
     "explored": [({"ended": "coverage", "coverage": 0.912}, "ends by coverage: 91% of the fields covered")],
@@ -194,8 +201,20 @@ def test_an_agent_that_is_no_role_has_a_name_too() -> None:
 
 def test_a_step_says_where_it_comes_from() -> None:
     event = {"kind": "validation", "agent": "validator", "accepted": True}
-    origin = {"node": "validate_winner", "recipe": "quorum", "prompt": "agents/prompts/validator.md"}
-    assert step_of(event).origin == ""
-    assert step_of(event | origin).origin == "validate_winner · quorum · agents/prompts/validator.md"
-    assert step_of(event | {"node": "a\x1b[31m", "prompt": None}).origin == "a␛[31m"
+    code = {"code": "graph/nodes/winner.py:40", "declared": "agents/critics.py:72"}
+    origin = {"node": "validate_winner", "recipe": "quorum", "prompt": "agents/prompts/validator.md"} | code
+    said = ("validate_winner", "quorum", *code.values(), "agents/prompts/validator.md")
+    assert step_of(event).origin == ()
+    assert step_of(event | origin).origin == said
+    assert step_of(event | origin).code == [*code.values()]
+    assert step_of(origin | {"kind": "result", "agent": "validator"}).code == [code["code"]], "the database"
+    assert step_of(origin | {"kind": "query", "agent": "validator"}).code == [], "the step above has it"
+    assert step_of(event | {"node": "a\x1b[31m", "prompt": None}).origin == ("a␛[31m",)
     assert "\x1b" not in step_of({"kind": "new_thing", "agent": "some_agent", "text": HOSTILE}).gist
+
+
+def test_code_has_a_link_where_it_is_here(root: Path) -> None:
+    assert link_to("agents/role.py:99") == (root / "agents" / "role.py").as_uri() + "#99"
+    assert link_to("agents/prompts/planner.md") == (root / "agents/prompts/planner.md").as_uri() + "#1"
+    for place in ("agents/gone.py:1", "../etc/passwd", "/etc/hosts.py:1", "recap", "a\x1b.py:1", "agents"):
+        assert link_to(place) == ""

@@ -17,9 +17,11 @@ import pyarrow as pa
 import pytest
 from rich.console import Console
 
+from quorum.agents.critics import VALIDATOR
+from quorum.event_text import link_to
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import STRATEGIES, strategy_words
-from quorum.graph.trace import Trace
+from quorum.graph.trace import Trace, located
 from quorum.page import page_of
 from quorum.progress import Progress
 from quorum.render import show_answer, show_report
@@ -134,13 +136,17 @@ def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(report:
 
 def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
     trace = unfinished_run(workplace, "placed")
-    origin = {"node": "validate_winner", "recipe": "quorum", "prompt": "agents/prompts/validator.md"}
-    trace.record("validation", agent="validator", candidate="c1", accepted=True, objection="", **origin)
+    code, declared, prompt = "graph/nodes/winner.py:40", VALIDATOR.declared, "agents/prompts/validator.md"
+    with located(node="validate_winner", recipe="quorum", code=code, task="1"):
+        trace.record("validation", agent="validator", candidate="c1", accepted=True, objection="")
     report = read(trace)
-    said = "validate_winner · quorum · agents/prompts/validator.md"
-    assert f"the result can be the answer  {said}" in timeline(report, full=True)
+    said = f"validate_winner · quorum · {code} · {declared} · {prompt}"
+    assert f"the result can be the answer {said}" in " ".join(timeline(report, full=True).split())
+    assert f"the result can be the answer  {code} · {declared}\n" in timeline(report)
     html = page_of(report)
     assert html.count(said) == 1
+    for place in (code, declared):
+        assert f'<a href="{link_to(place)}">{place}</a>' in html
     assert "<summary>node</summary>" not in html
 
 
@@ -316,6 +322,10 @@ def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dic
 # The page
 
 
+HERE = Path(__file__).parents[2].as_uri() + "/"
+"""Links to the code lead there; they are followed by a person, never by the page."""
+
+
 class _Page(HTMLParser):
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -327,7 +337,8 @@ class _Page(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         links = ("src", "href", "action", "data")
-        self.addresses += [value or "" for name, value in attributes if name in links]
+        code = tag == "a" and (dict(attributes).get("href") or "").startswith(HERE)
+        self.addresses += [value or "" for name, value in attributes if name in links and not code]
         self.ids += [value or "" for name, value in attributes if name == "id"]
 
 
@@ -372,6 +383,12 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
     assert "Result 2 33 % of the vote, 1 row, from candidate 3" in text
     assert RIVAL in text
     assert SQL not in text  # it stands above
+    lacking = candidate("c3", sql="", error="No NPS.", error_kind="unanswerable", row_count=None)
+    trace = unfinished_run(workplace, "lacking")
+    trace.finish(answer | {"candidates": [first, candidate("c1"), candidate("c2"), lacking]})
+    text = re.sub(r"<[^>]+>", "", page_of(read(trace)).partition("<h2>Vote</h2>")[2])
+    assert "Result 2 33 % of the vote, no result, from candidate 3" in text
+    assert "no answer: the data lacks it" in text
     assert '<td class=" num">9</td>' in vote
     assert text.count("nothing: a second round voted") == 1
     assert "2 of 3 candidates agree; 1 differs" in text

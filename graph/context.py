@@ -101,7 +101,7 @@ class Context:
 
     @property
     def matched_values(self) -> int:
-        """As ``matched_values``."""
+        """Return the values of the database that its prompts show at most."""
         return matched_values(self.options, self.recipe, self.database.connector)
 
     @property
@@ -246,7 +246,7 @@ async def _loaded(recipe: Recipe | Callable[[], Recipe]) -> Recipe:
 def matched_values(options: RunOptions, recipe: Recipe, connector: Connector) -> int:
     """Return the values of the database that prompts show at most.
 
-    None where reading them costs, or where the user wants to approve each query.
+    It is 0 where reading them costs, or where the user wants to approve each query.
     """
     unasked = connector.live and not connector.bills and options.approve != ALWAYS
     given = recipe.matched_values if options.matched_values is None else options.matched_values

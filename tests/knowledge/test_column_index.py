@@ -105,11 +105,12 @@ def test_words_of_every_question_count_only_where_there_are_no_others() -> None:
 
 @pytest.mark.parametrize("name", ["orders", "Order", "values"])
 def test_a_word_of_every_question_counts_where_a_table_bears_it(name: str) -> None:
-    own = table(name, id="", channel="")
-    others = [table(other, order_id="", value_id="", note="") for other in ("items", "payments", "returns")]
-    index = ColumnIndex(Catalog("shop", "sqlite", (*others, own)))
-    assert index.tables(f"How many {name} are there by channel?", 4)[0] == f"main.{name}"
-    assert index.tables(f"How many {name}?", 4)[0] == f"main.{name}"
+    columns = ({"customer_id": "", f"note_{n}": ""} for n in range(3))
+    others = [table(other, **each) for other, each in zip("abc", columns, strict=True)]
+    index = ColumnIndex(Catalog("shop", "sqlite", (*others, table(name, id="", placed=""))))
+    for question in (f"How many {name} does each customer have?", f"customers and their {name}"):
+        assert index.tables(question, 4)[0] == f"main.{name}"
+    assert index.search(f"Show all {name}, in total", 9) == index.search(name, 9)
 
 
 def test_columns_and_tables_are_found_by_meaning(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from quorum.agents.prompting import PromptContext, prompts
-from quorum.agents.role import R, Role
+from quorum.agents.role import R, Role, plain
 from quorum.knowledge.errors import MalformedReply
 from quorum.tools.models import Model, Problem, ProblemKind, Reply
 
@@ -38,10 +38,11 @@ async def ask(model: Model, role: Role[R], context: PromptContext, **variables: 
         LookupError: The template is missing, lacks a variable, or uses none of that name.
     """
     messages = prompts().messages(role, context, variables)
+    output = role.reply if context.house else plain(role.reply)
     if model.temperature is None and role.temperature is not None:
         model = model.at(temperature=role.temperature)
     for attempt in range(1, MOST_REPAIRS + 2):
-        reply = await model.complete(messages, role=role.name, output=role.reply, attempt=attempt)
+        reply = await model.complete(messages, role=role.name, output=output, attempt=attempt)
         if isinstance(reply.parsed, role.reply):
             return reply.parsed
         problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")

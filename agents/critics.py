@@ -43,6 +43,8 @@ SQL_CRITIQUE = Role(
 class Verdict(Form):
     """The Validator's judgement of a result."""
 
+    house_fields = dict.fromkeys(("reasoning",), "")
+
     reasoning: str = Field(default="", description="The check, in one sentence.")
     valid_result: bool = Field(description="Whether the result can be the answer.")
     columns_not_needed: list[str] = Field(

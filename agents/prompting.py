@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined, TemplateNotFound, Undefined, UndefinedError, meta
+from pydantic import BaseModel
 
 from quorum import agents
-from quorum.agents.role import R, Role
+from quorum.agents.role import R, Role, plain
 from quorum.knowledge.syntax import card
 from quorum.tools.models.structured import form_of
 
@@ -35,6 +36,8 @@ class PromptContext:
         documents: Passages that were retrieved for the question; may be empty.
         database: The database's name, for people.
         expected_format: The columns and rows that the answer is planned to have; may be empty.
+        house: Prompts hold our house rules, the dialect's card and the ``house_fields`` of replies; False for
+            a paper's own way: its frame, and only what safety and the graph need.
     """
 
     dialect: str
@@ -43,6 +46,7 @@ class PromptContext:
     database: str = ""
     question: str = field(default="", compare=False)
     expected_format: str = field(default="", compare=False)
+    house: bool = True
 
 
 class Prompts:
@@ -96,15 +100,16 @@ class Prompts:
         if unused := sorted(variables.keys() - self.variables(role.name)):
             raise LookupError(f"The prompt template {role.name}.md does not use {', '.join(unused)}.")
         shared = {name: value for name, value in vars(context).items() if name != "schema"}
-        system = self.system(context if role.schema else context.dialect, role.sql)
-        task = self.render(role.name, {**shared, "reply_form": form_of(role.reply), **variables})
+        system = self.system(context, role.sql, role.schema)
+        form: type[BaseModel] = role.reply if context.house else plain(role.reply)
+        task = self.render(role.name, {**shared, "reply_form": form_of(form), **variables})
         return [{"role": "system", "content": system}, {"role": "user", "content": task}]
 
-    def _system(self, shown: PromptContext | str, sql: bool) -> str:
-        dialect = shown if isinstance(shown, str) else shown.dialect
-        parts = [self.render("rules", {"dialect": dialect, "sql": sql})]
-        if isinstance(shown, PromptContext):
-            parts.append(self.render("context", {**vars(shown), "card": card(dialect)}))
+    def _system(self, context: PromptContext, sql: bool, schema: bool) -> str:
+        parts = [self.render("rules", {**vars(context), "sql": sql})]
+        if schema:
+            guide = card(context.dialect) if context.house else ""
+            parts.append(self.render("context", {**vars(context), "card": guide}))
         return "\n\n".join(parts)
 
     def variables(self, name: str) -> frozenset[str]:

@@ -22,6 +22,8 @@ MAX_REWRITES = 5
 class Refinement(Form):
     """A repaired query, or that nothing is the answer."""
 
+    house_fields = dict.fromkeys(("explanation", "assumption"), "")
+
     explanation: str = Field(default="", description="What was wrong, if anything, in one sentence.")
     sql: SqlText | None = Field(
         description="The whole query, different from every one shown; null only if a query ran and its "

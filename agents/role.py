@@ -6,11 +6,12 @@ import difflib
 import pkgutil
 import sys
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar, get_origin
+from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar, cast, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -19,8 +20,10 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationError,
+    create_model,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from quorum.knowledge.errors import ConfigurationError
 
@@ -55,6 +58,10 @@ class Form(BaseModel):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
+    house_fields: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Fields that are ours, and the graph can do without: the papers' prompts ask for no such thing. What
+    ``plain`` says of a field instead; empty to leave it out."""
+
     @model_validator(mode="before")
     @classmethod
     def _as_meant(cls, given: Any) -> Any:
@@ -77,6 +84,17 @@ def _listed(value: Any) -> Any:
     if isinstance(value, str) and not value.strip():
         return []
     return [value] if isinstance(value, str | dict) else value
+
+
+@cache
+def plain(form: type[BaseModel]) -> Any:
+    """Return the form as a model sees it without its ``house_fields``; they keep their defaults."""
+    fields, hidden = dict[str, Any](), cast("Any", SkipJsonSchema)
+    for name, said in getattr(form, "house_fields", {}).items():
+        each = copy(form.model_fields[name])
+        each.description = said
+        fields[name] = (each.annotation if said else hidden[each.annotation], each)
+    return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
 
 
 def usable(form: type[Form]) -> BeforeValidator:

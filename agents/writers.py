@@ -32,8 +32,8 @@ MAX_READINGS = 3
 MAX_TOOL_STEPS = 20
 """Steps of one answer, Spider-Agent's own limit."""
 
-Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
-"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan."""
+Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led", "fast"]
+"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan, or to be fast."""
 
 APPROACHES: dict[Style, str] = {
     "": "",
@@ -41,6 +41,7 @@ APPROACHES: dict[Style, str] = {
     "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
     "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
+    "fast": "Give the query alone. Of the queries that are right, take the one that runs fastest.",
 }
 """What the SqlWriter's prompt says for each style."""
 
@@ -52,6 +53,10 @@ def _readings(given: Any) -> Any:
 
 class Draft(Form):
     """A complete query with its writer's remarks, or what the data lacks for one."""
+
+    house_fields = dict.fromkeys(
+        ("reasoning", "assumptions", "readings", "missing", "summary", "ordered"), ""
+    ) | {"sql": "The complete query."}
 
     reasoning: str = Field(
         default="", description="Which tables, joins and filters, and why; three sentences at most."
@@ -85,6 +90,8 @@ GEN_AGENT = Role("gen_agent", "GenAgent", "{sql}{missing}", Draft)
 class Action(Form):
     """One step towards the answer."""
 
+    house_fields = dict.fromkeys(("missing", "summary", "ordered"), "")
+
     thought: str = Field(default="", description="Why this step, in one sentence.")
     action: Literal["sql", "look", "terminate"]
     sql: str | None = Field(default=None, description="The complete query, for action sql; else null.")
@@ -112,6 +119,8 @@ ACTION = Role("action", "Action", "{action}: {sql}{command}{missing}", Action)
 
 class ToolStep(Form):
     """A thought and the one action that follows from it."""
+
+    house_fields = dict.fromkeys(("assumptions", "missing", "summary", "ordered"), "")
 
     thought: str = Field(
         default="", description="What is known and what is missing, in two sentences at most."

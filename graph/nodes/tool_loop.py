@@ -27,8 +27,8 @@ AGENT = TOOL_USER.name
 SHOWN_ROWS = 50
 """Of a result, where they are narrow: ``excerpt`` cuts at 5 kB."""
 NOTHING_RAN = (
-    "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`; "
-    "if the database cannot answer, say in `missing` what it lacks."
+    "No query has run without an error, so there is nothing to accept. Answer with a query in `sql`, "
+    "unless the database cannot answer."
 )
 REPEATED = "You have done exactly this before, so it was not done again. Do something else, or answer."
 

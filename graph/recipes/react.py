@@ -19,13 +19,14 @@ from quorum.agents import linkers, writers
 from quorum.graph.nodes import schema_linking, tool_loop, voting
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, is_short, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 
 SAME = "Only the way of working is to differ from the other recipes."
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
-        ours="The prompt shows schema text, documents and house rules; a schema too large is linked first.",
+        ours="The prompt shows schema text and documents; a schema too large is linked first.",
         paper="the agent finds the schema by itself, in files (3.1)",
         why=SAME,
     ),
@@ -43,7 +44,7 @@ DEVIATIONS = (
 
 
 @dataclass(frozen=True)
-class React(Recipe):
+class React(PaperRecipe):
     """Its limits."""
 
     seen: bool = switch(

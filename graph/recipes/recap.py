@@ -33,12 +33,21 @@ from quorum.graph.nodes.routes import (
 )
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import (
+    LATER_CANDIDATES,
+    PROMPTS,
+    AtLeastOne,
+    Count,
+    Deviation,
+    PaperRecipe,
+    switch,
+)
 from quorum.graph.state import RunState
 
 Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         ours="That the data cannot answer is an answer, with its expert's weight.",
         paper="every candidate is SQL (Algorithm 1)",
@@ -106,7 +115,7 @@ DEVIATIONS = (
 
 
 @dataclass(frozen=True)
-class Recap(Recipe):
+class Recap(PaperRecipe):
     """Its switches and limits."""
 
     plan_critique: bool = switch(True, "review each plan")

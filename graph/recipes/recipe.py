@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Self, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -41,6 +41,12 @@ LATER_CANDIDATES = Deviation(
     ours="A model's candidates after its first are drawn at 0.7.",
     paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
     why="At 0 they would be the first once more.",
+)
+
+PROMPTS = Deviation(
+    ours="Prompts have house rules, a dialect card and more reply fields; `prompts=paper` leaves them out.",
+    paper="prompts of its own, without these",
+    why="Recipes are compared by how they work, not by their prompts.",
 )
 
 
@@ -157,6 +163,11 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
+    def house_rules(self) -> bool:
+        """True if prompts hold what is ours (``quorum.agents.prompting.PromptContext``)."""
+        return True
+
+    @property
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
@@ -170,6 +181,19 @@ class Recipe:
     def recursion_limit(self) -> int:
         """Steps that a run, or one candidate's branch, may take; a faulty loop ends there."""
         return 200
+
+
+@dataclass(frozen=True)
+class PaperRecipe(Recipe):
+    """A recipe named after a paper, whose prompts can be the paper's."""
+
+    prompts: Literal["house", "paper"] = switch(
+        "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
+    )
+
+    @property
+    def house_rules(self) -> bool:
+        return self.prompts == "house"
 
 
 @lru_cache(maxsize=32)

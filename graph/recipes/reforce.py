@@ -49,7 +49,7 @@ from quorum.graph.recipes.branch import (
     run_graph,
     wire_branch,
 )
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 from quorum.graph.state import CandidateState, RunState
 
 Tokens = Annotated[int, Field(ge=0)]
@@ -58,7 +58,7 @@ Way = Literal["dispatch", "explore", "draw", "draw_any", "judge", "leave_open", 
 
 
 @dataclass(frozen=True)
-class Reforce(Recipe):
+class Reforce(PaperRecipe):
     """Its switches and limits."""
 
     compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
@@ -322,6 +322,7 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
 
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",

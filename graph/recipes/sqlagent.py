@@ -24,9 +24,10 @@ from quorum.graph.nodes.step import Step
 from quorum.graph.nodes.synthesis import Knowledge
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import AtLeastOne, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 
 DEVIATIONS = (
+    PROMPTS,
     Deviation(
         ours="That the data cannot answer is a reply, which ends the rounds.",
         paper="a round is a success or a failure (Algorithm 3)",
@@ -87,7 +88,7 @@ DEVIATIONS = (
 
 
 @dataclass(frozen=True)
-class SqlAgent(Recipe):
+class SqlAgent(PaperRecipe):
     """Its switches and limits."""
 
     info: Literal["agent", "search"] = switch(

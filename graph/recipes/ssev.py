@@ -28,10 +28,11 @@ from typing import Literal
 
 from quorum.agents import refiners
 from quorum.graph.nodes import two_rounds, voting
+from quorum.graph.nodes.step import Step
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, Count, Deviation, Recipe, switch
+from quorum.graph.recipes.recipe import LATER_CANDIDATES, PROMPTS, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -52,11 +53,7 @@ DEVIATIONS = (
         why="It works without a model to download.",
     ),
     LATER_CANDIDATES,
-    Deviation(
-        ours="The writer has the prompt and house rules of the other recipes.",
-        paper="the prompt also asks to minimize execution time (Figure 1)",
-        why="Recipes are compared by how they work, not by their prompts.",
-    ),
+    PROMPTS,
     Deviation(
         ours="A candidate that fails to the end is kept and shown, but has no vote.",
         paper="failed queries are included in the vote (3.1.3, 3.2)",
@@ -110,7 +107,7 @@ Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
 
 @dataclass(frozen=True)
-class Ssev(Recipe):
+class Ssev(PaperRecipe):
     """Its switches and limits."""
 
     stage: Stage = switch("full", "which parts run: the settings of section 4.1")
@@ -135,6 +132,11 @@ class Ssev(Recipe):
         return self.stage in ("sl", "sr_sl", "full")
 
     @property
+    def write(self) -> Step:
+        """Return the step that writes; the paper wants queries that run fast (SSEV, Figure 1)."""
+        return write_sql if self.house_rules else partial(write_sql, styles=("fast",))
+
+    @property
     def first_repairs(self) -> int:
         """Refinements of the first candidates: PreSQL."""
         return self.max_refinements if self.stage in ("sr", "sr_sl", "sr_vote", "full") else 0
@@ -154,7 +156,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_step("show_demonstrations", partial(two_rounds.show_demonstrations, max_shots=recipe.max_shots))
     if twice:
         _add_presql(graph, recipe)
-    graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs))
+    graph.add_batch(voting.dispatch, wire_branch(recipe, recipe.write, max_refinements=recipe.last_repairs))
     if twice:
         graph.add_edge("candidate", "recall_presql")
         graph.add_step("recall_presql", two_rounds.recall_presql)
@@ -173,7 +175,7 @@ def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
     graph.add_step("send_presql", two_rounds.dispatch_presql)
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
+    graph.add_branch("presql", wire_branch(recipe, recipe.write, max_refinements=recipe.first_repairs))
     votes = recipe.stage == "full"
     graph.add_edge("presql", "PreSQLConsensus" if votes else "link_presql")
     if votes:

@@ -26,6 +26,8 @@ from quorum.agents.prompting import PromptContext, prompts, show_row
 from quorum.agents.refiners import CTE_REFINER, FAILURE_REFINER, REVISER, SELF_CHECKER, SELF_REFINER
 from quorum.agents.role import Role, roles
 from quorum.agents.writers import ACTION, APPROACHES, GEN_AGENT, READING_WRITER, SQL_WRITER, TOOL_USER, Style
+from quorum.graph.recipes import RECIPES
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import Attempt, Turn
 from quorum.tools.query import ErrorKind
 
@@ -71,6 +73,8 @@ DEMONSTRATIONS = [
     {"question": "How many orders went to Lyon?", "sql": "SELECT COUNT(*) FROM orders WHERE city = 'Lyon'"},
 ]
 FAILED = Attempt("SELECT town FROM orders", "orders has no column town.")
+
+PAPERS = [recipe for recipe in RECIPES.values() if isinstance(recipe, PaperRecipe)]
 
 Case = tuple[Role[Any], PromptContext, dict[str, Any]]
 
@@ -269,8 +273,22 @@ def test_prompt(case: Case, snapshot: SnapshotAssertion) -> None:
     assert prompt(role, context, **given) == snapshot
 
 
+PAPER_CASES = {
+    name: case
+    for name, case in CASES.items()
+    if case[0].name in {role for each in PAPERS for role in each.agents}
+}
+
+
+@pytest.mark.parametrize("case", PAPER_CASES.values(), ids=PAPER_CASES)
+def test_prompt_of_a_paper(case: Case, snapshot: SnapshotAssertion) -> None:
+    """As with ``--switch prompts=paper``: no house rules, no card, no further reply fields."""
+    role, context, given = case
+    assert prompt(role, replace(context, house=False), **given) == snapshot
+
+
 def test_every_role_has_its_cases_and_every_variable_its_use() -> None:
-    of_context = {"question", "expected_format", "documents", "dialect", "database", "reply_form"}
+    of_context = {"question", "expected_format", "documents", "dialect", "database", "house", "reply_form"}
     for name in roles():
         given = {key for role, _, variables in CASES.values() if role.name == name for key in variables}
         assert prompts().variables(name) - of_context == given - of_context, name

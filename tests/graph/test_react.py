@@ -9,7 +9,7 @@ import pytest
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import CandidateState, Failure
 from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import GOOD, Ran, Run, sql
@@ -290,7 +290,7 @@ def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str
 
 
 def test_its_limits_are_its_only_switches() -> None:
-    own = set(find_recipe("react").switches()) - set(Recipe.switches())
+    own = set(find_recipe("react").switches()) - set(PaperRecipe.switches())
     assert own == {"seen", "max_steps", "max_link_steps"}
     for wrong in ({"max_steps": 0}, {"max_steps": 101}, {"max_steps": "20"}, {"validation": True}):
         with pytest.raises(ConfigurationError):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorum.graph.recipes.recap import Recap
-from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.recipes.recipe import PaperRecipe
 from tests.graph.shop import FINE, GOOD, Run, script, sql
 
 BAD = "SELECT town FROM customers"
@@ -67,4 +67,4 @@ async def test_a_switch_changes_what_it_names(switch: str, run: Run) -> None:
 
 
 def test_no_switch_is_left_out() -> None:
-    assert set(CASES) == set(Recap.switches()) - set(Recipe.switches())
+    assert set(CASES) == set(Recap.switches()) - set(PaperRecipe.switches())

@@ -14,7 +14,7 @@ from quorum.graph.confidence import BLANK
 from quorum.graph.nodes import prepare
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.recipes.reforce import Reforce
 from quorum.knowledge.catalog import Column, Field
 from quorum.knowledge.errors import ConfigurationError
@@ -313,7 +313,7 @@ def test_a_preset_that_is_not_there_is_named() -> None:
 
 def test_every_switch_has_a_test() -> None:
     known = globals() | vars(test_reforce_rounds)
-    for name in set(Reforce.switches()) - set(Recipe.switches()):
+    for name in set(Reforce.switches()) - set(PaperRecipe.switches()):
         assert f"test_switch_{name}" in known, name
 
 

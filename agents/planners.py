@@ -27,8 +27,6 @@ def _some_steps(steps: list[str]) -> list[str]:
 class Plan(Form):
     """The steps to an answer, before any SQL is written."""
 
-    house_fields = dict.fromkeys(("assumptions",), "")
-
     steps: Annotated[list[str], AfterValidator(_some_steps)] = Field(
         description="As few as the question needs, at most eight, one sentence each. Name the tables, the "
         "join keys, the filters with their literal values, what one result row stands for, and the order "

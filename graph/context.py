@@ -175,7 +175,7 @@ class Context:
             database=self.resources.catalog.name,
             schema=await self.text(state.shown_ref),
             documents=await self.text(state.documents_ref),
-            house=self.recipe.house_rules,
+            house=getattr(self.recipe, "prompts", "house") == "house",
             question=state.question,
             expected_format=state.expected_format,
         )

@@ -198,7 +198,9 @@ def _vote(e: Fields) -> Gist:
     if len(names) == 1:
         return f"{listed(names[0])} agree" if names[0][1:] else ""  # a single query is no vote
     parts = [float(each.get("share", 0)) for each in clusters]
-    shares = [f"{100 * part:.0f} % for {listed(own)}" for part, own in zip(parts, names, strict=True)]
+    lacks = [" (the data lacks it)" * (each.get("key") == "unanswerable") for each in clusters]
+    voices = zip(parts, map(listed, names), lacks, strict=True)
+    shares = [f"{100 * part:.0f} % for {own}{lacking}" for part, own, lacking in voices]
     weights = ", ".join(f"{text_of(name)} {float(w):.2f}" for name, w in (e.get("weights") or {}).items())
     tie, weighed = ", a tie" if e.tie else "", f"; weights: {weights}" if weights else ""
     return f"results differ: {' against '.join(shares)}{tie}{weighed}"

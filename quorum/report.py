@@ -91,7 +91,7 @@ class Standing:
     candidates: list[str]
     share: float
     sql: str
-    row_count: int
+    row_count: int | None
     rows: Detail | None = None
 
 
@@ -277,7 +277,7 @@ def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[St
         names, won = cluster.candidates, winner in cluster.candidates
         speaker = str(winner) if won else next((name for name in names if name in candidates), "")
         about, rows = candidates.get(speaker), None if won else results.get(speaker)
-        sql, row_count = (laid_out(about.sql, dialect), about.row_count or 0) if about else ("", 0)
+        sql, row_count = (laid_out(about.sql, dialect), about.row_count) if about else ("", 0)
         found.append(Standing(names, cluster.share, sql, row_count, rows))
     return found
 

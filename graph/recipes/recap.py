@@ -33,15 +33,7 @@ from quorum.graph.nodes.routes import (
 )
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
-from quorum.graph.recipes.recipe import (
-    LATER_CANDIDATES,
-    PROMPTS,
-    AtLeastOne,
-    Count,
-    Deviation,
-    PaperRecipe,
-    switch,
-)
+from quorum.graph.recipes.recipe import LATER, PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
 from quorum.graph.state import RunState
 
 Exploring: TypeAlias = Literal["never", "disputes", "always"]
@@ -110,7 +102,7 @@ DEVIATIONS = (
         paper="embeddings and FAISS (3.3.2)",
         why="It works without a model to download.",
     ),
-    LATER_CANDIDATES,
+    LATER,
 )
 
 

@@ -127,7 +127,7 @@ def wire(recipe: SqlAgent, options: type[RunOptions] = RunOptions) -> RecipeGrap
 
 
 def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
-    """Return the uncompiled graph of one candidate's branch (SQLAgent, Algorithm 3, lines 5 to 26).
+    """Return the uncompiled graph of one candidate's branch (SQLAgent, Algorithm 3).
 
     The comments name the algorithm's lines. Its ``i`` is the grounding's ``rounds``. Its ``feedback_info`` is
     the last of the state's ``earlier`` queries, with the grounding's ``before``.
@@ -175,7 +175,6 @@ RECIPE = SqlAgent(
     agents=("knowledge_retriever", "info_agent", "context_expander", "gen_agent", "validator"),
     wire=wire,
     votes=1,
-    temperature=0.7,
     one_temperature=True,
     deviations=DEVIATIONS,
 )

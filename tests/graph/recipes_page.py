@@ -169,12 +169,12 @@ def _link(file: str, name: str) -> str:
 
 def switches(recipe: Recipe) -> str:
     """Return the table of a recipe's switches with the paper's values, and its presets."""
-    lines = ["| switch | here | the paper | meaning |\n|---|---|---|---|\n"]
+    lines = ["| switch | the paper | meaning |\n|---|---|---|\n"]
     for item in fields(recipe):
         if item.name in recipe.switches():
             paper = {"": "the same", "open": "not said"}.get(said := item.metadata["paper"], said)
             value = _value(getattr(recipe, item.name))
-            lines.append(f"| `{item.name}` | {value} | {paper} | {item.metadata['meaning']} |\n")
+            lines.append(f"| `{item.name}={value}` | {paper} | {item.metadata['meaning']} |\n")
     for name, values in recipe.presets.items():
         shown = ", ".join(f"`{key}={_value(value)}`" for key, value in values.items())
         lines.append(f"\nThe preset `{name}` sets {shown}.\n")
@@ -207,7 +207,8 @@ def _section(text: str) -> str:
     if not heading:
         return text
     recipe = RECIPES[heading[1]]
-    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature}"
+    sampled = "of every role" if recipe.one_temperature else "of a model's candidates after its first"
+    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature} {sampled}"
     picture = mermaid(recipe.name) + (mermaid("explore") if recipe.name == "sqlagent" else "")
     parts = picture, numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
     made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"

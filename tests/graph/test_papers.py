@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from quorum.graph.nodes.tree_search import Search
 from quorum.graph.recipes import RECIPES
+from quorum.graph.recipes.reforce import Reforce
 from tests.graph.pictures import OURS, PICTURES, between_agents
 from tests.graph.recipes_page import KINDS, PAPERS, Row, held, mentions, rows
 
@@ -24,12 +26,6 @@ NUMBERED = {
     "SQLAgent": {"Algorithm 1", "Algorithm 2", "Algorithm 3"},
 }
 """The numbered equations and algorithms of each paper."""
-
-NOT_YET = {
-    "SSEV": {"equation 1", "equation 2"},
-    "SQLAgent": {"Algorithm 3"},
-}
-"""Those that no docstring names yet."""
 
 
 def test_every_recipe_of_a_paper_has_its_table() -> None:
@@ -69,15 +65,49 @@ def test_deviations_in_the_table_are_those_that_the_recipe_declares(name: str) -
     assert all(each.paper and each.why for each in RECIPES[name].deviations)
 
 
+VALUES: dict[str, dict[str, object]] = {
+    "reforce": {  # 000, 3.2, Appendix B, Figure 4
+        **{"votes": 8, "temperature": 1.0, "link_above": 50_000, "max_refinements": 5 - 1, "max_queries": 10},
+        **{"row_limit": 20, "explorations": "each", "exploration": "ties", "aim": False},
+        **{"merge_rounds": False, "confirm_empty": False, "blanks_give_way": False},
+    },
+    "recap": {  # 004, Table 1 and 3.3.4
+        **{"max_plans": 1 + 3, "max_link_steps": 30, "blanks_give_way": False, "count_heads": False},
+    },
+    "ssev": {  # 004, 3.1.1 and 4.1
+        **{"max_rows": 3, "max_shots": 9, "blanks_give_way": False, "count_heads": False},
+    },
+    "sqlagent": {  # 001, appendix A
+        **{"max_rounds": 5, "max_tables": 3, "believe_empty": False, "table_names": False},
+    },
+    "explore": {"coverage": 0.9, "attempts": 300},  # 001, appendix J.1
+}
+"""Numbers and ways of the papers that are the recipes' defaults."""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_papers_values_are_the_defaults(name: str) -> None:
+    holder: object = Search if name == "explore" else RECIPES[name]
+    assert {value: getattr(holder, value) for value in VALUES[name]} == VALUES[name]
+
+
+def test_the_first_version_s_values_are_its_preset() -> None:
+    """000's number of exploration queries is kept: the first version says no number."""
+    v1 = RECIPES["reforce"].set_to("v1")
+    assert isinstance(v1, Reforce)
+    assert (v1.votes, v1.exploration, v1.row_limit, v1.ctes) == (3, "always", 100, False)
+    assert v1.expected_format
+    assert v1.self_consistency
+    assert v1.cte_refinement
+    assert v1.model_vote
+
+
 @pytest.mark.parametrize("paper", NUMBERED)
 def test_each_numbered_equation_and_algorithm_is_held_by_one_function(paper: str) -> None:
     """Steps and lines of an algorithm may have functions of their own."""
     whole = [each for each in held() if each.paper == paper and not each.within]
-    found = [each.part for each in whole if each.part.startswith(KINDS)]
-    assert len(found) == len(set(found)), "by one docstring each"
-    assert NUMBERED[paper] - NOT_YET.get(paper, set()) <= set(found) <= NUMBERED[paper], (
-        "in the form (ReFoRCE, equation 5)"
-    )
+    found = sorted(each.part for each in whole if each.part.startswith(KINDS))
+    assert found == sorted(NUMBERED[paper]), "in the form (ReFoRCE, equation 5), by one docstring each"
     within = {each.part for each in held() if each.paper == paper and each.within}
     assert within <= NUMBERED[paper]
 

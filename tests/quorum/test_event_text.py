@@ -13,7 +13,10 @@ from quorum.event_text import link_to, step_of, title_of
 from tests.quorum.conftest import HOSTILE
 
 ERROR = {"kind": "column_not_found", "message": "no column x", "by": "lint"}
-TWO = [{"candidates": ["c1", "c2"], "share": 2 / 3}, {"candidates": ["c3"], "share": 1 / 3}]
+TWO: list[dict[str, Any]] = [
+    {"candidates": ["c1", "c2"], "share": 2 / 3},
+    {"candidates": ["c3"], "share": 1 / 3},
+]
 ALL = [{"candidates": ["c1", "c2", "c3"], "share": 1.0}]
 SHOP = {"database": "shop", "dialect": "sqlite"}
 OUTCOMES = [{"outcome": "differs"}, {"outcome": "same"}, {"outcome": "failed"}]
@@ -33,6 +36,10 @@ PLAIN: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"clusters": [{"candidates": ["c1"], "share": 1.0}]}, ""),  # a single query is no vote
         ({"clusters": ALL}, "candidates 1 to 3 agree"),
         ({"clusters": TWO}, "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3"),
+        (
+            {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},
+            "results differ: 67 % for candidates 1, 2 (the data lacks it) against 33 % for candidate 3",
+        ),
     ],
     "expansion": [({"number": 7, "outcome": "worked", "message": "Which is first?"}, "7. Which is first?")],
     "explored": [({"ended": "coverage", "coverage": 0.912}, "ends by coverage: 91% of the fields covered")],

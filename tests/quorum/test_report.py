@@ -383,6 +383,12 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
     assert "Result 2 33 % of the vote, 1 row, from candidate 3" in text
     assert RIVAL in text
     assert SQL not in text  # it stands above
+    lacking = candidate("c3", sql="", error="No NPS.", error_kind="unanswerable", row_count=None)
+    trace = unfinished_run(workplace, "lacking")
+    trace.finish(answer | {"candidates": [first, candidate("c1"), candidate("c2"), lacking]})
+    text = re.sub(r"<[^>]+>", "", page_of(read(trace)).partition("<h2>Vote</h2>")[2])
+    assert "Result 2 33 % of the vote, no result, from candidate 3" in text
+    assert "no answer: the data lacks it" in text
     assert '<td class=" num">9</td>' in vote
     assert text.count("nothing: a second round voted") == 1
     assert "2 of 3 candidates agree; 1 differs" in text

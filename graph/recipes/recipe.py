@@ -37,7 +37,7 @@ class Deviation:
     why: str
 
 
-LATER_CANDIDATES = Deviation(
+LATER = Deviation(
     ours="A model's candidates after its first are drawn at 0.7.",
     paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
     why="At 0 they would be the first once more.",
@@ -171,11 +171,6 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
-    def house_rules(self) -> bool:
-        """True if prompts hold what is ours (``quorum.agents.prompting.PromptContext``)."""
-        return True
-
-    @property
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
@@ -195,13 +190,7 @@ class Recipe:
 class PaperRecipe(Recipe):
     """A recipe named after a paper, whose prompts can be the paper's."""
 
-    prompts: Literal["house", "paper"] = switch(
-        "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
-    )
-
-    @property
-    def house_rules(self) -> bool:
-        return self.prompts == "house"
+    prompts: Literal["house", "paper"] = switch("house", "with what is ours, or without", paper="paper")
 
 
 @lru_cache(maxsize=32)

@@ -21,6 +21,7 @@ from quorum.knowledge.catalog import Column
 NESTED_TYPE = re.compile(r"\b(VARIANT|OBJECT|ARRAY|MAP|JSONB?|STRUCT)\b|\[\]", re.IGNORECASE)
 """Types of nested columns whose paths may be unknown."""
 
+QUOTING = ("Identifiers and quoting",)
 MATCHING = ("Strings",)
 """What ReFoRCE's writers and refiners are told of a dialect beside its card and nested columns."""
 
@@ -70,9 +71,9 @@ async def retrieve_syntax(state: RunState, context: Context) -> Update:
 async def show_guidance(_: RunState, context: Context) -> Update:
     """Show writers and refiners how values are matched and nested columns read (paper 000, Listing 1).
 
-    The Listing's third point, how names are quoted, stands in the dialect's card.
+    The Listing's third point, how names are quoted, stands in the dialect's card, where prompts have it.
     """
-    text = await hints(context, MATCHING)
+    text = await hints(context, MATCHING if context.recipe.house_rules else (*QUOTING, *MATCHING))
     return {"syntax_ref": context.put(text) if text else ""}
 
 

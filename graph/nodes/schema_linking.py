@@ -66,14 +66,15 @@ async def link_schema(
 
     Args:
         linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
-        above: The limit, which is the budget then, so that a schema below it is shown whole; None for the
-            run's ``link_above`` and ``schema_tokens``.
+        above: The limit; the budget is no less, so that a schema below it is shown whole. None for the run's
+            ``link_above``, and its budget.
 
     Raises:
         ModelUnavailable: No model answers.
     """
     catalog, options = context.resources.catalog, context.options
-    limit, budget = (options.link_above, options.schema_tokens) if above is None else (above, above)
+    limit = options.link_above if above is None else above
+    budget = max(options.schema_tokens, above or 0)
     if not await is_long(state, context, limit):
         if above is None or not context.resources.schema.left_out:
             return {}

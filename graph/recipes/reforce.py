@@ -66,7 +66,7 @@ class Reforce(PaperRecipe):
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
         "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
-        "`link_above` and `schema_tokens` are not used",
+        "is not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
@@ -90,9 +90,7 @@ class Reforce(PaperRecipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
     )
-    max_empty: Count = switch(
-        refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
-    )
+    max_empty: Count = switch(refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result (Table 6)")
     confirm_empty: bool = switch(
         False,
         "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
@@ -327,6 +325,11 @@ DEVIATIONS = (
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",
         "tables of one group differ in columns, and what is not shown cannot be used",
+    ),
+    Deviation(
+        "the purposes of exploration queries stand for a list of relevant tables and columns",
+        "exploration names these, too (000, 3.2.3; 003, equation 3)",
+        "a query names its tables and columns, and its purpose says what for",
     ),
     Deviation(
         "one call corrects a query and those that wait with the same fault",

@@ -136,7 +136,8 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
     first = recipe.explores and recipe.exploration == "always" and not at_once
-    before: dict[str, Step] = {"show_guidance": prepare.show_guidance} | _schema(recipe)
+    guidance = partial(prepare.show_guidance, card=recipe.prompts == "house")
+    before: dict[str, Step] = {"show_guidance": guidance} | _schema(recipe)
     if recipe.expected_format:
         before["FormatWriter"] = prepare.write_format
     graph.add_beginning(*before, "ColumnExplorer" if first else "send_candidates")

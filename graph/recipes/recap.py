@@ -1,14 +1,13 @@
 """ReCAPAgent-SQL (paper 004, section 3.3): plan, act, critique, refine and validate, then vote.
 
-    open → documents → (link) → plan ⇄ critique → syntax ─ Send × votes ─ consensus → answer
-    one candidate:  act ⇄ look;  act → critique → run → validate → finish
+    open → documents → (link) ─ Send × experts ─ consensus → answer
+    one candidate:  plan ⇄ critique → syntax → act ⇄ look;  act → critique → run → validate → finish
                     run → refine → run → critique → validate;  critique → run where it corrects
-                    run → link → plan → refine on a schema error;  validate → act on rejection
+                    run → link → plan ⇄ critique → refine on a schema error
+                    validate → act on rejection;  run, refine → act once the repairs are used up
 
-Kept from the paper: roles and triggers (Table 1), three reviews of the plan, 30 linker steps, the whole
-of the feedback: what the critique and the Validator said reaches Action and SelfRefiner, and no query
-is run twice. Five refinements are ours: its Termination Criteria leave the number
-open. ``DEVIATIONS`` says where the recipe departs from the paper.
+The steps and routers are in ``quorum.graph.nodes.recap``. Five refinements and ten actions are ours: the
+paper leaves the numbers open. ``DEVIATIONS`` says where the recipe departs from the paper.
 """
 
 from __future__ import annotations

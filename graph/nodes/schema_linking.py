@@ -97,6 +97,7 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
     """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
 
     From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
+    A plan is made anew from it.
     """
     error = state.error.message if state.error else ""
     linked = await _by_files(state, context, max_steps=max_steps, sql=state.sql, error=error)
@@ -104,7 +105,7 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
         return {"linked_ref": ""}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     schema = await asyncio.to_thread(render, chosen, budget=context.options.schema_tokens)
-    return {"linked_ref": context.put(schema.text)}
+    return {"linked_ref": context.put(schema.text), "plans": 0}
 
 
 async def _by_files(state: Known, context: Context, **given: Any) -> Linked:

@@ -167,7 +167,7 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     ran: Paths = {"success": check, "empty": "InfoAgent", "error": "InfoAgent", "end": END}
     graph.add_conditional_edges("run_sql", outcome, ran)  # lines 14 to 16
     if recipe.fidelity:
-        graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_rounds))  # line 17
+        graph.add_step("Validator", candidate.validate)  # line 17
         checked: Paths = {"end": END, "mismatch": "InfoAgent", "success": END}
         graph.add_conditional_edges("Validator", outcome, checked)  # lines 18 to 23
     return graph

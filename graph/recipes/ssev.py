@@ -27,7 +27,7 @@ from functools import partial
 from typing import Literal
 
 from quorum.agents import refiners
-from quorum.graph.nodes import two_rounds, voting
+from quorum.graph.nodes import candidate, two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
@@ -57,11 +57,6 @@ DEVIATIONS = (
         ours="A candidate that fails to the end is kept and shown, but has no vote.",
         paper="failed queries are included in the vote (3.1.3, 3.2)",
         why="A query without a result can be no answer.",
-    ),
-    Deviation(
-        ours="A second empty result in a row is believed.",
-        paper="empty results are refined up to the limit (3.2)",
-        why="An empty answer can be right.",
     ),
     Deviation(
         ours="Where no PostSQL has a result, the vote is on PreSQL.",
@@ -105,6 +100,10 @@ class Ssev(PaperRecipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one candidate in one round", paper="open"
     )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+    )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(
         sample_rows.TABLES, "tables of which rows are sampled, one query each", paper="all"
@@ -139,7 +138,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_step("show_demonstrations", partial(two_rounds.show_demonstrations, max_shots=recipe.max_shots))
     if twice:
         _add_presql(graph, recipe)
-    graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=recipe.last_repairs))
+    graph.add_batch(voting.dispatch, _wire_candidate(recipe, recipe.last_repairs))
     if twice:
         graph.add_edge("candidate", "recall_presql")
         graph.add_step("recall_presql", two_rounds.recall_presql)
@@ -154,11 +153,17 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     return graph
 
 
+def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
+    """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
+    refine = partial(candidate.refine, confirm=recipe.confirm_empty)
+    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
+
+
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
     graph.add_step("send_presql", two_rounds.dispatch_presql)
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_branch("presql", wire_branch(recipe, write_sql, max_refinements=recipe.first_repairs))
+    graph.add_branch("presql", _wire_candidate(recipe, recipe.first_repairs))
     votes = recipe.stage == "full"
     graph.add_edge("presql", "PreSQLConsensus" if votes else "link_presql")
     if votes:

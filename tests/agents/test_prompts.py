@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
     "plan": (PLANNER, CONTEXT, {}),
     "plan again": (PLANNER, CONTEXT, {"previous_steps": ["Count the orders."], "critique": "Only Ghent."}),
     "plan review": (PLAN_CRITIQUE, WITH_FORMAT, {"steps": STEPS, "assumptions": ["A return counts."]}),
-    "syntax": (SYNTAX_RETRIEVER, CONTEXT, {"steps": STEPS, "topics": ["Dates", "JSON"]}),
+    "syntax": (SYNTAX_RETRIEVER, CONTEXT, {"steps": STEPS}),
     "format": (FORMAT_WRITER, PLAIN, {}),
     "first action": (ACTION, WITH_FORMAT, {"steps": STEPS, "steps_left": 10}),
     "later action": (

@@ -19,14 +19,14 @@ from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
-from quorum.graph.nodes import prepare
+from quorum.graph.nodes import recap
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.resources import open_resources
 from quorum.graph.state import Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
+from tests.graph.shop import GOOD, QUESTION, STOP, Run, run_graph, script, sql
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 
@@ -71,17 +71,17 @@ async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> Non
 async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
     options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_plan = prepare.write_plan
+    write_plan = recap.write_plan
 
     async def ask_first(state: Any, context: Context) -> Any:
         interrupt("Which year?")
         return await write_plan(state, context)
 
-    monkeypatch.setattr(prepare, "write_plan", ask_first)
-    recipe = find_recipe("recap", {"max_plans": 2})  # compiled anew, with the interrupting step
+    monkeypatch.setattr(recap, "write_plan", ask_first)
+    same: Any = {"switches": {"max_plans": 2, "own_plans": False}}
+    recipe = find_recipe("recap", same["switches"])  # compiled anew, with the interrupting step
     graph = build_graph(recipe, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    same = {"switches": {"max_plans": 2}}
     stopped = await graph.ainvoke(
         {"question": "How many customers are there?"}, config, context=options(**same)
     )
@@ -192,7 +192,7 @@ async def test_a_wide_result_keeps_the_state_small(run: Run) -> None:
 async def test_replies_that_never_fit_are_no_answer_and_the_ledger_counts_them(run: Run) -> None:
     ran = await run(script(action="no json"), votes=2)
     assert ran.answer.status == "no_answer"
-    assert ran.answer.usage["model_calls"] == 3 + 2 * 3
+    assert ran.answer.usage["model_calls"] == 2 * (3 + 3)
     assert "no usable reply" in ran.answer.warnings[0]
 
 
@@ -291,7 +291,7 @@ def test_options_take_what_a_form_gives() -> None:
 async def test_a_failed_query_is_not_tried_again_by_the_action(run: Run) -> None:
     bad = "SELECT nowhere FROM customers"
     rejected = {"valid_result": False, "columns_not_needed": [], "result_empty": False, "suggest_fix": "No."}
-    ran = await run(script(action=[sql(bad), sql(bad), sql(GOOD)], validator=rejected))
+    ran = await run(script(action=[sql(bad), sql(bad), STOP], validator=rejected))
     assert "Error: " in ran.prompt("action", 1)
     assert len([event for event in ran.of("query") if event["sql"] == bad]) == 1
 

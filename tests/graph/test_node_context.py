@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command, interrupt
 
+from quorum.graph import resources as resources_
 from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
@@ -22,9 +24,11 @@ from quorum.graph.context import Context, open_context
 from quorum.graph.nodes import recap
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
+from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import open_resources
 from quorum.graph.state import Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, STOP, Run, run_graph, script, sql
 
@@ -140,6 +144,61 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
         given.database = [str(wrong["database"])] if "database" in wrong else given.database
         with pytest.raises(error):
             await open_context(given, recipe_of(given), QUESTION)
+    assert not list((tmp_path / "home" / "runs").iterdir())
+
+
+async def test_database_graph_and_models_open_side_by_side(
+    options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, make_models = options(recipe="quorum"), resources_.make_models
+    read_catalog, read_values = resources_.read_catalog, resources_.read_values
+    catalog_read, values_begun, seen = threading.Event(), threading.Event(), list[str]()
+
+    async def catalog(*args: Any, **more: Any) -> Any:
+        found = await read_catalog(*args, **more)
+        seen.append("catalog")
+        catalog_read.set()
+        return found
+
+    async def values(*args: Any, **more: Any) -> Any:
+        seen.append("values")
+        values_begun.set()
+        return await read_values(*args, **more)
+
+    def models(*args: Any, **more: Any) -> Any:
+        assert values_begun.wait(60), "the models were waited for"
+        seen.append("models")
+        return make_models(*args, **more)
+
+    def load() -> Recipe:
+        assert catalog_read.wait(60), "the graph was waited for"
+        seen.append("graph")
+        return recipe_of(given)
+
+    monkeypatch.setattr(resources_, "read_catalog", catalog)
+    monkeypatch.setattr(resources_, "read_values", values)
+    monkeypatch.setattr(resources_, "make_models", models)
+    context = await open_context(given, load, QUESTION)
+    await context.aclose()
+    assert seen == ["catalog", "graph", "values", "models"]
+
+
+async def test_a_graph_that_cannot_be_loaded_closes_what_was_opened(
+    options: Callable[..., RunOptions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, close = list[str](), EmbeddedConnector.close
+
+    async def closing(connector: EmbeddedConnector) -> None:
+        closed.append(connector.name)
+        await close(connector)
+
+    def unknown() -> Recipe:
+        return find_recipe("nobody's")
+
+    monkeypatch.setattr(EmbeddedConnector, "close", closing)
+    with pytest.raises(ConfigurationError, match="no recipe"):
+        await open_context(options(), unknown, QUESTION)
+    assert closed == ["shop"]
     assert not list((tmp_path / "home" / "runs").iterdir())
 
 

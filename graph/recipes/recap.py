@@ -27,23 +27,23 @@ from quorum.graph.nodes import recap as loop
 from quorum.graph.nodes.routes import after_model
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
-from quorum.graph.recipes.recipe import LATER, PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import (
+    LATER,
+    PROMPTS,
+    VOTES,
+    AtLeastOne,
+    Count,
+    Deviation,
+    PaperRecipe,
+    switch,
+)
 from quorum.graph.state import RunState
 
 Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
     PROMPTS,
-    Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
+    *VOTES,
     Deviation(
         ours="Documents, and what a large schema is linked to, are found once and shared by all candidates.",
         paper="each model runs all of it by itself; their answers vote (3.1.2, 3.3)",

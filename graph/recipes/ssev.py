@@ -31,7 +31,7 @@ from quorum.graph.nodes import candidate, two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER, PROMPTS, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import LATER, PROMPTS, VOTES, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -63,16 +63,7 @@ DEVIATIONS = (
         paper="it does not say",
         why="An answer of the first round is better than none.",
     ),
-    Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
+    *VOTES,
     Deviation(
         ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, a mistake costs "
         "half at most, and a new model starts level with the best.",

@@ -308,10 +308,11 @@ def hostile(value: Any) -> Any:
     return HOSTILE if isinstance(value, str) else value
 
 
+@pytest.mark.parametrize("house", [True, False])
 @each_case
-def test_data_can_neither_close_nor_open_a_tag(case: Case) -> None:
+def test_data_can_neither_close_nor_open_a_tag(case: Case, house: bool) -> None:
     role, _, given = case
-    everything = PromptContext("sqlite", HOSTILE, HOSTILE, "shop", HOSTILE, HOSTILE)
+    everything = PromptContext("sqlite", HOSTILE, HOSTILE, "shop", HOSTILE, HOSTILE, house)
     text = prompt(role, everything, **hostile(given))
     assert text.count("<task>") == 1
     for tag in ("question", "schema", "result", "sql", "error"):

@@ -25,7 +25,6 @@ from langgraph.types import Send
 from pydantic import Field
 
 from quorum.agents import explorers, linkers, refiners
-from quorum.graph.context import Context
 from quorum.graph.nodes import (
     candidate,
     first_version,
@@ -37,7 +36,7 @@ from quorum.graph.nodes import (
 )
 from quorum.graph.nodes.routes import after_model, after_refinement
 from quorum.graph.nodes.schema_linking import Linking
-from quorum.graph.nodes.step import Step, Update
+from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import (
     ENDS,
@@ -288,17 +287,12 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         graph = wire_branch(recipe, writing.write_sql, **given, refine=refine, end=end)
     if end == END:
         return graph
-    graph.add_step("conclude", first_version.conclude if recipe.self_consistency else accept)
+    graph.add_step("conclude", first_version.conclude)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:
         graph.add_edge("conclude", END)
     return graph
-
-
-async def accept(_: CandidateState, __: Context) -> Update:
-    """Nothing to conclude: a candidate's result is its answer."""
-    return {}
 
 
 def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:

@@ -1,4 +1,4 @@
-"""``graph/recipes/README.md``: what each paper's mechanism became; every name in it resolves."""
+"""``docs/recipes.md``: what each paper's mechanism became; every name in it resolves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quorum.graph.nodes.tree_search import Search
 from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.reforce import Reforce
 from tests.graph.pictures import OURS, PICTURES, between_agents
-from tests.graph.recipes_page import KINDS, PAPERS, Row, held, mentions, rows
+from tests.graph.recipes_page import KINDS, PAGE, PAPERS, Row, held, mentions, rows, written
 
 NUMBERED = {
     "ReFoRCE": {*(f"equation {number}" for number in range(1, 8)), "Algorithm 1"},
@@ -26,6 +26,11 @@ NUMBERED = {
     "SQLAgent": {"Algorithm 1", "Algorithm 2", "Algorithm 3"},
 }
 """The numbered equations and algorithms of each paper."""
+
+
+def test_the_page_is_written_anew() -> None:
+    text = PAGE.read_text("utf-8")
+    assert written(text) == text, "python -m tests.graph.recipes_page writes it"
 
 
 def test_every_recipe_of_a_paper_has_its_table() -> None:

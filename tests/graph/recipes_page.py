@@ -1,4 +1,4 @@
-"""The generated parts of the recipes' page; ``python -m tests.graph.recipes_page`` writes them anew.
+"""The generated parts of ``docs/recipes.md``; ``python -m tests.graph.recipes_page`` writes them anew.
 
 The tables of mechanisms are written by hand. Between a recipe's heading and its table stand its picture, the
 numbered equations and algorithms of its paper with the functions that hold them, and its switches; behind
@@ -21,7 +21,7 @@ from quorum.graph.recipes.recipe import Recipe
 from tests.graph.pictures import mermaid
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "graph" / "recipes" / "README.md"
+PAGE = ROOT / "docs" / "recipes.md"
 
 BEGIN = "<!-- python -m tests.graph.recipes_page writes from here to the end -->\n"
 STOP = "<!-- end -->\n"
@@ -207,7 +207,8 @@ def _section(text: str) -> str:
     if not heading:
         return text
     recipe = RECIPES[heading[1]]
-    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature}"
+    sampled = "of every role" if recipe.one_temperature else "of a model's candidates after its first"
+    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature} {sampled}"
     picture = mermaid(recipe.name) + (mermaid("explore") if recipe.name == "sqlagent" else "")
     parts = picture, numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
     made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"

@@ -38,7 +38,7 @@ UNSEEN = {
 
 @pytest.mark.parametrize(
     ("recipe", "page", "unseen"),
-    [("team", "graph/recipes/README.md", UNSEEN), ("quorum", "ARCHITECTURE.md", set())],
+    [("team", "docs/recipes.md", UNSEEN), ("quorum", "ARCHITECTURE.md", set())],
 )
 def test_the_pictures_show_the_nodes_of_their_graphs(
     recipe: str, page: str, unseen: set[str], root: Path
@@ -53,8 +53,8 @@ def test_the_pictures_show_the_nodes_of_their_graphs(
 
 
 def pages(root: Path) -> list[Path]:
-    """All documents for people, at the root, in ``docs`` and beside the recipes."""
-    return [*root.glob("*.md"), *root.glob("docs/*.md"), root / "graph" / "recipes" / "README.md"]
+    """All documents for people, at the root and in ``docs``."""
+    return [*root.glob("*.md"), *root.glob("docs/*.md")]
 
 
 def test_the_documents_keep_to_their_sizes(root: Path) -> None:

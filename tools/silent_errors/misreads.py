@@ -278,7 +278,7 @@ def _numbers(reads: Reads, text: str, use: _Use) -> str:
 
 
 def _shifted(by_shape: Shapes, ratios: Mapping[str, float | None], rows: Mapping[str, int]) -> list[str]:
-    """Return the forms of amounts that are 10, 100 or 1,000 times those of most rows: their point was lost."""
+    """Return the forms of amounts that are read 10, 100 or 1,000 times too large or small: a point was lost."""
     units = {shape: _unit(each[0][0]) for shape, each in by_shape.items()}
     amount = [shape for shape, unit in units.items() if unit not in UNITS and unit != "%"]
     usual = ratios[max(amount, key=rows.__getitem__)] if amount else None

@@ -44,7 +44,8 @@ class Suspicion:
 
     Attributes:
         says: What the data shows, with figures and examples: one sentence for a model and for the person who
-            asked. Each figure and each value in it stands in the rows of ``sql``.
+            asked. Each value in it stands in the rows of ``sql`` or in the query. So does each figure, or it
+            is a sum over some of those rows.
         sql: The query that shows it; it returns a few rows.
         mended: The query without the doubt.
         matters: What that changes in the result: one sentence.

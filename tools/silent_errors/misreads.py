@@ -6,13 +6,15 @@ form alike passes, however it does so: rows are compared with each other, not wi
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
+from quorum.knowledge.profile.amounts import order_of, ordered
 from quorum.knowledge.profile.columns import plain_text, unpadded
 from quorum.knowledge.profile.forms import UNITS
 from quorum.knowledge.profile.model import ColumnProfile, Kind
@@ -25,17 +27,33 @@ from quorum.tools.sql.writing import write
 VALUES = 2_000
 """Different values of a column that are compared, the most frequent first."""
 NAMED = 3
+SURE = 3
+"""Different values of a form that are read alike for that to be no chance."""
 MOSTLY = 0.9
 """Share of the rows of a form that must be read alike for the form to be read."""
 _CLAUSES = (exp.Query, exp.Where, exp.Having, exp.Group, exp.Order, exp.Ordered, exp.Join, exp.Alias)
 _ENDS = (*_CLAUSES, exp.AggFunc, exp.Window, exp.Filter, exp.Distinct, exp.Qualify, exp.Limit)
+_PATTERNS = (exp.Like, exp.ILike, exp.Glob, exp.SimilarTo, exp.RegexpLike, exp.RegexpFullMatch)
 _TRUTHS = (exp.Predicate, exp.Connector, exp.Not)
 
-Shapes: TypeAlias = Mapping[str, list[tuple[str, float, float | None, int]]]
-"""Values by their form, each with its number, what is made of it, and in how many rows."""
 
-Reads: TypeAlias = list[tuple[str, Any, int]]
-"""Values of a column, what an expression makes of each, and in how many rows."""
+class _Read(NamedTuple):
+    """A value of a column, what an expression makes of it, and in how many rows.
+
+    Attributes:
+        form: Its form, if it is a number or a date.
+        means: The number, or the days that it may be.
+    """
+
+    held: str
+    read: Any
+    rows: int
+    form: str = ""
+    means: Any = None
+
+
+Forms: TypeAlias = list[tuple[list[_Read], float | None]]
+"""Numbers by their form, with what each is multiplied by."""
 
 
 def trials(query: Query) -> Iterator[Trial]:
@@ -65,7 +83,14 @@ def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
     used, within = (
         sum(core.same(each, column) for each in core.columns(part)) for part in (_container(node), node)
     )
-    return node if used == within else None
+    picks = kind in (Kind.NUMBER, Kind.DATE) and _picks_form(node, kind)
+    return node if used == within and not picks and not node.find(exp.Collate) else None
+
+
+def _picks_form(node: exp.Expr, kind: Kind) -> bool:
+    """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form, and reads none."""
+    texts = " ".join(each.name for each in node.find_all(exp.Literal))
+    return bool(node.find(*_PATTERNS)) and (kind is Kind.NUMBER or not re.search(r"\d\d", texts))
 
 
 def _climbed(core: Core, column: exp.Column, *, through: bool) -> exp.Expr:
@@ -134,8 +159,8 @@ def _trial(query: Query, core: Core, column: exp.Column, node: exp.Expr, profile
     use = _Use.of(node)
 
     def tell(found: Rows) -> str:
-        reads: Reads = [(each[0], each[1], each[2]) for each in found if isinstance(each[0], str)]
-        nulls = any(each[0] is None and each[1] for each in found)
+        reads = [_Read(*each) for each in found if isinstance(each[0], str)]
+        nulls = any(each[0] is None and each[1] for each in found) or isinstance(node.unnest(), exp.Case)
         return judge(reads, profile, text, use, nulls=nulls)
 
     def as_numbers() -> exp.Expr:
@@ -164,6 +189,9 @@ class _Use:
         counts: Rows that have it are counted, or divided by.
         sorts: Rows are sorted by it, or its least or greatest is taken.
         bare: It is the column itself, and is not added up.
+        rounds: It makes whole numbers.
+        casts: It is the column itself, or makes another type of it.
+        named: The texts in the query.
     """
 
     truth: bool = False
@@ -171,6 +199,9 @@ class _Use:
     counts: bool = False
     sorts: bool = False
     bare: bool = False
+    rounds: bool = False
+    casts: bool = False
+    named: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, node: exp.Expr) -> _Use:
@@ -192,6 +223,10 @@ class _Use:
             counts=isinstance(parent, exp.Count | exp.Avg | exp.Min | exp.Max | exp.Distinct),
             sorts=isinstance(parent, exp.Min | exp.Max | exp.Ordered),
             bare=isinstance(node, exp.Column) and not isinstance(parent, exp.Sum | exp.Avg),
+            casts=isinstance(node, exp.Column) or bool(node.find(exp.Cast)),
+            named=frozenset(each.name for each in node.root().find_all(exp.Literal)),
+            rounds=bool(node.find(exp.Round, exp.Floor, exp.Ceil))
+            or any(cast.to.this in exp.DataType.INTEGER_TYPES for cast in node.find_all(exp.Cast)),
         )
 
 
@@ -205,85 +240,91 @@ def _names(group: exp.Expr, item: exp.Expr, select: exp.Select | None) -> bool:
     return alias or group == item.unalias()
 
 
-def judge(reads: Reads, profile: ColumnProfile, text: str, use: _Use, *, nulls: bool = False) -> str:
+def judge(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use, *, nulls: bool = False) -> str:
     """Return a sentence on the values that an expression reads otherwise than others; empty without any.
 
     Args:
-        reads: The column's values, what the expression makes of each, and in how many rows.
         text: The expression.
         nulls: True if the expression is true where the column is NULL.
     """
     stand_ins = {t.casefold().strip() for t, _ in profile.no_value}
-    real = [each for each in reads if each[0].casefold().strip() not in stand_ins]
-    if profile.kind is Kind.NUMBER and not use.truth:
-        found = _numbers(real, text, use)
-    elif profile.kind is Kind.DATE and not use.truth:
-        found = _dates(real, profile, text, use)
-    elif profile.kind in (Kind.NUMBER, Kind.DATE):
-        found = _ranges(real, profile, text)
-    else:
+    texts = [each for each in reads if each.held.casefold().strip() in stand_ins]
+    real = [each for each in reads if each.held.casefold().strip() not in stand_ins]
+    if profile.kind not in (Kind.NUMBER, Kind.DATE):
         found = _spellings(real, profile, text, use)
-    return found or _stand_ins(reads, real, stand_ins, text, use, nulls)
+    elif use.truth:
+        found = _ranges(_with_forms(real, profile), text)
+    else:
+        judged = _numbers if profile.kind is Kind.NUMBER else _dates
+        found = judged(_with_forms(real, profile), text, use)
+    return found or _stand_ins(texts, real, text, use, nulls)
 
 
-def _stand_ins(reads: Reads, real: Reads, stand_ins: set[str], text: str, use: _Use, nulls: bool) -> str:
+def _with_forms(reads: list[_Read], profile: ColumnProfile) -> list[_Read]:
+    """Return the numbers, or the dates, with their forms; ``13/02/2024`` has an order of its own."""
+    if profile.kind is Kind.DATE:
+        dated = ((each, *days(each.held, profile)) for each in reads)
+        return [
+            each._replace(form=ordered(form, order_of(each.held)), means=meant)
+            for each, form, meant in dated
+            if meant
+        ]
+    shapes, sizes = amounts(Counter({each.held: each.rows for each in reads}))
+    return [
+        each._replace(form=shapes[each.held], means=sizes[each.held]) for each in reads if each.held in sizes
+    ]
+
+
+def _by(key: Callable[[_Read], Hashable], reads: Iterable[_Read]) -> list[list[_Read]]:
+    """Return groups of values with one key, that with most rows first."""
+    groups = defaultdict[Hashable, list[_Read]](list)
+    for each in reads:
+        groups[key(each)].append(each)
+    return sorted(groups.values(), key=_rows, reverse=True)
+
+
+def _rows(reads: Iterable[_Read]) -> int:
+    return sum(each.rows for each in reads)
+
+
+def _named(reads: Iterable[_Read]) -> str:
+    most = sorted(reads, key=lambda each: -each.rows)
+    return listed([value(each.held) for each in most[:NAMED]] + ["…"] * (len(most) > NAMED))
+
+
+def _misread(text: str, wrong: list[list[_Read]], reads: list[_Read]) -> str:
+    each = max(max(wrong, key=_rows), key=lambda each: each.rows)
+    rows, of = sum(map(_rows, wrong)), many(_rows(reads), "row", "rows")
+    return f"`{text}` misreads {rows:,} of {of}: {value(each.held)} gives {value(each.read)}."
+
+
+def _stand_ins(texts: list[_Read], real: list[_Read], text: str, use: _Use, nulls: bool) -> str:
     """Return a sentence on texts such as ``n/a`` that count as values."""
-    texts = [each for each in reads if each[0].casefold().strip() in stand_ins]
-    if use.truth and nulls and not any(read for _, read, _ in real):
-        left = [each for each in texts if not each[1]]
+    some = any(each.read for each in real)
+    if use.truth and nulls and not some:
+        left = [each for each in texts if not each.read]
         return (
             f"`{text}` leaves out {_named(left)} ({_rows(left):,} rows), which say no more." if left else ""
         )
-    taken = [each for each in texts if each[1] not in (None, False, "0")]
-    if use.truth:
-        taken = [each for each in taken if each[1]]
-        wrong = not nulls and any(read for _, read, _ in real)
-    else:
-        wrong = use.counts or (use.divides and len(taken) > 1)
+    taken = [each for each in texts if each.read not in (None, False, "0")]
+    wrong = some and not nulls if use.truth else use.counts or (use.divides and len(taken) > 1)
     if not taken or not wrong:
         return ""
     return f"`{text}` takes {_named(taken)} for values, which say that there is none ({_rows(taken):,} rows)."
 
 
-def _named(reads: Iterable[tuple[str, Any, int]]) -> str:
-    most = sorted(reads, key=lambda each: -each[2])
-    more = ["…"] if len(most) > NAMED else []
-    return listed([value(text) for text, _, _ in most[:NAMED]] + more)
-
-
-def _numbers(reads: Reads, text: str, use: _Use) -> str:
+def _numbers(reads: list[_Read], text: str, use: _Use) -> str:
     """Return a sentence on forms of numbers that are lost or misread, or of which the units are mixed."""
-    shapes, sizes = _amounts(reads)
-    by_shape = defaultdict[str, list[tuple[str, float, float | None, int]]](list)
-    for held, read, n in reads:
-        if sizes.get(held):
-            by_shape[shapes[held]].append((held, sizes[held], _number(read), n))
+    reads = [each._replace(read=_number(each.read)) for each in reads if each.means]
     if use.bare:
-        odd = [held for each in by_shape.values() for held, *_ in each]
-        return f"`{text}` is text and sorts as text, such as {value(odd[0])}." if odd and use.sorts else ""
-    ratios = {shape: _ratio(each) for shape, each in by_shape.items()}
-    rows = {shape: sum(n for *_, n in each) for shape, each in by_shape.items()}
-    if not any(ratios.values()) and not all(
-        read in (None, 0.0) for each in by_shape.values() for _, _, read, _ in each
-    ):
+        example = value(reads[0].held) if reads else ""
+        return f"`{text}` is text and sorts as text, such as {example}." if reads and use.sorts else ""
+    forms = [(each, _ratio(each, use)) for each in _by(lambda each: each.form, reads)]
+    sure = any(ratio and len({each.means for each in form}) >= SURE for form, ratio in forms)
+    if not sure and (not use.casts or any(each.read for each in reads)):
         return ""  # something else is made of the number than a number
-    lost = [shape for shape, ratio in ratios.items() if not ratio] or _shifted(by_shape, ratios, rows)
-    if lost:
-        held, _, read, _ = max((each for each in by_shape[lost[0]]), key=lambda each: each[3])
-        as_what = "NULL" if read is None else f"{read:,g}"
-        wrong = sum(rows[shape] for shape in lost)
-        total = sum(rows.values())
-        return f"`{text}` misreads {wrong:,} of {many(total, 'row', 'rows')}: {value(held)} gives {as_what}."
-    return _mixed(by_shape, ratios, text)
-
-
-def _shifted(by_shape: Shapes, ratios: Mapping[str, float | None], rows: Mapping[str, int]) -> list[str]:
-    """Return the forms of amounts that are read 10, 100 or 1,000 times too large or small: a point was lost."""
-    units = {shape: _unit(each[0][0]) for shape, each in by_shape.items()}
-    amount = [shape for shape, unit in units.items() if unit not in UNITS and unit != "%"]
-    usual = ratios[max(amount, key=rows.__getitem__)] if amount else None
-    tens = {float(f"{10.0**n:g}") for n in (-3, -2, -1, 1, 2, 3)}
-    return [each for each in amount if usual and float(f"{(ratios[each] or 0) / usual:.4g}") in tens]
+    lost = [form for form, ratio in forms if not ratio] or _shifted(forms)
+    return _misread(text, lost, reads) if lost else _mixed(forms, text)
 
 
 def _number(read: Any) -> float | None:
@@ -293,38 +334,41 @@ def _number(read: Any) -> float | None:
         return None
 
 
-def _ratio(each: list[tuple[str, float, float | None, int]]) -> float | None:
+def _ratio(form: list[_Read], use: _Use) -> float | None:
     """Return what the numbers of one form are multiplied by; None if they are not read alike."""
     ratios = Counter[float]()
-    for _, size, read, n in each:
-        ratios[0.0 if read is None else float(f"{read / size:.5g}")] += n
+    for each in form:
+        whole = use.rounds and each.read is not None and abs(each.read - each.means) <= 1
+        ratios[1.0 if whole else float(f"{(each.read or 0.0) / each.means:.5g}")] += each.rows
     usual, often = ratios.most_common(1)[0]
     return usual if usual and often >= MOSTLY * ratios.total() else None
 
 
-def _mixed(
-    by_shape: Shapes,
-    ratios: Mapping[str, float | None],
-    text: str,
-) -> str:
+def _shifted(forms: Forms) -> list[list[_Read]]:
+    """Return the forms of amounts read 10, 100 or 1,000 times too large or small, for a point was lost."""
+    amount = [(form, ratio or 0) for form, ratio in forms if _unit(form[0]) not in (*UNITS, "%")]
+    tens = {float(f"{10.0**n:g}") for n in (-3, -2, -1, 1, 2, 3)}
+    return [form for form, ratio in amount if float(f"{ratio / amount[0][1]:.4g}") in tens]
+
+
+def _mixed(forms: Forms, text: str) -> str:
     """Return a sentence on units, or percentages beside fractions, that are read by one scale."""
     alike = defaultdict[float | None, dict[str, str]](dict)
-    for shape, each in by_shape.items():
-        unit = _unit(each[0][0])
-        small = max(abs(size) for _, size, _, _ in each) <= 1
+    for form, ratio in forms:
+        unit = _unit(form[0])
+        small = max(abs(each.means) for each in form) <= 1
         if unit in UNITS or unit == "%" or (not unit and small):
-            alike[ratios[shape]].setdefault(unit, each[0][0])
+            alike[ratio].setdefault(unit, form[0].held)
     for units in alike.values():
-        percent = "%" in units and "" in units
         measures = Counter(UNITS[unit] for unit in units if unit in UNITS)
-        if percent or max(measures.values(), default=0) > 1:
+        if {"%", ""} <= {*units} or max(measures.values(), default=0) > 1:
             return f"`{text}` reads {listed([value(each) for each in units.values()])} by one scale."
     return ""
 
 
-def _unit(held: str) -> str:
+def _unit(each: _Read) -> str:
     """Return the unit or ``%`` after a number, in small letters."""
-    return held.strip().lstrip("+-0123456789.,'’ \u00a0\u202f()").rstrip(".").casefold()
+    return each.held.strip().lstrip("+-0123456789.,'’ \u00a0\u202f()").rstrip(".").casefold()
 
 
 _PIECES: tuple[Callable[[str], Hashable], ...] = (
@@ -342,37 +386,28 @@ _PIECES: tuple[Callable[[str], Hashable], ...] = (
 """What queries make of a day: itself, its month, its year …"""
 
 
-def _dates(reads: Reads, profile: ColumnProfile, text: str, use: _Use) -> str:
+def _dates(reads: list[_Read], text: str, use: _Use) -> str:
     """Return a sentence on forms of dates that are lost or misread."""
-    by_form = defaultdict[str, list[tuple[str, frozenset[str], str | None, int]]](list)
-    for held, read, n in reads:
-        form, meant = days(held, profile)
-        if meant:
-            by_form[form].append((held, meant, _day(read), n))
-    total = sum(n for each in by_form.values() for *_, n in each)
+    forms = _by(lambda each: each.form, reads)
     if use.bare:
-        if (use.sorts or use.divides) and len(by_form) > 1 and use.sorts:
-            rarest = min(by_form, key=lambda form: sum(n for *_, n in by_form[form]))
-            return f"`{text}` is text in several forms and sorts as text: {value(by_form[rarest][0][0])}."
-        return ""
+        mixed = use.sorts and len(forms) > 1
+        example = value(forms[-1][0].held) if mixed else ""
+        return f"`{text}` is text in several forms and sorts as text: {example}." if mixed else ""
 
-    def right(form: str, piece: Callable[[str], Hashable]) -> int:
-        return sum(n for _, meant, read, n in by_form[form] if read in {piece(day) for day in meant})
+    def right(form: list[_Read], piece: Callable[[str], Hashable]) -> list[_Read]:
+        return [each for each in form if _day(each.read) in {piece(day) for day in each.means}]
 
-    best = max(_PIECES, key=lambda piece: sum(right(form, piece) for form in by_form))
-    known = sum(right(form, best) for form in by_form) >= 0.3 * total
-    wrong = []
-    for form, each in by_form.items():
-        rows = sum(n for *_, n in each)
-        lost = sum(n for _, _, read, n in each if read is None)
-        if (known and right(form, best) < 0.5 * rows) or lost > 0.5 * rows:
-            wrong.append((rows, form, each))
-    if not wrong:
-        return ""
-    held, _, read, _ = max(max(wrong)[2], key=lambda one: one[3])
-    rows = sum(rows for rows, _, _ in wrong)
-    gives = "NULL" if read is None else value(read)
-    return f"`{text}` misreads {rows:,} of {many(total, 'row', 'rows')}: {value(held)} gives {gives}."
+    best = max(_PIECES, key=lambda piece: _rows(right(reads, piece)))
+    known = any(
+        len(right(form, best)) >= SURE and _rows(right(form, best)) >= MOSTLY * _rows(form) for form in forms
+    )
+    lost = [
+        form
+        for form in forms
+        if (known and _rows(right(form, best)) < 0.5 * _rows(form))
+        or _rows(each for each in form if each.read is None) > 0.5 * _rows(form)
+    ]
+    return _misread(text, lost, reads) if lost else ""
 
 
 def _day(read: Any) -> str | None:
@@ -387,106 +422,54 @@ def _day(read: Any) -> str | None:
     return str(int(text)) if text.isdigit() and len(text) <= 2 else text
 
 
-def _ranges(reads: Reads, profile: ColumnProfile, text: str) -> str:
-    """Return a sentence on values of which a condition takes those in one form and not in another.
+def _ranges(reads: list[_Read], text: str) -> str:
+    """Return a sentence on values that a condition leaves out though it takes others around them.
 
-    The condition's range is that of the form of which it takes most rows, if it takes all between two ends.
+    Its range is that of the form of which it takes most rows, if it takes all between two ends.
     """
-    points = list(_points(reads, profile))
-    taken = Counter[str]()
-    for point in points:
-        taken[point.form] += point.rows * point.taken
-    usual = max(taken, key=taken.__getitem__, default="")
-    of_usual = [point for point in points if point.form == usual]
-    inside = [point.size for point in of_usual if point.taken]
-    if not inside:
-        return ""
-    low, high = min(inside), max(inside)
-    outside = [point.size for point in of_usual if not point.taken]
-    if any(low <= size <= high for size in outside):
-        return ""
-    below = max((size for size in outside if size < low), default=None)
-    above = min((size for size in outside if size > high), default=None)
-    left = [each for each in points if not each.taken and low <= each.size <= high]
-    more = [
-        each
-        for each in points
-        if each.taken
-        and ((below is not None and each.size <= below) or (above is not None and each.size >= above))
+    points = [
+        each._replace(means=min(each.means) if isinstance(each.means, frozenset) else each.means)
+        for each in reads
+        if not isinstance(each.means, frozenset) or len(each.means) == 1
     ]
-    says = [
-        f"{verb} {many(sum(each.rows for each in odd), 'row', 'rows')} such as {value(odd[0].held)}"
-        for verb, odd in (("leaves out", left), ("takes", more))
-        if odd
-    ]
-    return f"`{text}` reads one form of several: it {' and '.join(says)}." if says else ""
+    taken = _by(lambda each: each.form, (each for each in points if each.read))
+    if not taken:
+        return ""
+    form = taken[0][0].form
+    low, high = (end(each.means for each in taken[0]) for end in (min, max))
+    left = [each for each in points if not each.read and low <= each.means <= high]
+    if not left or any(each.form == form for each in left):
+        return ""
+    rows = many(_rows(left), "row", "rows")
+    return f"`{text}` reads one form of several: it leaves out {rows} such as {value(left[0].held)}."
 
 
-@dataclass(frozen=True)
-class _Point:
-    """A value with its form, its number or day, and whether a condition takes it."""
-
-    held: str
-    form: str
-    size: Any
-    taken: bool
-    rows: int
-
-
-def _points(reads: Reads, profile: ColumnProfile) -> Iterator[_Point]:
-    if profile.kind is Kind.DATE:
-        for held, read, n in reads:
-            form, meant = days(held, profile)
-            if len(meant) == 1:
-                yield _Point(held, form, min(meant), bool(read), n)
-        return
-    shapes, sizes = _amounts(reads)
-    for held, read, n in reads:
-        if held in sizes:
-            yield _Point(held, shapes[held], sizes[held], bool(read), n)
-
-
-def _amounts(reads: Reads) -> tuple[dict[str, str], dict[str, float]]:
-    counted = Counter[str]()
-    for held, _, n in reads:
-        counted[held] += n
-    return amounts(counted)
-
-
-def _spellings(reads: Reads, profile: ColumnProfile, text: str, use: _Use) -> str:
+def _spellings(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use) -> str:
     """Return a sentence on a value of which one spelling is treated otherwise than another."""
     if not (use.truth or use.divides):
         return ""
     sides = {word.strip().casefold(): nth for nth, words in enumerate(profile.variants) for word in words}
-    meant: Callable[[str], Hashable] = plain_text
-    if profile.kind is Kind.FLAG:
-        meant = lambda held: sides.get(held.strip().casefold(), held)  # noqa: E731
-    elif profile.kind is Kind.CODE:
-        meant = lambda held: unpadded(held).casefold()  # noqa: E731
-    alike = defaultdict[Hashable, Reads](list)
-    for each in reads:
-        alike[meant(each[0])].append(each)
-    split = list[list[Reads]]()
-    for group in alike.values():
-        of_read = defaultdict[Any, Reads](list)
-        for one in group:
-            of_read[bool(one[1]) if isinstance(one[1], bool | int | None) else one[1]].append(one)
-        if len(of_read) > 1:
-            split.append([*of_read.values()])
+
+    def meant(each: _Read) -> Hashable:
+        folded = each.held.strip().casefold()
+        if profile.kind is Kind.FLAG:
+            return sides.get(folded, each.held)
+        return unpadded(folded) if profile.kind is Kind.CODE else plain_text(each.held)
+
+    def made(each: _Read) -> Hashable:
+        return bool(each.read) if isinstance(each.read, bool | int | None) else str(each.read)
+
+    split = [parts for group in _by(meant, reads) if len(parts := _by(made, group)) > 1]
+    if use.truth:  # not where the query names another spelling elsewhere
+        split = [
+            parts
+            for parts in split
+            if any(use.named.isdisjoint(each.held for each in part) for part in parts)
+        ]
     if not split:
         return ""
-    most = max(split, key=lambda each: sum(map(_rows, each)))
-    first, *others = sorted(most, key=_rows, reverse=True)
-    rest = [one for each in others for one in each]
-    rows = _rows(first), _rows(rest)
-    verb = "treats" if use.truth else "divides"
+    first, rest = split[0][0], [each for part in split[0][1:] for each in part]
+    verb, apart = ("treats", "otherwise than") if use.truth else ("divides", "from")
     also = f", and so {len(split) - 1} more" if len(split) > 1 else ""
-    apart = "otherwise than" if use.truth else "from"
-    return (
-        f"`{text}` {verb} {_named(first)} ({many(rows[0], 'row', 'rows')}) {apart} {_named(rest)} "
-        f"({rows[1]:,}){also}."
-    )
-
-
-def _rows(reads: Reads) -> int:
-    return sum(n for *_, n in reads)
+    rows = many(_rows(first), "row", "rows")
+    return f"`{text}` {verb} {_named(first)} ({rows}) {apart} {_named(rest)} ({_rows(rest):,}){also}."

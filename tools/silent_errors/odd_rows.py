@@ -47,6 +47,11 @@ def _used(core: Core, source: Source, name: str) -> list[exp.Column]:
     return [each for each in core.columns(core.select) if core.same(each, wanted)]
 
 
+def _is_computed(column: exp.Column) -> bool:
+    """True unless a column is only shown, or rows are grouped by it."""
+    return not isinstance(column.parent, exp.Select | exp.Alias | exp.Group | exp.Tuple)
+
+
 def _texts(column: Column, texts: Iterable[str]) -> list[exp.Expr]:
     """Return literals of a column's type."""
     numeric = any(word in column.type.lower() for word in ("int", "num", "dec", "real", "float", "double"))
@@ -78,9 +83,14 @@ def _left(column: exp.Expr, literals: Iterable[exp.Expr]) -> exp.Expr:
 def _stand_ins(query: Query, core: Core, source: Source, table: Table) -> Iterator[Trial]:
     """Yield one for numbers and days such as -1 and 9999-12-31 that are averaged, added up or compared."""
     for column in table.columns:
-        if column.profile is None or not column.profile.sentinels or not _used(core, source, column.name):
+        if column.profile is None or not column.profile.sentinels:
             continue
         texts = [text for text, _ in column.profile.sentinels]
+        named = {each.name for each in query.tree.find_all(exp.Literal)} & {
+            text.lstrip("-") for text in texts
+        }
+        if named or not any(_is_computed(each) for each in _used(core, source, column.name)):
+            continue
         name, literals = source.column(column.name, core.dialect), _texts(column, texts)
         rows = core.rows(
             [exp.alias_(name, "held"), _ROWS], where=[exp.In(this=name.copy(), expressions=literals)]
@@ -88,11 +98,8 @@ def _stand_ins(query: Query, core: Core, source: Source, table: Table) -> Iterat
 
         def tell(found: Rows, column: Column = column) -> str:
             held = listed([value(each[0]) for each in found[:NAMED]])
-            others = (
-                f"; the others are {column.profile.low} to {column.profile.high}" if column.profile else ""
-            )
             taken = many(sum(each[1] for each in found), "row has", "rows have")
-            return f"{taken} {held} as {column.name}, far from all others{others}."
+            return f"{taken} {held} as {column.name}, far from all others."
 
         yield Trial(
             Kind.STAND_IN, rows.group_by(number(1)), tell, _without(query, core, _left(name, literals))
@@ -107,20 +114,15 @@ def _totals(query: Query, core: Core, source: Source, table: Table) -> Iterator[
         name = source.column(column.name, core.dialect)
         literals = [exp.Literal.string(text) for text, _ in column.profile.totals]
         total = exp.Case().when(exp.In(this=name.copy(), expressions=literals), number(1)).else_(number(0))
-        shown = [
-            exp.alias_(exp.Sum(this=total), "totals"),
-            exp.alias_(exp.Count(this=exp.Star()), "rows_in_all"),
-        ]
+        others = exp.Sub(this=exp.Count(this=exp.Star()), expression=exp.Sum(this=total.copy()))
+        shown = [exp.alias_(exp.Sum(this=total), "totals"), exp.alias_(others, "others")]
         example = value(column.profile.totals[0][0])
 
         def tell(found: Rows, column: Column = column, example: str = example) -> str:
-            totals, every = found[0]
-            if not totals or totals == every:
-                return ""
+            totals, others = map(int, found[0]) if None not in found[0] else (0, 0)
             are = many(totals, "row adds up others", "rows add up others")
-            return (
-                f"{are} ({column.name} {example}), and the query takes them with those ({every - totals:,})."
-            )
+            says = f"{are} ({column.name} {example}), and the query takes them with those ({others:,})."
+            return says if totals and others else ""
 
         yield Trial(Kind.TOTALS, core.rows(shown), tell, _without(query, core, _left(name, literals)))
 
@@ -129,7 +131,7 @@ def _repeats(query: Query, core: Core, source: Source, table: Table) -> Iterator
     """Yield one for a table with exact repeats of rows that a column would identify without them."""
     counted = [node for node in core.aggregates if not isinstance(node.this, exp.Distinct)]
     counted = [node for node in counted if isinstance(node, exp.Sum | exp.Avg | exp.Count)]
-    if table.distinct_rows is None or not counted or core.select.args.get("distinct"):
+    if table.distinct_rows is None or not counted or core.select.args.get("distinct") or _seeks_repeats(core):
         return
     plain = source.node.copy()
     plain.set("alias", None)
@@ -144,8 +146,7 @@ def _repeats(query: Query, core: Core, source: Source, table: Table) -> Iterator
         if table.distinct_rows not in counts or every == table.distinct_rows:
             return ""
         key = table.columns[counts.index(table.distinct_rows)].name
-        again = many(every - table.distinct_rows, "row repeats", "rows repeat")
-        return f"{again} another of {table.name} exactly: {every:,} rows have {table.distinct_rows:,} {key}."
+        return f"Rows of {table.name} repeat exactly: {every:,} rows have {table.distinct_rows:,} {key}."
 
     def mend() -> exp.Expr:
         tree, (node,) = query.copy(source.node)
@@ -153,6 +154,14 @@ def _repeats(query: Query, core: Core, source: Source, table: Table) -> Iterator
         return tree
 
     yield Trial(Kind.REPEATS, rows, tell, mend)
+
+
+def _seeks_repeats(core: Core) -> bool:
+    """True for ``COUNT(*)`` beside ``COUNT(DISTINCT id)``, and for ``HAVING COUNT(*) > 1``."""
+    having = core.select.args.get("having")
+    counts = all(isinstance(node, exp.Count) for node in core.aggregates)
+    distinct = any(isinstance(node.this, exp.Distinct) for node in core.aggregates)
+    return (counts and distinct) or bool(having and having.find(exp.Count))
 
 
 def _units(query: Query, core: Core, source: Source, table: Table) -> Iterator[Trial]:

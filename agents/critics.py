@@ -7,11 +7,11 @@ reviews its result (3.3.7). Judge compares the answers of a close vote (ReFoRCE'
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, get_args
+from typing import Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, computed_field, model_validator
 
-from quorum.agents.role import Form, Role
+from quorum.agents.role import Form, Ours, Role
 
 
 class SqlReview(Form):
@@ -43,9 +43,7 @@ SQL_CRITIQUE = Role(
 class Verdict(Form):
     """The Validator's judgement of a result."""
 
-    house_fields = dict.fromkeys(("reasoning",), "")
-
-    reasoning: str = Field(default="", description="The check, in one sentence.")
+    reasoning: Annotated[str, Ours()] = Field(default="", description="The check, in one sentence.")
     valid_result: bool = Field(description="Whether the result can be the answer.")
     columns_not_needed: list[str] = Field(
         default=[], description="Those that the question does not ask for; empty if there are none."

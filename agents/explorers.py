@@ -206,13 +206,5 @@ class Description(Form):
     objection: str = Field(default="", description="If not useful: why, in one sentence; else empty.")
 
 
-DESCRIBER = Role(
-    "describer",
-    "Describer",
-    "{description}{objection}",
-    Description,
-    sql=False,
-    schema=False,
-    temperature=0.0,
-)
+DESCRIBER = Role("describer", "Describer", "{description}{objection}", Description, sql=False, schema=False)
 """Writes the description U of a query that ran, and rejects a query that answers no likely question."""

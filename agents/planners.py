@@ -27,8 +27,6 @@ def _some_steps(steps: list[str]) -> list[str]:
 class Plan(Form):
     """The steps to an answer, before any SQL is written."""
 
-    house_fields = dict.fromkeys(("assumptions",), "")
-
     steps: Annotated[list[str], AfterValidator(_some_steps)] = Field(
         description="As few as the question needs, at most eight, one sentence each. Name the tables, the "
         "join keys, the filters with their literal values, what one result row stands for, and the order "
@@ -51,7 +49,7 @@ class PlanReview(Form):
 
     feedback: str = Field(default="", description="What to change; empty if the plan passes.")
     update_plan: bool = Field(
-        description="Whether the plan goes back: only for a fault that would make the answer wrong."
+        description="Whether the plan goes back: it lacks or mistakes something, or can be misread."
     )
 
 
@@ -69,10 +67,12 @@ def _first_topics(features: list[str]) -> list[str]:
 
 
 class SyntaxRequest(Form):
-    """Topics to look up in the dialect's reference."""
+    """The syntax to look up, in the model's own words (ReCAPAgent-SQL, Figure 11)."""
 
     features: Annotated[list[str], AfterValidator(_first_topics)] = Field(
-        default=[], description="At most three topics, written as in the list; empty if none is needed."
+        default=[],
+        description="At most three functions, clauses or literals, each in a few words that its "
+        "documentation would use; empty if none is needed.",
     )
 
 

@@ -36,8 +36,8 @@ class PromptContext:
         documents: Passages that were retrieved for the question; may be empty.
         database: The database's name, for people.
         expected_format: The columns and rows that the answer is planned to have; may be empty.
-        house: Prompts hold our house rules, the dialect's card and the ``house_fields`` of replies; False for
-            a paper's own way: its frame, and only what safety and the graph need.
+        house: Prompts hold house rules, the dialect's card and reply fields that are ``Ours``; False for a
+            paper's own way: its frame, and only what safety and the graph need.
     """
 
     dialect: str

@@ -7,10 +7,11 @@ stage by stage (ReFoRCE's first version, paper 003, 3.2.4). Reviser answers a re
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from pydantic import Field, field_validator, model_validator
 
-from quorum.agents.role import Form, Role, Said, SqlText, Summary
+from quorum.agents.role import Form, Ours, Role, Said, SqlText, Summary
 
 MAX_REFINEMENTS = 5
 """Repairs of a candidate. The paper leaves it open; ReFoRCE (000, App. B, Table 6) allows five iterations."""
@@ -22,14 +23,14 @@ MAX_REWRITES = 5
 class Refinement(Form):
     """A repaired query, or that nothing is the answer."""
 
-    house_fields = dict.fromkeys(("explanation", "assumption"), "")
-
-    explanation: str = Field(default="", description="What was wrong, if anything, in one sentence.")
+    explanation: Annotated[str, Ours()] = Field(
+        default="", description="What was wrong, if anything, in one sentence."
+    )
     sql: SqlText | None = Field(
         description="The whole query, different from every one shown; null only if a query ran and its "
         "empty result is the answer."
     )
-    assumption: Said = Field(
+    assumption: Annotated[Said, Ours()] = Field(
         default=None,
         description="If the query now takes the question in another way: which, in one sentence; else null.",
     )

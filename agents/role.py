@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Generic, TypeAlias, TypeVar, cast, get_origin
+from typing import Annotated, Any, Generic, TypeAlias, TypeVar, cast, get_origin
 
 from pydantic import (
     AfterValidator,
@@ -58,10 +58,6 @@ class Form(BaseModel):
 
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
-    house_fields: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Fields that are ours, and the graph can do without: the papers' prompts ask for no such thing. What
-    ``plain`` says of a field instead; empty to leave it out."""
-
     @model_validator(mode="before")
     @classmethod
     def _as_meant(cls, given: Any) -> Any:
@@ -86,14 +82,22 @@ def _listed(value: Any) -> Any:
     return [value] if isinstance(value, str | dict) else value
 
 
+@dataclass(frozen=True)
+class Ours:
+    """Mark of a field that is ours and not the papers': ``plain`` leaves it out, or describes it anew."""
+
+    instead: str = ""
+
+
 @cache
 def plain(form: type[BaseModel]) -> Any:
-    """Return the form as a model sees it without its ``house_fields``; they keep their defaults."""
+    """Return the form as a model sees it without the fields marked ``Ours``; they keep their defaults."""
     fields, hidden = dict[str, Any](), cast("Any", SkipJsonSchema)
-    for name, said in getattr(form, "house_fields", {}).items():
-        each = copy(form.model_fields[name])
-        each.description = said
-        fields[name] = (each.annotation if said else hidden[each.annotation], each)
+    for name, each in form.model_fields.items():
+        for mark in (mark for mark in each.metadata if isinstance(mark, Ours)):
+            shown = copy(each)
+            shown.description = mark.instead
+            fields[name] = (each.annotation if mark.instead else hidden[each.annotation], shown)
     return create_model(form.__name__, __base__=form, __doc__=form.__doc__, **fields) if fields else form
 
 
@@ -235,6 +239,7 @@ Said: TypeAlias = Annotated[str | None, BeforeValidator(said)]
 
 Ordered: TypeAlias = Annotated[
     bool,
+    Ours(),
     Field(
         description="Whether the question asks for its rows in an order (sorted by, A to Z, latest first), "
         "not merely for the first few or the most."
@@ -244,6 +249,7 @@ Ordered: TypeAlias = Annotated[
 
 Assumptions: TypeAlias = Annotated[
     list[str],
+    Ours(),
     BeforeValidator(all_said),
     Field(
         description="What neither the question nor the house rules settle and you decide, so that another "
@@ -254,6 +260,7 @@ Assumptions: TypeAlias = Annotated[
 
 Missing: TypeAlias = Annotated[
     Said,
+    Ours(),
     Field(
         description="If no query over this database can answer the question: what it lacks, in one "
         "sentence; the query is null then. Else null."
@@ -263,6 +270,7 @@ Missing: TypeAlias = Annotated[
 
 Summary: TypeAlias = Annotated[
     str,
+    Ours(),
     BeforeValidator(lambda text: said(text) or ""),
     Field(
         description="What the rows will show, in one plain sentence for the person who asked: no SQL, and no "

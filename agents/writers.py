@@ -18,6 +18,7 @@ from quorum.agents.role import (
     Missing,
     NeededText,
     Ordered,
+    Ours,
     Role,
     Said,
     SqlText,
@@ -32,8 +33,8 @@ MAX_READINGS = 3
 MAX_TOOL_STEPS = 20
 """Steps of one answer, Spider-Agent's own limit."""
 
-Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led", "fast"]
-"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan, or to be fast."""
+Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
+"""How to approach the query: as the model likes, in one piece, in CTEs, along a plan."""
 
 APPROACHES: dict[Style, str] = {
     "": "",
@@ -41,7 +42,6 @@ APPROACHES: dict[Style, str] = {
     "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
     "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
-    "fast": "Give the query alone. Of the queries that are right, take the one that runs fastest.",
 }
 """What the SqlWriter's prompt says for each style."""
 
@@ -54,15 +54,11 @@ def _readings(given: Any) -> Any:
 class Draft(Form):
     """A complete query with its writer's remarks, or what the data lacks for one."""
 
-    house_fields = dict.fromkeys(
-        ("reasoning", "assumptions", "readings", "missing", "summary", "ordered"), ""
-    ) | {"sql": "The complete query."}
-
-    reasoning: str = Field(
+    reasoning: Annotated[str, Ours()] = Field(
         default="", description="Which tables, joins and filters, and why; three sentences at most."
     )
     assumptions: Assumptions = Field(default_factory=list)
-    readings: Annotated[list[str], BeforeValidator(_readings)] = Field(
+    readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
         description="What else somebody may have meant by this very question, so that other rows or values "
         "would be shown: one definite alternative each, in one sentence, the likeliest first; not merely "
@@ -70,7 +66,9 @@ class Draft(Form):
         f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
     )
     missing: Missing = None
-    sql: Said = Field(default=None, description="The complete query; null only with `missing`.")
+    sql: Annotated[Said, Ours("The complete query.")] = Field(
+        default=None, description="The complete query; null only with `missing`."
+    )
     summary: Summary = ""
     ordered: Ordered = False
 
@@ -89,8 +87,6 @@ GEN_AGENT = Role("gen_agent", "GenAgent", "{sql}{missing}", Draft)
 
 class Action(Form):
     """One step towards the answer."""
-
-    house_fields = dict.fromkeys(("missing", "summary", "ordered"), "")
 
     thought: str = Field(default="", description="Why this step, in one sentence.")
     action: Literal["sql", "look", "terminate"]
@@ -119,8 +115,6 @@ ACTION = Role("action", "Action", "{action}: {sql}{command}{missing}", Action)
 
 class ToolStep(Form):
     """A thought and the one action that follows from it."""
-
-    house_fields = dict.fromkeys(("assumptions", "missing", "summary", "ordered"), "")
 
     thought: str = Field(
         default="", description="What is known and what is missing, in two sentences at most."

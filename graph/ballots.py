@@ -239,7 +239,7 @@ class Rules:
 
     Attributes:
         weights: Per expert; 1.0 where an expert is not named (SSEV, equation 1).
-        seed: For strategies that draw; None derives one from the ballots.
+        seed: For strategies that draw.
         dialect: Of the SQL, to normalise it.
         overlaps: For strategies that compare results.
         judge: For strategies that ask a model.
@@ -248,7 +248,7 @@ class Rules:
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
-    seed: int | None = None
+    seed: int = 0
     dialect: str = ""
     overlaps: ResultOverlaps | None = None
     judge: Judge | None = None

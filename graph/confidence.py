@@ -33,9 +33,6 @@ LOW = 0.4
 BLANK = 0.3
 """Upper bound where only blank results voted."""
 
-ABSTAIN = 0.25
-"""Answers below this are better withheld: three of four are wrong."""
-
 APPROVED, REFUSED = 0.25, -1.0
 """Log-odds for the validator's verdict: an objection says more than an approval."""
 
@@ -175,8 +172,3 @@ def confidence(
 
 def _probability(odds: float) -> float:
     return 1 / (1 + math.exp(-odds))
-
-
-def abstains(confidence: float, threshold: float = ABSTAIN) -> bool:
-    """True if an answer of this confidence is better withheld."""
-    return confidence < threshold

@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from quorum.agents.prompting import PromptContext
-from quorum.graph.approval import Approvals
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, open_resources, secrets_of
+from quorum.graph.resources import Resources, both, open_resources, secrets_of
 from quorum.graph.runs import Event, RunFolder, Spent
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
@@ -33,7 +32,6 @@ from quorum.tools.experts import ExpertLedger
 from quorum.tools.garbage import rare_collections
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model
-from quorum.tools.results.excerpt import MAX_ROWS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -84,16 +82,10 @@ class Context:
         return self.database.connector.live
 
     @property
-    def reads_unasked(self) -> bool:
-        """True if Quorum may read rows by queries of its own.
-
-        They cost nothing then, and the user does not want to approve each.
-        """
-        return self.live and not self.database.connector.bills and self.options.approve != ALWAYS
-
-    @property
     def bounded(self) -> Database:
         """The database for queries of which few rows are shown: outcomes are cut, and kept apart."""
+        from quorum.tools.results.excerpt import MAX_ROWS
+
         limits = replace(self.database.limits, rows=min(MAX_ROWS, self.database.limits.rows))
         return replace(self.database, limits=limits, cache=self.bounded_cache)
 
@@ -109,20 +101,8 @@ class Context:
 
     @property
     def matched_values(self) -> int:
-        """Values of the database that prompts show at most."""
-        given = self.options.matched_values
-        return self.recipe.matched_values if given is None else given
-
-    @property
-    def shows_values(self) -> bool:
-        """True if prompts show values of the database that the question names."""
-        return bool(self.matched_values) and self.reads_unasked
-
-    @property
-    def seconds_for_values(self) -> float | None:
-        """A quarter of the time that is left to the run; None without a deadline."""
-        left = self.ledger.remaining_seconds()
-        return None if left is None else left / 4
+        """Return the values of the database that its prompts show at most."""
+        return matched_values(self.options, self.recipe, self.database.connector)
 
     @property
     def strategy(self) -> str:
@@ -175,7 +155,7 @@ class Context:
             database=self.resources.catalog.name,
             schema=await self.text(state.shown_ref),
             documents=await self.text(state.documents_ref),
-            house=self.recipe.house_rules,
+            house=getattr(self.recipe, "prompts", "house") == "house",
             question=state.question,
             expected_format=state.expected_format,
         )
@@ -187,7 +167,7 @@ class Context:
 
 async def open_context(
     options: RunOptions,
-    recipe: Recipe,
+    recipe: Recipe | Callable[[], Recipe],
     question: str,
     *,
     resume: str = "",
@@ -204,7 +184,8 @@ async def open_context(
     leaves nothing behind.
 
     Args:
-        recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``).
+        recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``); or
+            what loads it, which is called in a thread while the resources open.
         run_id: Of a new run; without it the run gets one that sorts by time.
         resume: Id of an interrupted run that goes on; its ledger continues.
         api_key, chat_models: As ``open_resources``.
@@ -222,20 +203,33 @@ async def open_context(
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
         stack.enter_context(rare_collections())
-        if resources is None:
-            resources = await open_resources(options, api_key=api_key, chat_models=chat_models)
-            stack.push_async_callback(resources.aclose)
-        several = len(resources.models) > 1
-        weights = await asyncio.to_thread(_weights, options, list(resources.models)) if several else {}
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
-        database = await asyncio.to_thread(_database, options, resources, ledger, trace)
-        context = Context(
+        loading = asyncio.ensure_future(_loaded(recipe))
+
+        async def begun(found: Resources) -> None:
+            shown = matched_values(options, await loading, found.connector)
+            if shown and found.knowledge.exact(question) is None:
+                found.read_values(seconds_for_values(ledger), options.max_bytes)
+
+        async def opened() -> Resources:
+            if given := resources:
+                await begun(given)
+                return given
+            made = await open_resources(options, api_key=api_key, chat_models=chat_models, begun=begun)
+            stack.push_async_callback(made.aclose)
+            return made
+
+        loaded, handles = await both(loading, opened())
+        several = len(handles.models) > 1
+        weights = await asyncio.to_thread(_weights, options, list(handles.models)) if several else {}
+        database = await asyncio.to_thread(_database, options, handles, ledger, trace)
+        return Context(
             options=options,
-            recipe=recipe,
-            resources=resources,
+            recipe=loaded,
+            resources=handles,
             database=database,
-            models=_bound(resources.models, ledger, trace),
-            role_models=_bound(resources.role_models, ledger, trace),
+            models=_bound(handles.models, ledger, trace),
+            role_models=_bound(handles.role_models, ledger, trace),
             weights=weights,
             ledger=ledger,
             trace=trace,
@@ -243,9 +237,26 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
-        if context.shows_values and resources.knowledge.exact(question) is None:
-            resources.read_values(context.seconds_for_values, options.max_bytes)
-        return context
+
+
+async def _loaded(recipe: Recipe | Callable[[], Recipe]) -> Recipe:
+    return recipe if isinstance(recipe, Recipe) else await asyncio.to_thread(recipe)
+
+
+def matched_values(options: RunOptions, recipe: Recipe, connector: Connector) -> int:
+    """Return the values of the database that prompts show at most.
+
+    It is 0 where reading them costs, or where the user wants to approve each query.
+    """
+    unasked = connector.live and not connector.bills and options.approve != ALWAYS
+    given = recipe.matched_values if options.matched_values is None else options.matched_values
+    return given if unasked else 0
+
+
+def seconds_for_values(ledger: Ledger) -> float | None:
+    """Return a quarter of the time that is left to the run; None without a deadline."""
+    left = ledger.remaining_seconds()
+    return None if left is None else left / 4
 
 
 @asynccontextmanager
@@ -281,6 +292,8 @@ def _check_length(question: str) -> None:
 def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: Trace) -> Database:
     catalog, approver = resources.catalog, None
     if options.approve != NEVER:
+        from quorum.graph.approval import Approvals
+
         about: dict[str, Any] = {"record": trace.record, "step": trace.step}
         about |= {"earlier": trace.earlier_approvals}
         approver = Approvals(options.approve, catalog.name, catalog.dialect, **about)

@@ -229,6 +229,5 @@ RECIPE = Recipe(
     paper="SQLAgent: Learning to Explore Before Generating as a Data Engineer, 3.2",
     agents=(EXPLORER.name, SIMULATOR.name, DESCRIBER.name),
     wire=_no_question,
-    temperature=0.7,
     one_temperature=True,
 )

@@ -195,12 +195,7 @@ class Options(BaseModel):
         0.0, "answers of less confidence are shown as best effort only; 0.25 is a good value", ge=0, le=1
     )
     temperature: float | None = option(
-        None,
-        "of a model's candidates after its first, which is drawn at 0; of every role in `reforce`, `react` "
-        "and `sqlagent`",
-        unset=_RECIPES,
-        ge=0,
-        le=2,
+        None, "of a model's candidates after its first (at 0), or of all roles", unset=_RECIPES, ge=0, le=2
     )
     seed: int = option(0, "start of everything drawn at random")
     max_calls: int | None = option(None, "model calls per question", ge=1, on_resume=True)

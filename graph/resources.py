@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Iterable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -53,6 +54,9 @@ if TYPE_CHECKING:
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+IMPORTING = threading.Lock()
+"""Held by a thread that imports large packages: two that meet in one could each find half of it."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,7 @@ async def open_resources(
     api_key: str = "",
     chat_models: Mapping[str, BaseChatModel] | None = None,
     models: OpenModels | None = None,
+    begun: Callable[[Resources], Awaitable[None]] | None = None,
 ) -> Resources:
     """Open the models, the database and the documents that ``options`` name.
 
@@ -227,6 +232,7 @@ async def open_resources(
         api_key: The models' key; without one, ``OPENAI_API_KEY`` counts.
         chat_models: LangChain chat models of your own, by the spec that ``options`` name.
         models: Models that are open already and stay so: several databases share them and one rate limit.
+        begun: Awaited as soon as the database is open, with resources that may have no models yet.
 
     Raises:
         ConfigurationError: A model, a price, a folder or a URL is wrong.
@@ -244,42 +250,45 @@ async def open_resources(
             stack.push_async_callback(opened.aclose)
             return opened
 
-        async def database() -> tuple[Connector, Catalog]:
+        async def database() -> Resources:
             connector = await asyncio.to_thread(connect_all, urls)
             stack.push_async_callback(connector.close)
             await connector.open()
             about: dict[str, Any] = {"cache": catalog_cache(options), "scan": options.max_bytes}
-            return connector, await read_catalog(connector, documents, **about)
+            catalog = await read_catalog(connector, documents, **about)
+            values, linter = _Values(), Linter(catalog)
+            stack.push_async_callback(values.aclose)
+            if connector.live:
+                guard.prepare(linter)
+            opened = Resources(
+                connector=connector,
+                catalog=catalog,
+                linter=linter,
+                schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
+                schema_tokens=options.schema_tokens,
+                files=SchemaFiles(catalog, documents.texts if documents else None),
+                models={},
+                documents=documents,
+                demonstrations=demonstrations,
+                embedder=open_embedder(options, api_key=api_key),
+                knowledge=knowledge.of(catalog.name, catalog.dialect),
+                explored=await asyncio.to_thread(_explored, options, catalog),
+                static=await asyncio.to_thread(_explored, options, catalog, static=True),
+                home=options.home,
+                _values=values,
+            )
+            if begun is not None:
+                await begun(opened)
+            return opened
 
         # a provider's package takes as long to load as a database to open
-        asked, (connector, catalog) = await _both(all_models(), database())
-        values, linter = _Values(), Linter(catalog)
-        stack.push_async_callback(values.aclose)
-        if connector.live:
-            guard.prepare(linter)
-        return Resources(
-            connector=connector,
-            catalog=catalog,
-            linter=linter,
-            schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
-            schema_tokens=options.schema_tokens,
-            files=SchemaFiles(catalog, documents.texts if documents else None),
-            models=asked.models,
-            role_models=asked.role_models,
-            documents=documents,
-            demonstrations=demonstrations,
-            embedder=open_embedder(options, api_key=api_key),
-            knowledge=knowledge.of(catalog.name, catalog.dialect),
-            explored=await asyncio.to_thread(_explored, options, catalog),
-            static=await asyncio.to_thread(_explored, options, catalog, static=True),
-            home=options.home,
-            secrets=(*asked.secrets, *secrets_of(options, api_key)),
-            _values=values,
-            _closing=stack.pop_all(),
-        )
+        asked, opened = await both(all_models(), database())
+        secrets = (*asked.secrets, *secrets_of(options, api_key))
+        about: dict[str, Any] = {"models": asked.models, "role_models": asked.role_models}
+        return replace(opened, **about, secrets=secrets, _closing=stack.pop_all())
 
 
-async def _both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
+async def both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
     """Run both at the same time and return their results; if both fail, raise the first one's error."""
     one, other = await asyncio.gather(first, second, return_exceptions=True)
     for result in (one, other):
@@ -396,7 +405,8 @@ def _settings(options: RunOptions, key: str) -> ModelSettings:
 
 def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
     settings = _settings(options, key)
-    made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
+    with IMPORTING:
+        made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
     check_priced(made, Budget(max_usd=options.max_usd))
     return dict(zip(options.specs, made, strict=True))
 

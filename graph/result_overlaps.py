@@ -32,7 +32,7 @@ class ResultOverlaps:
     @classmethod
     def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultOverlaps:
         """Compare results in memory, by fingerprint."""
-        return cls({mark: partial(_given, table) for mark, table in tables.items()}, ordered=ordered)
+        return cls({mark: partial(tables.__getitem__, mark) for mark in tables}, ordered=ordered)
 
     @classmethod
     def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultOverlaps:
@@ -91,7 +91,3 @@ class ResultOverlaps:
         if mark not in self._forms:
             self._forms[mark] = canonical(self._loaders[mark]())
         return self._forms[mark]
-
-
-def _given(result: Result) -> Result:
-    return result

@@ -440,10 +440,12 @@ class CandidateState(Known):
     """The working state of one branch; none of it is shared with the other branches.
 
     Attributes:
+        assumptions, plans, critique: As in ``RunState``, of a plan of its own.
         answer_sql, answer_remarks: The query that returned ``result``, and what was said beside it;
             ``sql`` and ``remarks`` are the current ones.
         writer: The role that wrote ``sql``.
         linked_ref: The schema text of what the SchemaLinker found for this candidate, if it did.
+        refined_before: ``refinements`` of Action's earlier queries.
         earlier: Queries that failed, were rejected or replaced, each with the reason.
         exploration: Its own, where each candidate explores by itself.
         grounding: What the InfoAgent found, shown as ``linked_ref``.
@@ -453,6 +455,9 @@ class CandidateState(Known):
     """
 
     input: CandidateInput = field(default_factory=lambda: CandidateInput("", 0, "", 0.0, 0))
+    assumptions: list[str] = field(default_factory=list)
+    plans: int = 0
+    critique: str = ""
     history: list[Turn] = field(default_factory=list)
     actions: int = 0
     next: str = ""
@@ -467,9 +472,9 @@ class CandidateState(Known):
     approved: bool | None = None
     linked_ref: str = ""
     refinements: int = 0
+    refined_before: int = 0
     failures: int = 0
     stands: bool = False
-    validations: int = 0
     earlier: list[Attempt] = field(default_factory=list)
     exploration: Exploration = field(default_factory=Exploration)
     grounding: Grounding = field(default_factory=Grounding)

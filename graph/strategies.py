@@ -7,7 +7,6 @@ the order in which candidates arrive.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 import random
@@ -107,20 +106,18 @@ async def rwma(ballots: Sequence[Ballot], rules: Rules) -> Vote:
 
     Of an expert's several candidates one is drawn evenly.
     """
-    seed = rules.seed if rules.seed is not None else derived_seed(ballots)
-    draw = random.Random(seed)
+    draw = random.Random(rules.seed)
     experts = sorted({ballot.expert for ballot in ballots})
     expert = draw.choices(experts, [rules.weight(name) for name in experts])[0]
     own = sorted((b for b in ballots if b.expert == expert), key=rank)
-    return Vote(draw.choice(own).candidate, (await wma(ballots, rules)).clusters, seed=seed)
+    return Vote(draw.choice(own).candidate, (await wma(ballots, rules)).clusters, seed=rules.seed)
 
 
 async def drawn(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     """Draw any candidate with equal chances: the baseline, and ReFoRCE's last resort."""
-    seed = rules.seed if rules.seed is not None else derived_seed(ballots)
     ranked = sorted(ballots, key=rank)
-    chosen = random.Random(seed).choice(ranked).candidate
-    return Vote(chosen, (await majority(ballots, rules)).clusters, seed=seed)
+    chosen = random.Random(rules.seed).choice(ranked).candidate
+    return Vote(chosen, (await majority(ballots, rules)).clusters, seed=rules.seed)
 
 
 async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Vote:
@@ -221,12 +218,6 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
     return replace(vote, winner=winner, judged=chosen is not None)
 
 
-def derived_seed(ballots: Sequence[Ballot]) -> int:
-    """A seed derived from the ballots, so that a draw without a given seed is repeatable."""
-    votes = sorted((ballot.candidate, ballot.expert, ballot.choice) for ballot in ballots)
-    return int.from_bytes(hashlib.sha256(repr(votes).encode()).digest()[:4], "big")
-
-
 STRATEGIES: dict[str, Strategy] = {
     "majority": majority,
     "sql_majority": sql_majority,
@@ -278,7 +269,7 @@ async def hold_vote(
         strategy: A name in ``STRATEGIES``.
         rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
             ``sql_majority``, overlaps for ``mbr``, a judge for ``judge``. The seed of a draw is
-            recorded, given or derived.
+            recorded.
 
     Raises:
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.

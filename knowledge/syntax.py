@@ -76,11 +76,6 @@ def _section(dialect: str, part: str) -> Section:
     )
 
 
-def topics(dialect: str) -> list[str]:
-    """The topics of a dialect's reference, for a model to choose from."""
-    return [section.topic for section in sections(dialect)]
-
-
 def lookup(dialect: str, features: Sequence[str], k: int = 4) -> list[Section]:
     """Sections for the features a model asked for, at most ``k``, in the order of the requests.
 

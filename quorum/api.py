@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from quorum.graph.exploring import Exploration
     from quorum.graph.nodes.tree_search import Search
     from quorum.graph.options import RunOptions
+    from quorum.graph.recipes.recipe import Recipe
     from quorum.graph.runs import Event
 
 
@@ -82,13 +84,11 @@ async def ask(
             return answer
         run_id = folder.run_id
     _check_askable(question, run, chat_models or {}, on_clarify, on_approve)
-    from quorum.graph.answering import answer_question
     from quorum.graph.context import open_context
-    from quorum.graph.recipes import recipe_of
 
     context = await open_context(
         run,
-        recipe_of(run),
+        partial(_load_graph, run),
         question,
         resume=run_id if resume is not None else "",
         run_id=run_id,
@@ -96,6 +96,8 @@ async def ask(
         listener=on_event,
         chat_models=chat_models,
     )
+    from quorum.graph.answering import answer_question
+
     made = await answer_question(
         context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
     )
@@ -228,6 +230,17 @@ def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, An
     meta = folder.meta()
     options = resumed_options(meta, settings)
     return folder, folder.answer(), str(meta["question"]), options
+
+
+def _load_graph(options: RunOptions) -> Recipe:
+    """Import the graph, which takes as long as all else that a run opens; return its recipe."""
+    from quorum.graph.recipes import recipe_of
+    from quorum.graph.resources import IMPORTING
+
+    with IMPORTING:
+        import quorum.graph.answering  # noqa: F401
+
+        return recipe_of(options)
 
 
 def _keep_convention(answer: Answer, settings: Settings) -> None:

@@ -143,6 +143,7 @@ def main() -> None:
     """The entry point of the ``quorum`` script."""
     # imported objects stay: default collections would take a tenth of the time of importing
     gc.set_threshold(YOUNG)
+    sys.setswitchinterval(0.0001)  # the event loop does not wait for the thread that imports the graph
     try:
         cli(prog_name="quorum")
     except Exception:  # noqa: BLE001 - a fault of ours must not end with Python's own 1, which means: no answer

@@ -141,6 +141,11 @@ def test_a_driver_waits_for_a_connection(root: Path) -> None:
     assert loaded_after(code, root).isdisjoint({"duckdb", "psycopg", "snowflake.connector", "sqlite3"})
 
 
+def test_a_database_opens_before_the_graph_is_loaded(root: Path) -> None:
+    loaded = loaded_after("import quorum.graph.context", root)
+    assert loaded.isdisjoint({*HEAVY, "langchain_core", "pyarrow"})
+
+
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:
     homes = re.compile(r"(?<![\w.])/(?:home|Users|root|work)/\w")
     found = [

@@ -3,9 +3,6 @@
 SSEV, section 3.1.2, Algorithms 1 and 2: an expert (a model) starts at weight 1; a mistake costs
 the factor 1 - epsilon, with epsilon = sqrt(ln N / T). Weights are kept relative to the best
 expert's, which is always 1: only their ratios matter to a vote, and a newcomer starts level.
-
-An evaluation knows T. Nobody knows how many questions a user will ask: T is then guessed as ``HORIZON`` and
-doubled whenever so many rounds are over. This is the doubling trick without its restarts: weights stay.
 """
 
 from __future__ import annotations
@@ -42,12 +39,11 @@ def best_epsilon(experts: int, rounds: int) -> float:
 
 
 def guessed_epsilon(experts: int, round_: int) -> float:
-    """Return the cost of a mistake in a round where T is not known: T is guessed, and the cost at most 1/2.
+    """Return epsilon in a round where nobody knows T: it is 64 up to round 64, then 128 up to round 128, …
 
-    For example T is 64 in round 64, and 128 in round 65.
+    This is the doubling trick without its restarts: weights stay.
     """
-    horizon = HORIZON << max(0, math.ceil(math.log2(round_ / HORIZON)))
-    return min(MAX_EPSILON, best_epsilon(experts, horizon))
+    return best_epsilon(experts, HORIZON << max(0, math.ceil(math.log2(round_ / HORIZON))))
 
 
 class Expert(BaseModel):
@@ -145,14 +141,12 @@ class ExpertLedger:
             rounds: Per expert whether it was right.
             feedback: Who says so.
             vote: Whether the vote of each round was right, where known.
-            epsilon: Cost of a mistake, 0 to 0.5; ``guessed_epsilon`` of each round if None.
+            epsilon: Cost of a mistake, 0.5 at most counts; ``guessed_epsilon`` of each round if None.
 
         Raises:
-            ConfigurationError: The file is damaged, or epsilon is out of range.
+            ConfigurationError: The file is damaged.
             QuorumError: Another process holds the lock for 30 seconds.
         """
-        if epsilon is not None and not 0 <= epsilon <= MAX_EPSILON:
-            raise ConfigurationError(f"epsilon is {epsilon:g}; it lies between 0 and {MAX_EPSILON}.")
         with _locked(self.path):
             book = self.read()
             for outcomes in rounds:
@@ -193,7 +187,7 @@ def _punish(
         book.vote_mistakes += not vote
     for name in outcomes:
         book.experts.setdefault(name, Expert())
-    e = guessed_epsilon(len(book.experts), book.rounds) if epsilon is None else epsilon
+    e = min(MAX_EPSILON, guessed_epsilon(len(book.experts), book.rounds) if epsilon is None else epsilon)
     weights = {name: expert.weight for name, expert in book.experts.items()}
     for name, right in outcomes.items():
         expert = book.experts[name]

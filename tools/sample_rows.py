@@ -51,8 +51,7 @@ class SampleRows:
     def text(self, catalog: Catalog) -> str:
         """Return a line for each table that ``catalog`` has: ``table(column [value, value], …);``.
 
-        Names and values are written, and quoted, as in schema text. A column whose values say nothing is
-        left out: all the same, though there are several, or all empty.
+        Names and values are written, and quoted, as in schema text.
         """
         return "\n".join(
             f"{full_name(table, catalog.dialect)}({columns});"
@@ -139,8 +138,5 @@ def _cell(value: object) -> str | None:
 
 
 def _columns(dialect: str, table: Table, values: Values) -> str:
-    found = [(column.name, cells) for column in table.columns if (cells := values.get(column.name))]
-    telling = [
-        (name, cells) for name, cells in found if len(set(cells)) > 1 or (cells[0] and len(cells) == 1)
-    ]
-    return ", ".join(f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in telling)
+    found = {column.name: cells for column in table.columns if (cells := values.get(column.name))}
+    return ", ".join(f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in found.items())

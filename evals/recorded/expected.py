@@ -53,21 +53,18 @@ class Ending:
     outcome: Outcome
 
 
-def as_voted(strategy: str, rules: Rules) -> Rules:
-    """Return the rules of the recipes with this strategy: of ``quorum`` for ``mbr``, else the papers'."""
-    ours = strategy == "mbr"
-    return replace(rules, blanks_give_way=ours, count_heads=ours)
-
-
 class ReplayedVote:
     """One strategy's votes over a question's candidates; a vote over the same candidates is counted once.
 
+    ``mbr`` votes by the rules of the recipe ``quorum``, the others as in the papers' recipes.
     Where the strategy draws, or a tie leaves it to the tie rule, all that could have come out counts with
     its probability: a tied cluster is as likely as the others, and its first candidate stands for it.
     """
 
     def __init__(self, recorded: RecordedBallots, strategy: str, rules: Rules) -> None:
-        self._recorded, self._strategy, self._rules = recorded, strategy, as_voted(strategy, rules)
+        ours = strategy == "mbr"
+        self._recorded, self._strategy = recorded, strategy
+        self._rules = replace(rules, blanks_give_way=ours, count_heads=ours)
         self._endings: dict[frozenset[str], list[Ending]] = {}
         self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
 

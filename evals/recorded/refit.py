@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 
 from quorum.evals.recorded.candidates import Source
-from quorum.evals.recorded.expected import arrivals, as_voted
+from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
 from quorum.graph.ballots import Rules
@@ -22,7 +22,7 @@ from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
 STRATEGY = "mbr"
-"""How recorded candidates vote: the strategy of the default recipe."""
+"""How recorded candidates vote: by the strategy and the rules of the default recipe."""
 
 RIDGE = 0.5
 STEPS = 2_000
@@ -69,7 +69,7 @@ async def votes_of_candidates(source: Source) -> list[KnownVote]:
     known = []
     for question in source.learnable:
         for ballots in source.ballots(question).values():
-            rules = as_voted(STRATEGY, Rules(overlaps=ballots.overlaps))
+            rules = Rules(overlaps=ballots.overlaps, blanks_give_way=True, count_heads=True)
             (order,) = arrivals(ballots.ballots, question, 1)
             for count in range(1, len(order) + 1):
                 vote = await hold_vote(order[:count], STRATEGY, rules)

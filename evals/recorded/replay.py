@@ -1,7 +1,7 @@
 """Replay recorded candidates: every strategy of the vote under every stopping rule, without a model.
 
 Strategies that ask one are left out. ``mbr`` votes by the rules of the recipe ``quorum``, where blank results
-give way; the others as in the papers' recipes (``quorum.evals.recorded.expected.as_voted``).
+give way; the others as in the papers' recipes (``quorum.evals.recorded.expected.ReplayedVote``).
 
 Candidates come from a ``quorum.evals.recorded.candidates.Source``: recorded ones, or an evaluation's. Each
 model votes by itself; where there are several, all their candidates vote ``pooled`` as well, with weights

@@ -1,11 +1,11 @@
-"""One candidate's branch: act, review, run, judge, repair (ReCAPAgent-SQL, section 3.3, Table 1)."""
+"""What candidates of several recipes do: run a query, repair it, judge its result, hand it over."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
 
-from quorum.agents.critics import SQL_CRITIQUE, VALIDATOR, Verdict
+from quorum.agents.critics import VALIDATOR, Verdict
 from quorum.agents.refiners import FAILURE_REFINER, SELF_REFINER
 from quorum.agents.writers import ACTION
 from quorum.graph.ballots import UNANSWERABLE
@@ -27,89 +27,14 @@ from quorum.graph.state import (
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, QueryError
 
-NO_PLAN = ["Answer the question with one query."]
-"""What Action and its critics are shown where nobody planned."""
-
 REJECTED = "Its result was rejected:"
 """Before the Validator's objection, under the result in Action's history."""
 
 MAX_OBJECTION = 1_000
 """Characters of an objection that later prompts show."""
 
-REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 
-
-async def act(state: CandidateState, context: Context, *, max_actions: int) -> Update:
-    """Action: predict the next action; one taken before is not taken again."""
-    steps_left = max_actions - state.actions
-    if steps_left <= 0:
-        return {"next": "terminate"}
-    predicted = await tell(
-        state,
-        context,
-        ACTION,
-        "action",
-        steps=state.steps or NO_PLAN,
-        syntax=await context.text(state.syntax_ref),
-        history=state.history,
-        steps_left=steps_left,
-        **await explored(state.input.extras, context),
-    )
-    taken: Update = {"actions": state.actions + 1}
-    turn = Turn(predicted.action, predicted.text, REPEATED)
-    if repeats(predicted.action, predicted.text, state.history):
-        _not_again(state, context, ACTION.name, predicted.action, predicted.text)
-        stuck = bool(state.history) and state.history[-1].observation == REPEATED
-        return taken | {"next": "terminate" if stuck else "act", "history": [*state.history, turn]}
-    if predicted.action == "sql":
-        taken |= {"next": "sql", "sql": predicted.text.strip(), "writer": ACTION.name, "error": None}
-        return taken | {"ordered": predicted.ordered, "remarks": Remarks(predicted.summary)}
-    if predicted.action == "look":
-        turn = Turn("look", predicted.text, context.resources.files.run(predicted.text))
-        return taken | {"next": "act", "history": [*state.history, turn]}
-    missing = Failure(UNANSWERABLE, predicted.missing) if predicted.missing else state.error
-    return {"next": "terminate", "error": missing}
-
-
-async def review_sql(state: CandidateState, context: Context) -> Update:
-    """SQLCritique: of Action's query before it runs, of a refined one with its result (3.3.3, 3.3.6).
-
-    A corrected query replaces the faulty one, unless it was tried before; Action and SelfRefiner learn why.
-    A query that was replaced before it ran may be brought back: the critique may be wrong.
-    """
-    result = observation(state.result) if state.ran and state.result else ""
-    review = await try_tell(
-        state,
-        context,
-        SQL_CRITIQUE,
-        "sql_review",
-        sql=state.sql,
-        steps=state.steps or NO_PLAN,
-        syntax=await context.text(state.syntax_ref),
-        result=result,
-    )
-    if review is None or review.correct or not review.sql or same_query(review.sql, [state.sql]):
-        return {}
-    return _replaced(state, context, review.sql.strip(), review.reasoning)
-
-
-def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str) -> Update:
-    """Put the critique's query in the place of the current one; of one tried before keep only the reason."""
-    critique = SQL_CRITIQUE.name
-    if repeats("sql", sql, state.history):
-        _not_again(state, context, critique, "sql", sql)
-        wanted = f"Not run again. Why it was wanted: {reasoning}"
-        return {"history": [*state.history, Turn("sql", sql, wanted, by=critique)]}
-    reason = f"A reviewer put another query in its place: {reasoning}"
-    turn = Turn("sql", state.sql, f"Not run. {reason}", by=_colleague(state), done=False)
-    history = [*state.history, turn]
-    if state.ran:
-        history = _remarked(state.history, state.sql, reason)
-    earlier = [*state.earlier, Attempt(state.sql, reason)]
-    return {"sql": sql, "writer": critique, "error": None, "earlier": earlier, "history": history}
-
-
-def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
+def remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
     """Return the history with a remark under the result of a query."""
     return [
         replace(turn, observation=f"{turn.observation}\n{remark}") if turn.text == sql and turn.done else turn
@@ -117,7 +42,7 @@ def _remarked(history: list[Turn], sql: str, remark: str) -> list[Turn]:
     ]
 
 
-def _not_again(state: CandidateState, context: Context, agent: str, kind: str, text: str) -> None:
+def not_again(state: CandidateState, context: Context, agent: str, kind: str, text: str) -> None:
     """Record that something is not done a second time, with what came of it the first time."""
     before = next(turn for turn in state.history if repeats(kind, text, [turn]))
     outcome = before.observation.strip().rpartition("\n")[2] if kind == "sql" else ""
@@ -125,7 +50,7 @@ def _not_again(state: CandidateState, context: Context, agent: str, kind: str, t
     record(context, state, "not_run", agent, message=message)
 
 
-def _colleague(state: CandidateState) -> str:
+def colleague(state: CandidateState) -> str:
     """Return the role that wrote the current query; empty if it was Action."""
     return "" if state.writer == ACTION.name else state.writer
 
@@ -138,11 +63,11 @@ async def run_sql(state: CandidateState, context: Context, *, agent: str = "acti
     outcome = await execute(context.database, state.sql, agent=agent, candidate=state.input.id)
     if isinstance(outcome, QueryError):
         error = Failure(outcome.kind.value, outcome.describe())
-        turn = Turn("sql", state.sql, f"Error: {error.message}", by=_colleague(state))
+        turn = Turn("sql", state.sql, f"Error: {error.message}", by=colleague(state))
         return {"error": error, "history": [*state.history, turn]}
     result = await keep_result(outcome, context.trace.folder)
     record(context, state, "result", agent, sql=state.sql, **vars(result))
-    turn = Turn("sql", state.sql, observation(result), by=_colleague(state))
+    turn = Turn("sql", state.sql, observation(result), by=colleague(state))
     update: Update = {"error": None, "history": [*state.history, turn]}
     if result.no_values:
         message = "The query ran and returned no row." if result.row_count == 0 else "All values are NULL."
@@ -197,7 +122,7 @@ async def refine(
         return update
     confirms = state.seen and same_query(refined.sql, [state.answer_sql])  # where a result must come twice
     if repeats("sql", refined.sql, state.history) and not (confirms or persist):
-        _not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
+        not_again(state, context, SELF_REFINER.name, "sql", refined.sql)
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
     update |= {"sql": refined.sql, "writer": SELF_REFINER.name, "error": None, "earlier": earlier}
@@ -207,20 +132,17 @@ async def refine(
     return update
 
 
-async def validate(state: CandidateState, context: Context, *, max_validations: int) -> Update:
-    """Validator: after a successful execution; a rejected result goes back to Action, whose history says why.
-
-    The SelfRefiner learns of it, too.
-    """
+async def validate(state: CandidateState, context: Context) -> Update:
+    """Validator: after a successful execution; the history and later prompts say why a result is rejected."""
     assert state.result is not None  # the router comes here with a result only
     verdict = await verdict_on(state, context, state.sql, state.result)
     if verdict is None:
-        return {"validations": max_validations}
-    update: Update = {"approved": verdict.accepted, "validations": state.validations + 1}
+        return {}
+    update: Update = {"approved": verdict.accepted}
     if not verdict.accepted:
         rejected = f"{REJECTED} {verdict.objection[:MAX_OBJECTION]}"
         update["earlier"] = [*state.earlier, Attempt(state.sql, rejected)]
-        update["history"] = _remarked(state.history, state.sql, rejected)
+        update["history"] = remarked(state.history, state.sql, rejected)
     return update
 
 

@@ -16,7 +16,6 @@ from quorum.graph.answer import (
     Status,
 )
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
-from quorum.graph.confidence import abstains
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
@@ -121,7 +120,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     confidence = vote.confidence if vote and (result or unanswerable) else 0.0
     least = context.options.abstain_below
     verified = bool(vote and vote.decided == "verified")
-    withheld = bool(result) and not verified and abstains(confidence, least)
+    withheld = bool(result) and not verified and confidence < least
     if withheld:
         warnings = [f"Withheld as an answer: its confidence {confidence:.2f} is below {least:g}.", *warnings]
     remarks = shown.remarks if shown and shown.remarks else Remarks()

@@ -89,7 +89,7 @@ def _excerpts(result: Result, sql: str, dialect: str, folder: Path) -> tuple[str
 
 async def conclude(state: CandidateState, context: Context) -> Update:
     """Treat a result that was never confirmed as an empty one."""
-    if state.result is None or state.confirmed:
+    if state.result is None or state.confirmed is not False:
         return {}
     record(context, state, "unconfirmed", "self_checker", fingerprint=state.result.fingerprint)
     return {"result": replace(state.result, blank=True, no_values=True)}

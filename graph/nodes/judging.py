@@ -37,10 +37,10 @@ class ModelJudge:
             return None
         found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
         differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
-        answers = zip(LABELS, (candidate for _, candidate in found), strict=False)
+        labelled: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
         rivals = [
-            {"label": label, "sql": each.sql, **first_rows(each.result, SAMPLE_ROWS)}
-            for label, each in answers
+            {"label": side.label, "sql": each.sql, **first_rows(each.result, SAMPLE_ROWS)}
+            for side, each in found
             if each.result is not None
         ]
         judged = await try_tell(
@@ -49,12 +49,11 @@ class ModelJudge:
             JUDGE,
             "judgement",
             spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
-            about={"answers": {label: each.candidates for label, each in zip(LABELS, shown, strict=False)}},
+            about={"answers": {label: each.candidates for label, each in labelled.items()}},
             rivals=rivals,
             differences=differences,
         )
-        by_label: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
-        better = by_label.get(judged.choice) if judged else None
+        better = labelled.get(judged.choice) if judged else None
         return better.key if better else None
 
 

@@ -1,26 +1,25 @@
-"""Before any SQL: open the run, plan, and look up the dialect's syntax (ReCAPAgent-SQL, section 3.3)."""
+"""Before any SQL: open the run, show a dialect's guidance, write a plan, or the form of the answer."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from quorum.agents import explorers
 from quorum.agents.explorers import PLAIN_TOPICS
-from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, SYNTAX_RETRIEVER, Plan
+from quorum.agents.planners import FORMAT_WRITER, PLANNER
 from quorum.graph.context import Context
-from quorum.graph.nodes.candidate import NO_PLAN
 from quorum.graph.nodes.step import Update, lost, try_tell
 from quorum.graph.nodes.voting import begins_alone
-from quorum.graph.state import CandidateState, RunState, fresh
-from quorum.knowledge import syntax
+from quorum.graph.state import RunState, fresh
 from quorum.knowledge.catalog import Column
 
 NESTED_TYPE = re.compile(r"\b(VARIANT|OBJECT|ARRAY|MAP|JSONB?|STRUCT)\b|\[\]", re.IGNORECASE)
 """Types of nested columns whose paths may be unknown."""
 
+QUOTING = ("Identifiers and quoting",)
 MATCHING = ("Strings",)
 """What ReFoRCE's writers and refiners are told of a dialect beside its card and nested columns."""
 
@@ -51,28 +50,12 @@ async def open_run(state: RunState, context: Context) -> Update:
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
 
 
-async def retrieve_syntax(state: RunState, context: Context) -> Update:
-    """Syntax Retriever: after planning, when syntax is requested (ReCAPAgent-SQL, Table 1)."""
-    topics = await asyncio.to_thread(syntax.topics, context.dialect)
-    if not topics:
-        return {}
-    steps = state.steps or NO_PLAN
-    found = await try_tell(state, context, SYNTAX_RETRIEVER, "syntax", topics=topics, steps=steps)
-    if found is None:
-        return {"warnings": lost(SYNTAX_RETRIEVER)}
-    if not found.features:
-        return {}
-    sections = await asyncio.to_thread(syntax.lookup, context.dialect, found.features)
-    text = "\n\n".join(section.text for section in sections)
-    return {"syntax_ref": context.put(text) if text else ""}
-
-
-async def show_guidance(_: RunState, context: Context) -> Update:
+async def show_guidance(_: RunState, context: Context, *, card: bool) -> Update:
     """Show writers and refiners how values are matched and nested columns read (paper 000, Listing 1).
 
-    The Listing's third point, how names are quoted, stands in the dialect's card.
+    The Listing's third point, how names are quoted, stands in the dialect's ``card``, where prompts have one.
     """
-    text = await hints(context, MATCHING)
+    text = await hints(context, MATCHING if card else (*QUOTING, *MATCHING))
     return {"syntax_ref": context.put(text) if text else ""}
 
 
@@ -114,56 +97,12 @@ async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -
     """
     if not needs_plan(state, when):
         return {}
-    made = await _plan(state, context)
+    made = await try_tell(state, context, PLANNER, "plan", previous_steps=[], critique="")
     if made is None:
         return {"plans": 1, "warnings": lost(PLANNER)}
     assumed = [f"Assume: {each}" for each in made.assumptions]
     result = [f"The result: {made.expected_format}"] if made.expected_format else []
     return {"steps": [*assumed, *made.steps, *result], "plans": 1}
-
-
-async def write_plan(state: RunState, context: Context) -> Update:
-    """Write the plan, or rewrite it after a critique."""
-    made = await _plan(state, context, state.critique)
-    if made is None:
-        return {"critique": "", "plans": state.plans + 1, "warnings": lost(PLANNER)}
-    plan = {"steps": made.steps, "expected_format": made.expected_format, "assumptions": made.assumptions}
-    return {**plan, "critique": "", "plans": state.plans + 1}
-
-
-async def plan_again(state: CandidateState, context: Context) -> Update:
-    """Planner: a candidate's plan again, from what was linked after a schema error (ReCAPAgent-SQL, 3.3)."""
-    error = state.error.message if state.error else ""
-    made = await _plan(state, context, f"A query written from it failed: {error}")
-    return {"steps": made.steps, "expected_format": made.expected_format} if made else {}
-
-
-async def _plan(state: RunState | CandidateState, context: Context, critique: str = "") -> Plan | None:
-    critique = critique if state.steps else ""
-    return await try_tell(state, context, PLANNER, "plan", previous_steps=state.steps, critique=critique)
-
-
-async def review_plan(state: RunState, context: Context) -> Update:
-    """PlanCritique: immediately after the plan (ReCAPAgent-SQL, Table 1)."""
-    review = await try_tell(
-        state, context, PLAN_CRITIQUE, "plan_review", steps=state.steps, assumptions=state.assumptions
-    )
-    return {"critique": review.feedback if review and review.update_plan else ""}
-
-
-def after_plan(max_plans: int) -> Callable[[RunState], Literal["review", "go_on"]]:
-    """Route after a plan: to its review, if it may be written again."""
-
-    def route(state: RunState) -> Literal["review", "go_on"]:
-        reviewed = state.steps and state.plans < max_plans and not state.stopped_by
-        return "review" if reviewed else "go_on"
-
-    return route
-
-
-def after_review(state: RunState) -> Literal["write_plan", "go_on"]:
-    """Go back to the Planner with a critique."""
-    return "write_plan" if state.critique and not state.stopped_by else "go_on"
 
 
 async def write_format(state: RunState, context: Context) -> Update:

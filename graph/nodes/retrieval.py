@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from quorum.agents.prompting import prompts
 from quorum.graph.ballots import Cluster, Vote
-from quorum.graph.context import Context
+from quorum.graph.context import Context, seconds_for_values
 from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
@@ -157,9 +157,9 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 
 
 async def _values(state: RunState, context: Context) -> str:
-    if not context.shows_values:
+    if not context.matched_values:
         return ""
-    bound, scan = context.seconds_for_values, context.options.max_bytes
+    bound, scan = seconds_for_values(context.ledger), context.options.max_bytes
     found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]

@@ -1,10 +1,9 @@
-"""Where a candidate's branch goes next: pure functions of its state, by ReCAPAgent-SQL's Table 1."""
+"""Where a candidate's branch goes next: pure functions of its state."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-from quorum.agents.refiners import SELF_REFINER
 from quorum.graph.nodes.step import FINAL
 from quorum.graph.state import CandidateState
 from quorum.tools.query import ErrorKind
@@ -25,30 +24,9 @@ def unrepairable(state: CandidateState) -> bool:
     return unavailable(state) or (state.error is not None and state.error.kind == ErrorKind.NOT_APPROVED)
 
 
-def after_action(state: CandidateState) -> Literal["sql", "act", "finish"]:
-    """Run the query, act again, or end."""
-    if halted(state) or state.next == "terminate":
-        return "finish"
-    return "sql" if state.next == "sql" else "act"
-
-
 def after_model(state: CandidateState) -> Literal["go_on", "finish"]:
     """Go on, unless a limit or a failing model stopped the node."""
     return "finish" if halted(state) else "go_on"
-
-
-def after_sql_review(state: CandidateState) -> Literal["run", "validate", "finish"]:
-    """Run a query that has not run; validate one that was reviewed with its result."""
-    if halted(state):
-        return "finish"
-    return "validate" if state.ran else "run"
-
-
-def after_linking(state: CandidateState) -> Literal["plan", "refine", "finish"]:
-    """Plan again from what was linked; only repair the query if nothing was."""
-    if halted(state):
-        return "finish"
-    return "plan" if state.linked_ref else "refine"
 
 
 def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
@@ -67,9 +45,8 @@ class Routes:
         max_empty: Repairs of a result without rows, or without values, before it is believed.
     """
 
-    def __init__(self, max_refinements: int, max_validations: int = 0, *, max_empty: int = MAX_EMPTY) -> None:
-        self.max_refinements, self.max_validations = max_refinements, max_validations
-        self.max_empty = max_empty
+    def __init__(self, max_refinements: int, *, max_empty: int = MAX_EMPTY) -> None:
+        self.max_refinements, self.max_empty = max_refinements, max_empty
 
     def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
         """A schema error is linked, unless the query before had the same; all others are refined."""
@@ -86,16 +63,3 @@ class Routes:
             return "finish"
         same = bool(state.earlier) and state.earlier[-1].error == error.message
         return "link" if kind.about_schema and not same else "refine"
-
-    def after_run_in_recap(
-        self, state: CandidateState
-    ) -> Literal["review", "validate", "link", "refine", "finish"]:
-        """Route like ``after_run``, but review a refined query with its result (ReCAPAgent-SQL, 3.3.6)."""
-        way = self.after_run(state)
-        return "review" if way == "validate" and state.writer == SELF_REFINER.name else way
-
-    def after_validation(self, state: CandidateState) -> Literal["act", "finish"]:
-        """A rejected result goes back to Action while there are validations left."""
-        if halted(state) or state.approved:
-            return "finish"
-        return "act" if state.validations < self.max_validations else "finish"

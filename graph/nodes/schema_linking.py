@@ -66,14 +66,15 @@ async def link_schema(
 
     Args:
         linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
-        above: The limit, which is the budget then, so that a schema below it is shown whole; None for the
-            run's ``link_above`` and ``schema_tokens``.
+        above: The limit; the budget is no less, so that a schema below it is shown whole. None for the run's
+            ``link_above``, and its budget.
 
     Raises:
         ModelUnavailable: No model answers.
     """
     catalog, options = context.resources.catalog, context.options
-    limit, budget = (options.link_above, options.schema_tokens) if above is None else (above, above)
+    limit = options.link_above if above is None else above
+    budget = max(options.schema_tokens, above or 0)
     if not await is_long(state, context, limit):
         if above is None or not context.resources.schema.left_out:
             return {}
@@ -96,6 +97,7 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
     """SchemaLinker: when a table or column was not found (ReCAPAgent-SQL, Table 1).
 
     From then on the candidate's prompts show only what was linked (3.3.4); the whole schema if nothing was.
+    A plan is made anew from it.
     """
     error = state.error.message if state.error else ""
     linked = await _by_files(state, context, max_steps=max_steps, sql=state.sql, error=error)
@@ -103,7 +105,7 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
         return {"linked_ref": ""}
     chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     schema = await asyncio.to_thread(render, chosen, budget=context.options.schema_tokens)
-    return {"linked_ref": context.put(schema.text)}
+    return {"linked_ref": context.put(schema.text), "plans": 0}
 
 
 async def _by_files(state: Known, context: Context, **given: Any) -> Linked:

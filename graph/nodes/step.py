@@ -229,19 +229,15 @@ def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, An
 
 
 def sampling(state: Known, context: Context, role: Role[Any]) -> dict[str, Any]:
-    """Return the temperature at which a role is asked; in a candidate's branch also its seed and id.
+    """Return how a role is asked: at the recipe's one temperature, else at its own, else at the candidate's.
 
-    This is the one place that decides it. A recipe with one temperature gives it to every role. In any other
-    a role's own counts, then the candidate's; without either the models keep theirs, which is 0.
+    Without any the models keep theirs, which is 0. In a candidate's branch its seed and its id are added.
     """
-    at: dict[str, Any] = {}
+    own = context.temperature if context.recipe.one_temperature else role.temperature
+    at = {} if own is None else {"temperature": own}
     if isinstance(state, CandidateState):
         start = state.input
-        at = {"temperature": start.temperature, "seed": start.seed, "candidate": start.id}
-    if context.recipe.one_temperature:
-        at["temperature"] = context.temperature
-    elif role.temperature is not None:
-        at["temperature"] = role.temperature
+        return {"temperature": start.temperature, "seed": start.seed, "candidate": start.id} | at
     return at
 
 

@@ -20,6 +20,7 @@ from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Rema
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import table_names, units
+from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.triplets import Example, Place
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
@@ -120,26 +121,24 @@ async def expand(state: CandidateState, context: Context) -> Update:
         return {}
     schema = await asyncio.to_thread(_text, grounding, context, EXPANDER_TOKENS)
     added = await try_tell(state, context, CONTEXT_EXPANDER, "context", schema=schema)
-    places = _named(added.add if added else [], grounding, context)
+    places = _named(added.add if added else [], context)
     new = {name for name, _ in places} - {*grounding.tables}
     places += [place for name in sorted(new) for place in _whole(context.resources.catalog, name)]
     columns = list(dict.fromkeys([*grounding.columns, *places]))
     return {"grounding": replace(grounding, columns=columns)}
 
 
-def _named(names: Iterable[str], grounding: Grounding, context: Context) -> list[Place]:
-    """Return the columns that are named as ``table.column``; case and quotes do not count.
-
-    Of several tables of one name those of the context are meant.
-    """
-    catalog, first = context.resources.catalog, context.resources.columns.first
-    found: list[Place] = []
-    for name in names:
-        table, _, column = name.replace('"', "").replace("`", "").strip().rpartition(".")
-        tables = [(first[each.full_name], each.column(column)) for each in catalog.find(table)]
-        places = [(head, each.name) for head, each in tables if each]
-        found += [place for place in places if place[0] in grounding.tables] or places
-    return found
+def _named(names: Iterable[str], context: Context) -> list[Place]:
+    """Return the columns that are named as ``table.column``; case and quotes do not count."""
+    bare = (name.replace('"', "").replace("`", "").strip().rpartition(".") for name in names)
+    found = (
+        (each, each.column(column))
+        for table, _, column in bare
+        for each in context.resources.catalog.find(table)
+    )
+    return [
+        (context.resources.columns.first[table.full_name], column.name) for table, column in found if column
+    ]
 
 
 async def prune_unused(state: CandidateState, context: Context) -> Update:
@@ -197,18 +196,11 @@ async def write(
             else by the question's words alone (Table 12).
         shots: Examples at most.
     """
-    grounding, embedder = state.grounding, context.resources.embedder
+    grounding = state.grounding
     shown = context.put(await asyncio.to_thread(_text, grounding, context, context.options.schema_tokens))
     state = replace(state, linked_ref=shown)
-    record(
-        context,
-        state,
-        "grounding",
-        INFO_AGENT.name,
-        tables=grounding.tables,
-        columns=len(grounding.columns),
-        embedder=embedder.name if embedder else "lexical",
-    )
+    seen = {"tables": grounding.tables, "columns": len(grounding.columns)}
+    record(context, state, "grounding", INFO_AGENT.name, **seen, embedder=_way(context.resources.embedder))
     examples = await _examples(state, context, knowledge, joint, shots)
     written = await tell(
         state,
@@ -237,7 +229,7 @@ async def write(
 async def _examples(
     state: CandidateState, context: Context, knowledge: Knowledge, joint: bool, shots: int
 ) -> list[Example]:
-    """The nearest examples, best first."""
+    """Return the nearest examples, best first."""
     if knowledge == "none" or not shots:
         return []
     explored = context.resources.static if knowledge == "static" else context.resources.explored
@@ -250,15 +242,13 @@ async def _examples(
         ]
     names = [".".join(place) for place in state.grounding.columns] if joint else []
     found = await asyncio.to_thread(explored.nearest, state.question, names, shots, embedder=embedder)
-    record(
-        context,
-        state,
-        "examples",
-        GEN_AGENT.name,
-        triplets=[triplet.id for triplet in found],
-        embedder=embedder.name if embedder else "lexical",
-    )
+    shown = [triplet.id for triplet in found]
+    record(context, state, "examples", GEN_AGENT.name, triplets=shown, embedder=_way(embedder))
     return [Example(triplet.description, triplet.sql) for triplet in found]
+
+
+def _way(embedder: Embedder | None) -> str:
+    return embedder.name if embedder else "lexical"
 
 
 def round_outcome(state: CandidateState, *, most: int, believes_empty: bool) -> RoundOutcome:

@@ -36,10 +36,10 @@ def resolved(state: RunState) -> bool:
     That the data cannot answer is an answer. A result without values is none: the paper repairs it to the
     limit (Table 6) and then explores (Listing 2).
     """
-    vote, winner = state.vote, state.winner
-    if vote is None:
-        return False
-    return vote.cannot_answer or (len(heaviest(vote.clusters)) == 1 and has_values(winner))
+    vote = state.vote
+    if vote is None or vote.cannot_answer:
+        return vote is not None
+    return len(heaviest(vote.clusters)) == 1 and has_values(state.winner)
 
 
 def unresolved(state: RunState) -> bool:

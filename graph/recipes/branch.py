@@ -137,11 +137,12 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         """
         run = partial(exploration.run_query, max_corrections=max_corrections, persist=persist)
         loop: Paths = {"run": "explore", "done": "keep_findings"}
-        failed: Paths = {"correct": "ExplorationCorrector"}
         self.add_step("ColumnExplorer", partial(exploration.begin, **form))
         self.add_step("explore", run)
         self.add_step("ExplorationCorrector", partial(exploration.correct_query, persist=persist))
-        self.add_conditional_edges("explore", exploration.after_query, loop | failed)
+        self.add_conditional_edges(
+            "explore", exploration.after_query, {**loop, "correct": "ExplorationCorrector"}
+        )
         for name in ("ColumnExplorer", "ExplorationCorrector"):
             self.add_conditional_edges(name, exploration.after_query, loop)
         self.add_step("keep_findings", exploration.keep_findings)

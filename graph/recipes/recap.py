@@ -22,20 +22,15 @@ from langgraph.graph import END, START
 
 from quorum.agents import explorers, linkers, planners, refiners
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.nodes import candidate, prepare, schema_linking, tie_breaking, voting
-from quorum.graph.nodes.routes import (
-    Routes,
-    after_action,
-    after_linking,
-    after_model,
-    after_refinement,
-    after_sql_review,
-)
+from quorum.graph.nodes import candidate, schema_linking, tie_breaking, voting
+from quorum.graph.nodes import recap as loop
+from quorum.graph.nodes.routes import after_model
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, fan_out, is_short, run_graph
 from quorum.graph.recipes.recipe import (
-    LATER_CANDIDATES,
+    LATER,
     PROMPTS,
+    VOTES,
     AtLeastOne,
     Count,
     Deviation,
@@ -48,20 +43,11 @@ Exploring: TypeAlias = Literal["never", "disputes", "always"]
 
 DEVIATIONS = (
     PROMPTS,
+    *VOTES,
     Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
-    Deviation(
-        ours="Documents, plan and syntax are found once and shared by all candidates.",
-        paper="each model plans by itself; their answers vote (3.1.2, 3.3)",
-        why="All prompts share a cached prefix, and more candidates cost no more plans.",
+        ours="Documents, and what a large schema is linked to, are found once and shared by all candidates.",
+        paper="each model runs all of it by itself; their answers vote (3.1.2, 3.3)",
+        why="All prompts share a cached prefix.",
     ),
     Deviation(
         ours="Action writes the whole query at once and sees the whole plan.",
@@ -90,11 +76,6 @@ DEVIATIONS = (
         why="It writes the next query, so the new plan would reach nobody in time.",
     ),
     Deviation(
-        ours="A second empty result in a row is believed, and the SelfRefiner may confirm the first.",
-        paper="empty results are refined up to the limit (3.3.6)",
-        why="An empty answer can be right.",
-    ),
-    Deviation(
         ours="The Validator sees the tables used, types and numbers of distinct values, up to ten rows, the "
         "documents and the expected format as well.",
         paper="column names, NULL counts, number of rows, three rows (3.3.7)",
@@ -110,7 +91,7 @@ DEVIATIONS = (
         paper="embeddings and FAISS (3.3.2)",
         why="It works without a model to download.",
     ),
-    LATER_CANDIDATES,
+    LATER,
 )
 
 
@@ -118,6 +99,7 @@ DEVIATIONS = (
 class Recap(PaperRecipe):
     """Its switches and limits."""
 
+    own_plans: bool = switch(True, "each candidate plans by itself; else all follow one plan")
     plan_critique: bool = switch(True, "review each plan")
     syntax: bool = switch(True, "look up the dialect's syntax after planning")
     sql_critique: bool = switch(True, "review each query before it runs, a refined one with its result")
@@ -128,7 +110,13 @@ class Recap(PaperRecipe):
         1 + planners.MAX_PLAN_REVIEWS,
         "times a plan is written, the first included; each but the last is reviewed",
     )
-    max_refinements: Count = switch(refiners.MAX_REFINEMENTS, "repairs of one candidate", paper="open")
+    max_refinements: Count = switch(
+        refiners.MAX_REFINEMENTS, "repairs of one query of Action's", paper="open"
+    )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+    )
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: Count = switch(linkers.MAX_LINK_STEPS, "commands of the SchemaLinker")
     exploration: Exploring = switch(
@@ -136,7 +124,6 @@ class Recap(PaperRecipe):
     )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries", paper="none")
     max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query", paper="none")
-    max_validations: Count = switch(2, "validations of one candidate", paper="open")
 
     @property
     def explores(self) -> bool:
@@ -154,39 +141,34 @@ class Recap(PaperRecipe):
         return self.link_on_error and self.max_link_steps > 0 and self.max_refinements > 0
 
     @property
-    def validates(self) -> bool:
-        """True if a candidate's result is judged."""
-        return self.validation and self.max_validations > 0
+    def replans(self) -> bool:
+        """True if a candidate plans anew after a schema error."""
+        return self.replan and self.links_on_error
 
     @property
     def recursion_limit(self) -> int:
         run = 2 * self.max_plans + self.max_queries * (2 * self.max_corrections + 2) + 200
-        return max(run, 4 * self.max_actions + 6 * self.max_refinements + 20)
+        repair = 4 + 2 * self.max_plans
+        return max(run, self.max_actions * (5 + repair * self.max_refinements) + 2 * self.max_plans + 20)
 
 
 def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """Return the uncompiled graph of a run; ``options`` is its context schema."""
     graph = run_graph(recipe, options)
     at_once = recipe.explores and recipe.exploration == "always"
-    planned = "SyntaxRetriever" if recipe.syntax else "ColumnExplorer" if at_once else "send_candidates"
+    planned = "ColumnExplorer" if at_once else "send_candidates"
+    first = planned if recipe.own_plans else "Planner"
     if recipe.max_link_steps:
-        graph.add_beginning("SchemaLinker", "Planner", skips=is_short)
+        graph.add_beginning("SchemaLinker", first, skips=is_short)
         link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
     else:
-        graph.add_beginning("Planner")
-    graph.add_step("Planner", prepare.write_plan)
-    if recipe.reviews_plans:
-        written: Paths = {"review": "PlanCritique", "go_on": planned}
-        graph.add_conditional_edges("Planner", prepare.after_plan(recipe.max_plans), written)
-        graph.add_step("PlanCritique", prepare.review_plan)
-        reviewed: Paths = {"write_plan": "Planner", "go_on": planned}
-        graph.add_conditional_edges("PlanCritique", prepare.after_review, reviewed)
-    else:
-        graph.add_edge("Planner", planned)
-    if recipe.syntax:
-        graph.add_step("SyntaxRetriever", prepare.retrieve_syntax)
-        graph.add_edge("SyntaxRetriever", "ColumnExplorer" if at_once else "send_candidates")
+        graph.add_beginning(first)
+    if not recipe.own_plans:
+        _add_planning(graph, recipe, {"write": "SyntaxRetriever" if recipe.syntax else planned})
+        if recipe.syntax:
+            graph.add_step("SyntaxRetriever", loop.retrieve_syntax)
+            graph.add_edge("SyntaxRetriever", planned)
     if recipe.explores:
         graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
     if at_once:
@@ -200,8 +182,19 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_conditional_edges("keep_findings", after_findings, more)
         graph.add_step("send_more", partial(tie_breaking.dispatch_again, merge_rounds=True))
         graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
-    graph.add_answer(again="Planner")
+    graph.add_answer(again="send_candidates" if recipe.own_plans else "Planner")
     return graph
+
+
+def _add_planning(graph: RecipeGraph, recipe: Recap, ways: Paths) -> None:
+    """Add Planner and PlanCritique; ``ways`` lead on from a plan."""
+    graph.add_step("Planner", loop.write_plan)
+    most = recipe.max_plans if recipe.reviews_plans else 1
+    review: Paths = {"review": "PlanCritique"} if recipe.reviews_plans else {}
+    graph.add_conditional_edges("Planner", loop.after_plan(most), {**review, **ways})
+    if recipe.reviews_plans:
+        graph.add_step("PlanCritique", loop.review_plan)
+        graph.add_conditional_edges("PlanCritique", loop.after_plan_review, {"plan": "Planner", **ways})
 
 
 def after_vote(
@@ -225,46 +218,45 @@ def after_findings(state: RunState) -> Literal["dispatch", "answer"]:
 
 
 def wire_candidate(recipe: Recap) -> RecipeGraph:
-    """Return the uncompiled graph of one candidate's branch."""
-    graph, routes = branch_graph(recipe), Routes(recipe.max_refinements, recipe.max_validations)
+    """Return the uncompiled graph of one candidate's branch: the execution loop of Table 1."""
+    graph = branch_graph(recipe)
     to_run = "SQLCritique" if recipe.sql_critique else "run_sql"
-    to_validate = "Validator" if recipe.validates else END
-    graph.add_edge(START, "Action")
-    graph.add_step("Action", partial(candidate.act, max_actions=recipe.max_actions))
-    graph.add_conditional_edges("Action", after_action, {"sql": to_run, "act": "Action", "finish": END})
+    to_validate = "Validator" if recipe.validation else END
+    graph.add_edge(START, "Planner" if recipe.own_plans else "Action")
+    if recipe.own_plans or recipe.replans:
+        ways: Paths = {"refine": "SelfRefiner"} if recipe.replans else {}
+        if recipe.own_plans:
+            ways["write"] = "SyntaxRetriever" if recipe.syntax else "Action"
+        _add_planning(graph, recipe, {**ways, "finish": END})
+    if recipe.own_plans and recipe.syntax:
+        graph.add_step("SyntaxRetriever", loop.retrieve_syntax)
+        graph.add_conditional_edges("SyntaxRetriever", after_model, {"go_on": "Action", "finish": END})
+    graph.add_step("Action", partial(loop.act, max_actions=recipe.max_actions))
+    graph.add_conditional_edges("Action", loop.after_action, {"sql": to_run, "act": "Action", "finish": END})
     if recipe.sql_critique:
-        graph.add_step("SQLCritique", candidate.review_sql)
+        graph.add_step("SQLCritique", loop.review_sql)
         reviewed: Paths = {"run": "run_sql", "validate": to_validate, "finish": END}
-        graph.add_conditional_edges("SQLCritique", after_sql_review, reviewed)
+        graph.add_conditional_edges("SQLCritique", loop.after_sql_review, reviewed)
     graph.add_step("run_sql", candidate.run_sql)
-    ran: Paths = {"validate": to_validate, "finish": END}
+    ran: Paths = {"validate": to_validate, "act": "Action", "finish": END}
     if recipe.max_refinements:
         ran |= {"link": "SchemaLinker" if recipe.links_on_error else "SelfRefiner", "refine": "SelfRefiner"}
         ran["review"] = "SQLCritique" if recipe.sql_critique else to_validate
-    graph.add_conditional_edges("run_sql", routes.after_run_in_recap, ran)
-    if recipe.max_refinements:
-        _add_refinement(graph, recipe)
-    if recipe.validates:
-        graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_validations))
-        judged: Paths = {"act": "Action", "finish": END}
-        graph.add_conditional_edges("Validator", routes.after_validation, judged)
-    return graph
-
-
-def _add_refinement(graph: RecipeGraph, recipe: Recap) -> None:
-    """Add the nodes that repair a failed query."""
+    graph.add_conditional_edges("run_sql", loop.after_run(recipe.max_refinements), ran)
     if recipe.links_on_error:
-        graph.add_step(
-            "SchemaLinker", partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps)
-        )
-        plan = "Planner" if recipe.replan else "SelfRefiner"
-        linked: Paths = {"plan": plan, "refine": "SelfRefiner", "finish": END}
-        graph.add_conditional_edges("SchemaLinker", after_linking, linked)
-        if recipe.replan:
-            graph.add_step("Planner", prepare.plan_again)
-            graph.add_conditional_edges("Planner", after_model, {"go_on": "SelfRefiner", "finish": END})
-    graph.add_step("SelfRefiner", candidate.refine)
-    graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": END})
+        link = partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps)
+        graph.add_step("SchemaLinker", link)
+        linked: Paths = {"plan": "Planner" if recipe.replans else "SelfRefiner"}
+        linked |= {"refine": "SelfRefiner", "finish": END}
+        graph.add_conditional_edges("SchemaLinker", loop.after_linking, linked)
+    if recipe.max_refinements:
+        graph.add_step("SelfRefiner", partial(candidate.refine, confirm=recipe.confirm_empty))
+        repaired: Paths = {"run": "run_sql", "act": "Action", "finish": END}
+        graph.add_conditional_edges("SelfRefiner", loop.after_repair, repaired)
+    if recipe.validation:
+        graph.add_step("Validator", candidate.validate)
+        graph.add_conditional_edges("Validator", loop.after_validation, {"act": "Action", "finish": END})
+    return graph
 
 
 RECIPE = Recap(
@@ -285,5 +277,6 @@ RECIPE = Recap(
         "validator",
     ),
     wire=wire,
+    votes=1,
     deviations=DEVIATIONS,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, Self, get_type_hints
+from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -37,10 +37,23 @@ class Deviation:
     why: str
 
 
-LATER_CANDIDATES = Deviation(
+LATER = Deviation(
     ours="A model's candidates after its first are drawn at 0.7.",
     paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
     why="At 0 they would be the first once more.",
+)
+
+VOTES = (
+    Deviation(
+        ours="That the data cannot answer is an answer, with its expert's weight.",
+        paper="every candidate is SQL (004, Algorithm 1)",
+        why="A question may ask for what is not there.",
+    ),
+    Deviation(
+        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
+        paper="an expert counts once for each unique SQL (004, equation 2)",
+        why="The candidates of a single model would tie whatever they say.",
+    ),
 )
 
 PROMPTS = Deviation(
@@ -87,11 +100,6 @@ class Recipe:
         blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
-    FIXED: ClassVar[frozenset[str]] = frozenset(
-        {"name", "summary", "paper", "agents", "wire", "votes", "strategy", "stopping", "temperature"}
-        | {"one_temperature", "matched_values", "triplets", "deviations", "presets", "preset"}
-    )
-
     name: str
     summary: str
     paper: str
@@ -128,7 +136,7 @@ class Recipe:
     @classmethod
     def switches(cls) -> tuple[str, ...]:
         """Names of the switches and limits that may be set otherwise."""
-        return tuple(item.name for item in fields(cls) if item.name not in cls.FIXED)
+        return tuple(item.name for item in fields(cls) if item.metadata)
 
     def switched(self, switches: Mapping[str, Any]) -> Self:
         """The recipe with some of its switches and limits set otherwise.
@@ -163,11 +171,6 @@ class Recipe:
         return self.preset == preset and self == plain.set_to(preset).switched(switches)
 
     @property
-    def house_rules(self) -> bool:
-        """True if prompts hold what is ours (``quorum.agents.prompting.PromptContext``)."""
-        return True
-
-    @property
     def begins_alone(self) -> bool:
         """True if one candidate is written first where one model votes and no number of votes is given."""
         return False
@@ -187,13 +190,7 @@ class Recipe:
 class PaperRecipe(Recipe):
     """A recipe named after a paper, whose prompts can be the paper's."""
 
-    prompts: Literal["house", "paper"] = switch(
-        "house", "with our rules, the dialect's card and further reply fields, or without them", paper="paper"
-    )
-
-    @property
-    def house_rules(self) -> bool:
-        return self.prompts == "house"
+    prompts: Literal["house", "paper"] = switch("house", "with what is ours, or without", paper="paper")
 
 
 @lru_cache(maxsize=32)

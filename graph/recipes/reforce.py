@@ -25,7 +25,6 @@ from langgraph.types import Send
 from pydantic import Field
 
 from quorum.agents import explorers, linkers, refiners
-from quorum.graph.context import Context
 from quorum.graph.nodes import (
     candidate,
     first_version,
@@ -37,7 +36,7 @@ from quorum.graph.nodes import (
 )
 from quorum.graph.nodes.routes import after_model, after_refinement
 from quorum.graph.nodes.schema_linking import Linking
-from quorum.graph.nodes.step import Step, Update
+from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import (
     ENDS,
@@ -66,7 +65,7 @@ class Reforce(PaperRecipe):
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
         "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
-        "`link_above` and `schema_tokens` are not used",
+        "is not used",
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
@@ -90,9 +89,7 @@ class Reforce(PaperRecipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
     )
-    max_empty: Count = switch(
-        refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result, which is then believed (Table 6)"
-    )
+    max_empty: Count = switch(refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result (Table 6)")
     confirm_empty: bool = switch(
         False,
         "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
@@ -138,7 +135,8 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     graph = run_graph(recipe, options)
     at_once = recipe.explores_alone and recipe.exploration == "always"
     first = recipe.explores and recipe.exploration == "always" and not at_once
-    before: dict[str, Step] = {"show_guidance": prepare.show_guidance} | _schema(recipe)
+    guidance = partial(prepare.show_guidance, card=recipe.prompts == "house")
+    before: dict[str, Step] = {"show_guidance": guidance} | _schema(recipe)
     if recipe.expected_format:
         before["FormatWriter"] = prepare.write_format
     graph.add_beginning(*before, "ColumnExplorer" if first else "send_candidates")
@@ -289,17 +287,12 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         graph = wire_branch(recipe, writing.write_sql, **given, refine=refine, end=end)
     if end == END:
         return graph
-    graph.add_step("conclude", first_version.conclude if recipe.self_consistency else accept)
+    graph.add_step("conclude", first_version.conclude)
     if recipe.cte_refinement:
         _add_stages(graph, recipe)
     else:
         graph.add_edge("conclude", END)
     return graph
-
-
-async def accept(_: CandidateState, __: Context) -> Update:
-    """Nothing to conclude: a candidate's result is its answer."""
-    return {}
 
 
 def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
@@ -327,6 +320,11 @@ DEVIATIONS = (
         "the schema text keeps every column of every table",
         "one table of a group in full, the others by name (000, 3.2.1)",
         "tables of one group differ in columns, and what is not shown cannot be used",
+    ),
+    Deviation(
+        "the purposes of exploration queries stand for a list of relevant tables and columns",
+        "exploration names these, too (000, 3.2.3; 003, equation 3)",
+        "a query names its tables and columns, and its purpose says what for",
     ),
     Deviation(
         "one call corrects a query and those that wait with the same fault",

@@ -54,11 +54,6 @@ DEVIATIONS = (
         why="Leaving some out saves few tokens and may cost a key.",
     ),
     Deviation(
-        ours="A search by words finds a table, too, that a foreign key joins to one that it finds.",
-        paper="columns alone are searched (3.3)",
-        why="99.4 instead of 97.7 % of spider1's questions have all gold tables among the first five.",
-    ),
-    Deviation(
         ours="A table that a failed query names loses no column where the query also names one that does not "
         "exist.",
         paper="all that the query did not use is pruned (Algorithm 3, line 9)",
@@ -167,7 +162,7 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     ran: Paths = {"success": check, "empty": "InfoAgent", "error": "InfoAgent", "end": END}
     graph.add_conditional_edges("run_sql", outcome, ran)  # lines 14 to 16
     if recipe.fidelity:
-        graph.add_step("Validator", partial(candidate.validate, max_validations=recipe.max_rounds))  # line 17
+        graph.add_step("Validator", candidate.validate)  # line 17
         checked: Paths = {"end": END, "mismatch": "InfoAgent", "success": END}
         graph.add_conditional_edges("Validator", outcome, checked)  # lines 18 to 23
     return graph
@@ -180,7 +175,6 @@ RECIPE = SqlAgent(
     agents=("knowledge_retriever", "info_agent", "context_expander", "gen_agent", "validator"),
     wire=wire,
     votes=1,
-    temperature=0.7,
     one_temperature=True,
     deviations=DEVIATIONS,
 )

@@ -27,12 +27,11 @@ from functools import partial
 from typing import Literal
 
 from quorum.agents import refiners
-from quorum.graph.nodes import two_rounds, voting
-from quorum.graph.nodes.step import Step
+from quorum.graph.nodes import candidate, two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER_CANDIDATES, PROMPTS, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import LATER, PROMPTS, VOTES, Count, Deviation, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
@@ -52,7 +51,7 @@ DEVIATIONS = (
         paper="embedding similarity (3.1.1)",
         why="It works without a model to download.",
     ),
-    LATER_CANDIDATES,
+    LATER,
     PROMPTS,
     Deviation(
         ours="A candidate that fails to the end is kept and shown, but has no vote.",
@@ -60,41 +59,16 @@ DEVIATIONS = (
         why="A query without a result can be no answer.",
     ),
     Deviation(
-        ours="A second empty result in a row is believed.",
-        paper="empty results are refined up to the limit (3.2)",
-        why="An empty answer can be right.",
-    ),
-    Deviation(
         ours="Where no PostSQL has a result, the vote is on PreSQL.",
         paper="it does not say",
         why="An answer of the first round is better than none.",
     ),
+    *VOTES,
     Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
-    Deviation(
-        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, and a mistake "
-        "costs half at most.",
-        paper="T rounds, a number that is known (Algorithms 1 and 2)",
+        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, a mistake costs "
+        "half at most, and a new model starts level with the best.",
+        paper="T rounds, a number that is known, and N experts from the first (Algorithms 1 and 2)",
         why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
-    ),
-    Deviation(
-        ours="A model that joins later starts level with the best.",
-        paper="all experts take part from the first round (Algorithms 1 and 2)",
-        why="What the others got wrong before says nothing about it.",
-    ),
-    Deviation(
-        ours="Where a model has several recorded candidates, `votes replay` takes T as the questions so far; "
-        "`--paper` replays the first candidate of each, with all questions as T.",
-        paper="one candidate of each model (3.1.1)",
-        why="The vote follows the better model sooner.",
     ),
     Deviation(
         ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
@@ -117,6 +91,10 @@ class Ssev(PaperRecipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one candidate in one round", paper="open"
     )
+    confirm_empty: bool = switch(
+        False,
+        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+    )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(
         sample_rows.TABLES, "tables of which rows are sampled, one query each", paper="all"
@@ -130,11 +108,6 @@ class Ssev(PaperRecipe):
     @property
     def writes_twice(self) -> bool:
         return self.stage in ("sl", "sr_sl", "full")
-
-    @property
-    def write(self) -> Step:
-        """Return the step that writes; the paper wants queries that run fast (SSEV, Figure 1)."""
-        return write_sql if self.house_rules else partial(write_sql, styles=("fast",))
 
     @property
     def first_repairs(self) -> int:
@@ -156,7 +129,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_step("show_demonstrations", partial(two_rounds.show_demonstrations, max_shots=recipe.max_shots))
     if twice:
         _add_presql(graph, recipe)
-    graph.add_batch(voting.dispatch, wire_branch(recipe, recipe.write, max_refinements=recipe.last_repairs))
+    graph.add_batch(voting.dispatch, _wire_candidate(recipe, recipe.last_repairs))
     if twice:
         graph.add_edge("candidate", "recall_presql")
         graph.add_step("recall_presql", two_rounds.recall_presql)
@@ -171,11 +144,17 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     return graph
 
 
+def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
+    """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
+    refine = partial(candidate.refine, confirm=recipe.confirm_empty)
+    return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
+
+
 def _add_presql(graph: RecipeGraph, recipe: Ssev) -> None:
     """Add the first round, up to where the second one begins; with a vote of its own in stage 6."""
     graph.add_step("send_presql", two_rounds.dispatch_presql)
     graph.add_conditional_edges("send_presql", fan_out("presql"), ["presql"])
-    graph.add_branch("presql", wire_branch(recipe, recipe.write, max_refinements=recipe.first_repairs))
+    graph.add_branch("presql", _wire_candidate(recipe, recipe.first_repairs))
     votes = recipe.stage == "full"
     graph.add_edge("presql", "PreSQLConsensus" if votes else "link_presql")
     if votes:

@@ -26,8 +26,6 @@ NEIGHBOURS = 1_000
 """Columns among which tables are looked for by meaning: those below are no nearer than any."""
 FUSED = 100
 """Columns of each ranking that are merged at least."""
-JOINED = 0.3
-"""Part of a table's score that tables get which foreign keys join to it."""
 
 Ranking: TypeAlias = list[tuple[int, float]]
 """Numbers with their scores, best first."""
@@ -77,7 +75,7 @@ class ColumnIndex:
     """
 
     def __init__(self, catalog: Catalog, cache: Path | None = None, *, groups: bool = True) -> None:
-        self._catalog, self._cache = catalog, cache
+        self._cache = cache
         self.fields: list[Fields] = []
         self._columns: list[tuple[int, Column]] = []
         for tables in units(catalog) if groups else ((table,) for table in catalog.tables):
@@ -119,10 +117,9 @@ class ColumnIndex:
     ) -> list[str]:
         """Full names of the ``k`` tables that bear most on a query, best first; of a group its first table.
 
-        By words, a table has for each term of the query the score of the column that it fits best, and a
-        part of what the best table has that a foreign key joins to it. By meaning, it has the score of its
-        nearest column. ``hybrid`` merges both by reciprocal rank. A table for which nothing speaks is not
-        found.
+        By words, a table has for each term of the query the score of the column that it fits best. By
+        meaning, it has the score of its nearest column. ``hybrid`` merges both by reciprocal rank. A table
+        for which nothing speaks is not found.
 
         Raises:
             ConfigurationError, ModelUnavailable: As ``search``.
@@ -164,13 +161,7 @@ class ColumnIndex:
             scores = self._bm25.scores([term])
             if scores.any():
                 total += np.maximum.reduceat(scores, starts)
-        own = {number: float(score) for number, score in zip(filled, total, strict=True) if score}
-        near = {
-            number: JOINED * best
-            for number, others in self._joined.items()
-            if (best := max((own.get(other, 0.0) for other in others), default=0.0))
-        }
-        return _ranked({number: own.get(number, 0.0) + near.get(number, 0.0) for number in {*own, *near}})
+        return _ranked({number: float(score) for number, score in zip(filled, total, strict=True) if score})
 
     def _nearest_tables(self, query: str, embedder: Embedder) -> Ranking:
         """Numbers of fields by their nearest columns."""
@@ -192,19 +183,6 @@ class ColumnIndex:
     def first(self) -> dict[str, str]:
         """Each table's full name with that of the first table of its group, which may be itself."""
         return {table.full_name: each.tables[0].full_name for each in self.fields for table in each.tables}
-
-    @cached_property
-    def _joined(self) -> dict[int, set[int]]:
-        """Numbers of the fields that a foreign key joins, by number."""
-        number_of = {id(table): n for n, fields in enumerate(self.fields) for table in fields.tables}
-        joined: dict[int, set[int]] = {}
-        for table in self._catalog.tables:
-            for key in table.foreign_keys:
-                if (target := self._catalog.table(key.ref_table)) is not None:
-                    one, other = number_of[id(table)], number_of[id(target)]
-                    joined.setdefault(one, set()).add(other)
-                    joined.setdefault(other, set()).add(one)
-        return joined
 
     @cached_property
     def _bm25(self) -> Bm25:

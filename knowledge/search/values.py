@@ -177,6 +177,8 @@ def _capitals(question: str) -> Iterator[str]:
 
 def words(text: str) -> tuple[str, ...]:
     """A text's words without case, accents and commonest endings."""
-    plain = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
-    return tuple(stem(word) for word in WORD.findall(plain.replace("_", " ")))
+    plain = text.casefold()
+    if not plain.isascii():
+        plain = unicodedata.normalize("NFKD", plain)
+        plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return tuple(map(stem, WORD.findall(plain.replace("_", " "))))

@@ -133,7 +133,6 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     from quorum.evals.recorded.weights import at_once, learn, taught
     from quorum.graph.context import experts_in
     from quorum.settings import Settings
-    from quorum.tools.experts import MAX_EPSILON
 
     learned = at_once(learn(_source(folder, None, "").as_in_paper())).get(feedback)
     if learned is None:
@@ -142,8 +141,7 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
             hint="Name an evaluation with gold whose questions several models answered.",
         )
     ledger = experts_in(Settings(home=home).home)
-    cost = min(MAX_EPSILON, learned.epsilon(1))
-    weights = ledger.update(*taught(learned), feedback=feedback, epsilon=cost)
+    weights = ledger.update(*taught(learned), feedback=feedback, epsilon=learned.epsilon(1))
     for name in learned.experts:
         click.echo(f"{name}: weight {weights[name]:.4g}")
     click.echo(f"Learned from {count(learned.questions, 'question')}: {ledger.path}", err=True)

@@ -82,7 +82,7 @@ CASES: dict[str, Case] = {
     "plan": (PLANNER, CONTEXT, {}),
     "plan again": (PLANNER, CONTEXT, {"previous_steps": ["Count the orders."], "critique": "Only Ghent."}),
     "plan review": (PLAN_CRITIQUE, WITH_FORMAT, {"steps": STEPS, "assumptions": ["A return counts."]}),
-    "syntax": (SYNTAX_RETRIEVER, CONTEXT, {"steps": STEPS, "topics": ["Dates", "JSON"]}),
+    "syntax": (SYNTAX_RETRIEVER, CONTEXT, {"steps": STEPS}),
     "format": (FORMAT_WRITER, PLAIN, {}),
     "first action": (ACTION, WITH_FORMAT, {"steps": STEPS, "steps_left": 10}),
     "later action": (
@@ -308,10 +308,11 @@ def hostile(value: Any) -> Any:
     return HOSTILE if isinstance(value, str) else value
 
 
+@pytest.mark.parametrize("house", [True, False])
 @each_case
-def test_data_can_neither_close_nor_open_a_tag(case: Case) -> None:
+def test_data_can_neither_close_nor_open_a_tag(case: Case, house: bool) -> None:
     role, _, given = case
-    everything = PromptContext("sqlite", HOSTILE, HOSTILE, "shop", HOSTILE, HOSTILE)
+    everything = PromptContext("sqlite", HOSTILE, HOSTILE, "shop", HOSTILE, HOSTILE, house)
     text = prompt(role, everything, **hostile(given))
     assert text.count("<task>") == 1
     for tag in ("question", "schema", "result", "sql", "error"):

@@ -180,7 +180,7 @@ def _picture(recipe: str) -> Set[Arrow]:
         (f"{box}:{source}" if box else source, f"{box}:{target}" if box else target)
         for box, arrows in ARROWS.items()
         for source, target, _ in arrows
-    } | {("SyntaxRetriever", "candidate:Action")}
+    } | {("SchemaLinker", "candidate:Planner")}
 
 
 def _node(name: str, ends: tuple[str, str]) -> str:

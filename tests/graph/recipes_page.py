@@ -207,7 +207,8 @@ def _section(text: str) -> str:
     if not heading:
         return text
     recipe = RECIPES[heading[1]]
-    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature}"
+    sampled = "of every role" if recipe.one_temperature else "of a model's candidates after its first"
+    usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature} {sampled}"
     picture = mermaid(recipe.name) + (mermaid("explore") if recipe.name == "sqlagent" else "")
     parts = picture, numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
     made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"

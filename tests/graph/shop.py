@@ -56,6 +56,10 @@ def sql(text: str) -> dict[str, Any]:
     return {"thought": "Run it.", "action": "sql", "sql": text, "command": None}
 
 
+STOP = {"thought": "It stands.", "action": "terminate", "sql": None, "command": None}
+"""The Action's reply that accepts what there is."""
+
+
 def written(sql: str) -> dict[str, Any]:
     """The SqlWriter's reply."""
     return {"reasoning": "So.", "sql": sql}

@@ -251,11 +251,14 @@ async def test_the_same_text_is_asked_about_once(ask: Any) -> None:
     assert [len(waiting) for waiting in later.rounds] == [len(later.rounds[0])]
 
 
+COUNTED: Any = {"switches": {"confirm_empty": True}}
+
+
 async def test_what_counts_rows_of_an_empty_result_is_asked_about_too(ask: Any) -> None:
     """Several queries of one step, which runs again from its start for each reply."""
-    free = await ask(NO_ROW, approve="never")(all_say("yes"))
+    free = await ask(NO_ROW, approve="never", **COUNTED)(all_say("yes"))
     for killed in (False, True):
-        asked = await ask(NO_ROW)(all_say("yes"), killed=killed)
+        asked = await ask(NO_ROW, **COUNTED)(all_say("yes"), killed=killed)
         assert told(asked) == told(free)
         counts = [each for each in asked.rounds if each[0].agent == "self_refiner"]
         assert len(counts) == 3, "CTEs, rows, values"
@@ -268,7 +271,7 @@ async def test_a_no_to_one_of_several_queries_of_a_step_is_recorded_once(ask: An
         return {waiting[0].id: "no" if counting and "part_0" in waiting[0].value["sql"] else "yes"}
 
     for killed in (False, True):
-        asked = await ask(NO_ROW)(no_first, killed=killed)
+        asked = await ask(NO_ROW, **COUNTED)(no_first, killed=killed)
         assert asked.answer.status == "answered"
         refused = [event["executed"] for event in asked.of("query") if event.get("error")]
         assert len(refused) == len(set(refused)) > 0

@@ -325,7 +325,7 @@ def test_replies_are_understood(reply: Any, kind: str, text: str) -> None:
 async def test_words_of_ones_own_are_planned_for_anew(asked: Any) -> None:
     ask = asked(rivals(GOOD, ABOVE_SIX))
     await ask("Only large ones.", "A")
-    assert [event["kind"] for event in ask.events].count("plan") == 2
+    assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
 
 
 async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_question(asked: Any) -> None:

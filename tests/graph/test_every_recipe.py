@@ -187,7 +187,7 @@ ENDS = {"thought": "Surveys.", "sql": None, "command": None, "missing": MISSING}
         ("reforce", {"sql_writer": 8}),
         ("ssev", {"sql_writer": 1}),
         ("sqlagent", {"info_agent": 1, "context_expander": 1, "gen_agent": 1}),
-        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
+        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 1}),
         ("team", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
         ("react", {"tool_user": 1}),
     ],
@@ -222,7 +222,7 @@ CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
         ("react", {"tool_user": 1}),
         (
             "recap",
-            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
+            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 1, "sql_critique": 1},
         ),
         (
             "team",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -15,18 +16,21 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.types import Command, interrupt
 
+from quorum.graph import resources as resources_
 from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import Context, open_context
-from quorum.graph.nodes import prepare
+from quorum.graph.nodes import recap
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
+from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import open_resources
 from quorum.graph.state import Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, Run, run_graph, script, sql
+from tests.graph.shop import GOOD, QUESTION, STOP, Run, run_graph, script, sql
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 
@@ -71,17 +75,17 @@ async def test_a_run_leaves_nothing_in_memory(shop: Path, tmp_path: Path) -> Non
 async def test_an_interrupt_keeps_the_context_and_the_trace_goes_on(
     options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_plan = prepare.write_plan
+    write_plan = recap.write_plan
 
     async def ask_first(state: Any, context: Context) -> Any:
         interrupt("Which year?")
         return await write_plan(state, context)
 
-    monkeypatch.setattr(prepare, "write_plan", ask_first)
-    recipe = find_recipe("recap", {"max_plans": 2})  # compiled anew, with the interrupting step
+    monkeypatch.setattr(recap, "write_plan", ask_first)
+    same: Any = {"switches": {"max_plans": 2, "own_plans": False}}
+    recipe = find_recipe("recap", same["switches"])  # compiled anew, with the interrupting step
     graph = build_graph(recipe, checkpointer=InMemorySaver())
     config: Any = {"configurable": {"thread_id": "t"}}
-    same = {"switches": {"max_plans": 2}}
     stopped = await graph.ainvoke(
         {"question": "How many customers are there?"}, config, context=options(**same)
     )
@@ -143,6 +147,61 @@ async def test_a_run_that_cannot_open_leaves_no_folder(
     assert not list((tmp_path / "home" / "runs").iterdir())
 
 
+async def test_database_graph_and_models_open_side_by_side(
+    options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, make_models = options(recipe="quorum"), resources_.make_models
+    read_catalog, read_values = resources_.read_catalog, resources_.read_values
+    catalog_read, values_begun, seen = threading.Event(), threading.Event(), list[str]()
+
+    async def catalog(*args: Any, **more: Any) -> Any:
+        found = await read_catalog(*args, **more)
+        seen.append("catalog")
+        catalog_read.set()
+        return found
+
+    async def values(*args: Any, **more: Any) -> Any:
+        seen.append("values")
+        values_begun.set()
+        return await read_values(*args, **more)
+
+    def models(*args: Any, **more: Any) -> Any:
+        assert values_begun.wait(60), "the models were waited for"
+        seen.append("models")
+        return make_models(*args, **more)
+
+    def load() -> Recipe:
+        assert catalog_read.wait(60), "the graph was waited for"
+        seen.append("graph")
+        return recipe_of(given)
+
+    monkeypatch.setattr(resources_, "read_catalog", catalog)
+    monkeypatch.setattr(resources_, "read_values", values)
+    monkeypatch.setattr(resources_, "make_models", models)
+    context = await open_context(given, load, QUESTION)
+    await context.aclose()
+    assert seen == ["catalog", "graph", "values", "models"]
+
+
+async def test_a_graph_that_cannot_be_loaded_closes_what_was_opened(
+    options: Callable[..., RunOptions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, close = list[str](), EmbeddedConnector.close
+
+    async def closing(connector: EmbeddedConnector) -> None:
+        closed.append(connector.name)
+        await close(connector)
+
+    def unknown() -> Recipe:
+        return find_recipe("nobody's")
+
+    monkeypatch.setattr(EmbeddedConnector, "close", closing)
+    with pytest.raises(ConfigurationError, match="no recipe"):
+        await open_context(options(), unknown, QUESTION)
+    assert closed == ["shop"]
+    assert not list((tmp_path / "home" / "runs").iterdir())
+
+
 async def test_other_switches_than_the_graph_was_built_with_are_refused(
     options: Callable[..., RunOptions],
 ) -> None:
@@ -192,7 +251,7 @@ async def test_a_wide_result_keeps_the_state_small(run: Run) -> None:
 async def test_replies_that_never_fit_are_no_answer_and_the_ledger_counts_them(run: Run) -> None:
     ran = await run(script(action="no json"), votes=2)
     assert ran.answer.status == "no_answer"
-    assert ran.answer.usage["model_calls"] == 3 + 2 * 3
+    assert ran.answer.usage["model_calls"] == 2 * (3 + 3)
     assert "no usable reply" in ran.answer.warnings[0]
 
 
@@ -291,7 +350,7 @@ def test_options_take_what_a_form_gives() -> None:
 async def test_a_failed_query_is_not_tried_again_by_the_action(run: Run) -> None:
     bad = "SELECT nowhere FROM customers"
     rejected = {"valid_result": False, "columns_not_needed": [], "result_empty": False, "suggest_fix": "No."}
-    ran = await run(script(action=[sql(bad), sql(bad), sql(GOOD)], validator=rejected))
+    ran = await run(script(action=[sql(bad), sql(bad), STOP], validator=rejected))
     assert "Error: " in ran.prompt("action", 1)
     assert len([event for event in ran.of("query") if event["sql"] == bad]) == 1
 

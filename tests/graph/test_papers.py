@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from quorum.graph.nodes.tree_search import Search
 from quorum.graph.recipes import RECIPES
+from quorum.graph.recipes.reforce import Reforce
 from tests.graph.pictures import OURS, PICTURES, between_agents
 from tests.graph.recipes_page import KINDS, PAPERS, Row, held, mentions, rows
 
@@ -61,6 +63,43 @@ def test_deviations_in_the_table_are_those_that_the_recipe_declares(name: str) -
     told = [row.ours for row in rows() if row.recipe == name and row.kept != "yes"]
     assert sorted(told) == sorted(deviation.ours.rstrip(".") for deviation in RECIPES[name].deviations)
     assert all(each.paper and each.why for each in RECIPES[name].deviations)
+
+
+VALUES: dict[str, dict[str, object]] = {
+    "reforce": {  # 000, 3.2, Appendix B, Figure 4
+        **{"votes": 8, "temperature": 1.0, "link_above": 50_000, "max_refinements": 5 - 1, "max_queries": 10},
+        **{"row_limit": 20, "explorations": "each", "exploration": "ties", "aim": False},
+        **{"merge_rounds": False, "confirm_empty": False, "blanks_give_way": False},
+    },
+    "recap": {  # 004, Table 1 and 3.3.4
+        **{"max_plans": 1 + 3, "max_link_steps": 30, "blanks_give_way": False, "count_heads": False},
+    },
+    "ssev": {  # 004, 3.1.1 and 4.1
+        **{"max_rows": 3, "max_shots": 9, "blanks_give_way": False, "count_heads": False},
+    },
+    "sqlagent": {  # 001, appendix A
+        **{"max_rounds": 5, "max_tables": 3, "believe_empty": False, "table_names": False},
+    },
+    "explore": {"coverage": 0.9, "attempts": 300},  # 001, appendix J.1
+}
+"""Numbers and ways of the papers that are the recipes' defaults."""
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_the_papers_values_are_the_defaults(name: str) -> None:
+    holder: object = Search if name == "explore" else RECIPES[name]
+    assert {value: getattr(holder, value) for value in VALUES[name]} == VALUES[name]
+
+
+def test_the_first_version_s_values_are_its_preset() -> None:
+    """000's number of exploration queries is kept: the first version says no number."""
+    v1 = RECIPES["reforce"].set_to("v1")
+    assert isinstance(v1, Reforce)
+    assert (v1.votes, v1.exploration, v1.row_limit, v1.ctes) == (3, "always", 100, False)
+    assert v1.expected_format
+    assert v1.self_consistency
+    assert v1.cte_refinement
+    assert v1.model_vote
 
 
 @pytest.mark.parametrize("paper", NUMBERED)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from quorum.graph.confidence import LOW
-from quorum.graph.nodes.candidate import REPEATED
+from quorum.graph.nodes.recap import REPEATED
 from quorum.knowledge.errors import ModelUnavailable
+from quorum.knowledge.syntax import sections
 from quorum.tools.query import ErrorKind
-from tests.graph.shop import FINE, GOOD, Run, script, sql
+from tests.graph.shop import FINE, GOOD, NOTHING, STOP, Run, script, sql
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 
@@ -33,6 +34,8 @@ async def test_the_plan_is_critiqued_and_written_anew_three_times_at_most(run: R
     ran = await run(script(plan_critique={"update_plan": True, "feedback": "Count distinct orders."}))
     assert ran.calls()["plan_critique"] == 3
     assert ran.calls()["planner"] == 4
+    assert "Is every step there" in ran.prompt("plan_critique")
+    assert "clear and coherent" in ran.prompt("plan_critique")
     assert "Count distinct orders." in ran.prompt("planner", 1)
     assert ran.answer.status == "answered"
 
@@ -53,35 +56,56 @@ async def test_a_schema_error_calls_the_linker_before_the_refiner(run: Run) -> N
     assert ran.answer.usage["queries"] == 1, "the lint must catch the column before the database is asked"
 
 
-async def test_an_empty_result_is_repaired_and_a_second_one_believed(run: Run) -> None:
-    nothing = "SELECT city FROM customers WHERE city = 'ghent'"
-    again = "SELECT city FROM customers WHERE city = 'GHENT'"
-    ran = await run(script(action=sql(nothing), self_refiner={"explanation": "Case.", "sql": again}))
-    assert ran.calls()["self_refiner"] == 1
+@pytest.mark.parametrize("confirmed", [False, True])
+async def test_an_empty_result_is_refined_up_to_the_limit_and_action_may_accept_it(
+    confirmed: bool, run: Run
+) -> None:
+    repairs = [
+        {"explanation": "?", "sql": None if confirmed else f"{NOTHING} LIMIT {number}"} for number in range(5)
+    ]
+    said = script(action=[sql(NOTHING), STOP], self_refiner=repairs)
+    ran = await run(said, switches={"confirm_empty": True} if confirmed else {})
+    assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
+    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
+    assert ran.calls()["action"] == 2
     assert ran.answer.status == "answered"
     assert ran.answer.row_count == 0
     assert ran.answer.confidence <= LOW
     assert any("empty" in warning for warning in ran.answer.warnings)
 
 
+def _unknown(prompt: Any) -> dict[str, Any]:
+    return {"explanation": "?", "sql": f"SELECT nothing_{prompt.turn} FROM customers"}
+
+
 async def test_refinement_ends_at_its_limit_and_shows_the_best_effort(run: Run) -> None:
-    def refine(prompt: Any) -> dict[str, Any]:
-        return {"explanation": "?", "sql": f"SELECT nothing_{prompt.turn} FROM customers"}
-
-    def reply(prompt: Any) -> Any:
-        return refine(prompt) if prompt.role == "self_refiner" else answers[prompt.role]
-
-    answers = script(action=sql("SELECT nowhere FROM customers"))
-    ran = await run(reply)
+    ran = await run(script(action=[sql("SELECT nowhere FROM customers"), STOP], self_refiner=_unknown))
     assert ran.calls()["self_refiner"] == 5
     assert ran.answer.status == "no_answer"
     assert ran.answer.sql == "SELECT nothing_4 FROM customers"
     assert "nothing_4" in ran.answer.warnings[0]
 
 
+async def test_action_goes_on_once_the_repairs_of_its_query_are_used_up(run: Run) -> None:
+    """Each of its queries has five: the loop ends at the step limit, not at the first that stays broken."""
+    queries = [sql("SELECT no_1 FROM orders"), sql("SELECT no_2 FROM orders"), sql(GOOD)]
+    ran = await run(script(action=queries, self_refiner=_unknown))
+    assert ran.calls()["self_refiner"] == 10
+    assert ran.answer.sql == GOOD
+    assert "nothing_4" in ran.prompt("action", 1), "it sees what the SelfRefiner tried"
+
+
+async def test_the_validators_rejections_lead_back_to_action_until_its_steps_are_used_up(run: Run) -> None:
+    rejected = {**FINE, "valid_result": False, "suggest_fix": "No."}
+    tries = [sql(f"{GOOD} LIMIT {number}") for number in range(30, 20, -1)]
+    ran = await run(script(action=tries, validator=rejected))
+    assert ran.calls()["action"] == ran.calls()["validator"] == 10
+    assert ran.answer.status == "answered"
+
+
 async def test_a_result_that_stays_rejected_is_shown_with_a_warning(run: Run) -> None:
     rejected = {**FINE, "valid_result": False, "suggest_fix": "No."}
-    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=rejected))
+    ran = await run(script(action=[sql(BY_NAME), sql(GOOD), STOP], validator=rejected))
     assert ran.answer.status == "answered"
     assert any("Validator" in warning for warning in ran.answer.warnings)
 
@@ -93,18 +117,17 @@ async def test_a_look_is_answered_from_the_schema_files_without_a_query(run: Run
     assert ran.answer.usage["queries"] == 1
 
 
-async def test_a_repeated_action_is_not_taken_and_two_in_a_row_end_the_branch(run: Run) -> None:
+async def test_a_repeated_action_is_not_taken_while_there_are_steps(run: Run) -> None:
     look = {"thought": "Again.", "action": "look", "sql": None, "command": "ls"}
     ran = await run(script(action=look))
-    assert ran.calls()["action"] == 3
+    assert ran.calls()["action"] == 10
     assert REPEATED in ran.prompt("action", 2)
     assert ran.answer.status == "no_answer"
 
 
 async def test_terminate_accepts_the_last_result(run: Run) -> None:
     rejected = {**FINE, "valid_result": False, "suggest_fix": "Doubtful."}
-    stop = {"thought": "It is right.", "action": "terminate", "sql": None, "command": None}
-    ran = await run(script(action=[sql(GOOD), stop], validator=rejected))
+    ran = await run(script(action=[sql(GOOD), STOP], validator=rejected))
     assert ran.answer.sql == GOOD
     assert ran.calls()["validator"] == 1
 
@@ -190,6 +213,18 @@ async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) 
     assert "decide what a business term means" in ran.prompt("action")
     assert "<syntax>" in ran.prompt("action")
     assert "<syntax>" not in ran.prompt("planner")
+
+
+async def test_the_syntax_retriever_asks_in_its_own_words(run: Run) -> None:
+    wanted = script(
+        syntax_retriever={"features": ["string_agg or group_concat: the names of a group in one text"]}
+    )
+    ran = await run(wanted)
+    listed = [section.topic for section in sections("sqlite")]
+    assert listed
+    asked = ran.prompt("syntax_retriever").split("<task>")[1]
+    assert not [topic for topic in listed if f"- {topic}\n" in asked]
+    assert "group_concat" in ran.prompt("action").split("<syntax>")[1]
 
 
 async def test_judgements_are_not_sampled(run: Run) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from quorum.event_text import step_of
 from quorum.graph.builder import build_graph
-from quorum.graph.nodes.candidate import REPEATED
+from quorum.graph.nodes.recap import REPEATED
 from quorum.graph.recipes import RECIPES, find_recipe
-from tests.graph.shop import FINE, GOOD, PLAN, Ran, Run, script, sql
+from tests.graph.shop import FINE, GOOD, PLAN, STOP, Ran, Run, script, sql
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 BY_ID = "SELECT customer_id, COUNT(*) FROM orders GROUP BY customer_id"
@@ -79,9 +79,10 @@ async def test_a_schema_error_lets_the_planner_plan_anew_for_this_candidate(run:
     new = {"steps": ["Take the city of each customer."], "expected_format": "city (text)"}
     said = script(planner=PLAN, validator=REJECTED) | {
         "planner/c1": new,
-        "action/c1": [sql(TOWN), sql(BY_ID)],
+        "action/c1": [sql(TOWN), sql(BY_ID), STOP],
+        "action/c2": [sql(GOOD), sql(BY_ID), STOP],
     }
-    ran = await run(said | {"action/c2": [sql(GOOD), sql(BY_ID)]}, votes=2)
+    ran = await run(said, votes=2, switches={"own_plans": False})
     again = [e for e in ran.of("model_call") if e["agent"] == "planner"][1]
     asked = again["messages"][-1]["content"]
     assert again["candidate"] == "c1"
@@ -95,7 +96,30 @@ async def test_a_schema_error_lets_the_planner_plan_anew_for_this_candidate(run:
     }
     assert new["steps"][0] in later["c1"]
     assert new["steps"][0] not in later["c2"]
-    assert ran.calls()["plan_critique"] == 1, "the initial plan alone is reviewed"
+    assert ran.calls()["plan_critique"] == 2, "the first plan, and the one from what was linked"
+
+
+async def test_a_plan_from_what_was_linked_is_criticised_and_written_anew(run: Run) -> None:
+    reviews = [{"update_plan": wanted, "feedback": "By city."} for wanted in (False, True, True, True, True)]
+    steps = [PLAN] + [PLAN | {"steps": [f"Plan {number}."]} for number in range(1, 6)]
+    ran = await run(script(action=sql(TOWN), planner=steps, plan_critique=reviews))
+    assert ran.calls()["planner"] == 1 + 4
+    assert ran.calls()["plan_critique"] == 1 + 3, "up to three times (Table 1)"
+    assert "By city." in ran.prompt("planner", 2)
+    assert "Plan 4." in ran.prompt("self_refiner")
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_each_model_plans_by_itself_unless_one_plan_is_shared(own: bool, run: Run) -> None:
+    """Each expert runs the whole pipeline, and has one vote."""
+    models = {name: script(planner=PLAN | {"steps": [f"{name} plans."]}) for name in "ab"}
+    ran = await run(models, models=["a", "b"], votes=None, switches={"own_plans": own})
+    assert [candidate.model for candidate in ran.answer.candidates] == ["a", "b"]
+    shown = [ran.prompt("action", turn) for turn in range(2)]
+    assert [sum(f"{name} plans." in prompt for prompt in shown) for name in "ab"] == (
+        [1, 1] if own else [2, 0]
+    )
+    assert ran.calls()["plan_critique"] == ran.calls()["syntax_retriever"] == (2 if own else 1)
 
 
 async def test_action_learns_that_its_query_was_replaced_and_why(run: Run) -> None:
@@ -141,7 +165,7 @@ async def test_action_cannot_bring_back_a_rejected_query(run: Run) -> None:
 async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None:
     wrong = FAULT | {"sql": BY_NAME, "reasoning": "By name."}
     said = script(action=[sql(BY_NAME), sql(BY_ID), sql(GOOD)], sql_critique=[RIGHT, wrong, RIGHT])
-    ran = await run(said | {"validator": [REJECTED, REJECTED, FINE]}, switches={"max_validations": 3})
+    ran = await run(said | {"validator": [REJECTED, REJECTED, FINE]})
     assert ran.answer.usage["queries"] == 3
     assert ran.answer.sql == GOOD
     assert "By name." in ran.prompt("action", 2), "its reason is not lost"
@@ -164,7 +188,7 @@ async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: 
 
 async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
     ran = await run(
-        script(action=[sql(BY_NAME), sql(TOWN)], self_refiner=repair(BY_NAME), validator=REJECTED)
+        script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repair(BY_NAME), validator=REJECTED)
     )
     assert ran.answer.usage["queries"] == 1
     assert ran.calls()["validator"] == 1
@@ -231,12 +255,15 @@ ARROWS = {
     "": {  # 3.3 and Table 1: before the candidates
         ("KnowledgeRetriever", "SchemaLinker", "before plan generation"),
         ("SchemaLinker", "Planner", "a large schema is linked by the question (Figure 9)"),
+    },
+    "candidate": {  # of each expert: the plan, and the execution loop
         ("Planner", "PlanCritique", "immediately after plan generation"),
         ("PlanCritique", "Planner", "additional iterations of the Planner (3.3.3)"),
         ("PlanCritique", "SyntaxRetriever", "after planning"),
         ("SyntaxRetriever", "Action", "the syntax guides the Action's prompt (3.3.5)"),
-    },
-    "candidate": {  # the execution loop
+        ("SQLCritique", "Action", "nothing repairs the query: until the step limit (3.3)"),
+        ("SelfRefiner", "Action", "the refinement limit is reached: until the step limit (3.3, 3.3.6)"),
+        ("PlanCritique", "SelfRefiner", "a refined query follows"),
         ("Action", "Action", "at each step in the loop"),
         ("Action", "SQLCritique", "after each SQL generation step"),
         ("SQLCritique", "Validator", "after successful execution"),
@@ -254,9 +281,9 @@ ARROWS = {
 OURS = {
     "": {
         ("KnowledgeRetriever", "Planner"): "the schema is not large",
-        ("Planner", "SyntaxRetriever"): "the last plan is not reviewed",
     },
     "candidate": {
+        ("Planner", "SyntaxRetriever"): "the last plan is not reviewed",
         (
             "SQLCritique",
             "SQLCritique",
@@ -299,14 +326,18 @@ def test_the_drawn_graph_has_the_papers_arrows_and_names_all_others(place: str) 
     assert drawn - paper == OURS[place].keys()
 
 
+PLANNING = {"Planner", "PlanCritique"}
+
+
 @pytest.mark.parametrize(
     ("switches", "gone"),
     [
-        ({"max_refinements": 0}, {"SelfRefiner", "SchemaLinker", "Planner"}),
-        ({"max_link_steps": 0}, {"SchemaLinker", "Planner"}),
-        ({"link_on_error": False}, {"SchemaLinker", "Planner"}),
-        ({"replan": False}, {"Planner"}),
-        ({"max_validations": 0}, {"Validator"}),
+        ({"max_refinements": 0}, {"SelfRefiner", "SchemaLinker", *PLANNING}),
+        ({"max_link_steps": 0}, {"SchemaLinker", *PLANNING}),
+        ({"link_on_error": False}, {"SchemaLinker", *PLANNING}),
+        ({"replan": False}, PLANNING),
+        ({"plan_critique": False}, {"PlanCritique"}),
+        ({"validation": False}, {"Validator"}),
         ({"sql_critique": False}, {"SQLCritique"}),
     ],
 )
@@ -314,7 +345,8 @@ async def test_what_a_limit_takes_out_is_not_drawn(
     switches: dict[str, Any], gone: set[str], run: Run
 ) -> None:
     def nodes(**given: Any) -> set[str]:
-        drawn = build_graph(find_recipe("recap", given)).get_graph(xray=1).nodes
+        shared = {"own_plans": False} | given
+        drawn = build_graph(find_recipe("recap", shared)).get_graph(xray=1).nodes
         return {name.partition(":")[2] for name in drawn if name.startswith("candidate:")}
 
     assert nodes() - nodes(**switches) == gone
@@ -324,7 +356,8 @@ async def test_what_a_limit_takes_out_is_not_drawn(
 
 @pytest.mark.parametrize("switches", [{"max_plans": 1}, {"plan_critique": False}])
 def test_a_plan_that_cannot_be_written_anew_is_not_reviewed(switches: dict[str, Any]) -> None:
-    assert "PlanCritique" not in build_graph(find_recipe("recap", switches)).get_graph().nodes
+    drawn = build_graph(find_recipe("recap", switches)).get_graph(xray=1).nodes
+    assert not any(name.endswith("PlanCritique") for name in drawn)
 
 
 @pytest.mark.parametrize("name", ["recap", "ssev", "react"])

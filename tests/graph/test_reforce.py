@@ -186,6 +186,9 @@ async def test_writer_and_refiner_are_told_how_values_are_matched(run: Run) -> N
     for role in ("sql_writer", "self_refiner", "column_explorer"):
         assert ran.prompt(role).count(MATCHING["sqlite"]) == 1, role
         assert ran.prompt(role).count("substr(s, start, length)") == 1, role
+    papers = await run(said, votes=2, prompts="paper")
+    for role in ("sql_writer", "self_refiner", "column_explorer"):
+        assert "## Identifiers and quoting" in papers.prompt(role), "no card says how names are quoted"
 
 
 @pytest.mark.parametrize("dialect", list(MATCHING))

@@ -120,12 +120,12 @@ async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) 
     assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}
 
 
-@pytest.mark.parametrize("role", ["action", "planner"])
+@pytest.mark.parametrize("role", ["action", "schema_linker"])
 async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(
     run: Run, role: str
 ) -> None:
     said = {"usual": script(), "own": script(**{role: DOWN})}
-    ran = await run(said, models=["usual"], model_for={role: "own"})
+    ran = await run(said, models=["usual"], model_for={role: "own"}, link_above=10)
     assert ran.answer.status == "answered"
     assert asked(ran)[role] == {"usual"}
     (replaced,) = ran.of("model_replaced")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from quorum.graph.nodes.synthesis import round_outcome, unused
@@ -20,6 +22,7 @@ from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
 from quorum.tools.urls import location
 from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run, run_graph, script
+from tests.knowledge.test_column_index import Letters
 
 BROKEN = "SELECT town FROM customers"
 EMPTY = "SELECT city FROM customers WHERE city = 'Nowhere'"
@@ -274,6 +277,27 @@ async def test_switch_max_columns(tmp_path: Path) -> None:
     said = agents(info_agent={"keywords": ["size"]}, gen_agent=written("SELECT size_1 FROM wide"))
     ran = await run_graph(tmp_path / "home", f"sqlite:///{tmp_path / 'wide.db'}", said, **given)
     assert ran.of("grounding")[0]["columns"] == 4
+
+
+@pytest.mark.parametrize("named", [False, True])
+async def test_switch_table_names(
+    named: bool, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless it is on, an embedder sees a column's text as the paper has it."""
+    pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
+    seen: list[str] = []
+
+    class Seen(Letters):
+        def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+            seen.extend(texts)
+            return super().encode(texts)
+
+    monkeypatch.setattr("quorum.graph.resources.open_embedder", lambda *_, **__: Seen())
+    given = {"recipe": "sqlagent", "switches": {"table_names": named}}
+    await run_graph(tmp_path / "home", f"sqlite:///{shop}", agents(), **given)
+    text = "[Name]: city; [Type]: TEXT; [Desc]: "
+    assert (text in seen) is not named
+    assert (f"[Table]: customers; {text}" in seen) is named
 
 
 async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, Ran, Run, run_options
+from tests.graph.shop import GOOD, NOTHING, QUESTION, Ran, Run, run_options
 
 BAD = "SELECT town FROM customers"
 NAMES = "SELECT name FROM customers"
@@ -84,6 +84,21 @@ async def test_each_stage_runs_its_parts_and_no_others(
     assert ran.calls().total() == len(writes) + repairs
 
 
+@pytest.mark.parametrize(("confirmed", "repairs"), [(False, 5), (True, 1)])
+async def test_an_empty_result_is_refined_up_to_the_limit(confirmed: bool, repairs: int, run: Run) -> None:
+    """With ``confirm_empty`` the SelfRefiner may confirm it, knowing which condition leaves no row."""
+    said = script(NOTHING) | {
+        "self_refiner": [
+            {"explanation": "?", "sql": None if confirmed else f"{NOTHING} LIMIT {number}"}
+            for number in range(5)
+        ]
+    }
+    ran = await run(said, recipe="ssev", switches={"stage": "sr", "confirm_empty": confirmed})
+    assert ran.calls()["self_refiner"] == repairs
+    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
+    assert ran.answer.row_count == 0
+
+
 async def test_a_good_candidate_takes_two_calls(run: Run) -> None:
     ran = await run(script(GOOD), recipe="ssev", votes=None)
     assert ran.calls() == {"sql_writer": 2}
@@ -102,7 +117,7 @@ async def test_presql_sees_the_whole_schema_and_postsql_what_presql_used(run: Ru
     assert "orders" not in schema_in(second)
     assert rows_in(first).splitlines() == [
         "customers(id [1, 2, 3], name [Ada, Bo, Cy], city [Ghent, Lyon, Lyon]);",
-        "orders(id [1, 2, 3], customer_id [1, 2, 3], total [10.0, 20.0, 5.0]);",
+        "orders(id [1, 2, 3], customer_id [1, 2, 3], total [10.0, 20.0, 5.0], note [NULL, NULL, NULL]);",
     ]
     assert rows_in(second) == "customers(id [1, 2, 3], name [Ada, Bo, Cy]);"
     assert ran.of("linking")[0]["columns"] == [["customers", "name"]]

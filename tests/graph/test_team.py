@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum.graph.builder import build_graph
+from quorum.graph.options import RunOptions
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
@@ -22,6 +24,7 @@ from tests.graph.shop import (
     corrected,
     explored,
     number,
+    run_options,
     script,
     sql,
 )
@@ -115,6 +118,39 @@ async def test_majority_and_weighted_majority_give_different_winners(
     assert ran.answer.row_count == rows
     assert ran.answer.vote is not None
     assert ran.answer.vote.weights["weak"] < 0.4 < ran.answer.vote.weights["strong"] == 1
+
+
+SUPPORT = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, full_name TEXT);
+CREATE TABLE employees (id INTEGER PRIMARY KEY, full_name TEXT);
+CREATE TABLE support_tickets (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                      employee_id INTEGER REFERENCES employees(id), priority TEXT);
+INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bo');
+INSERT INTO employees VALUES (1, 'Cy');
+INSERT INTO support_tickets VALUES (1, 1, 1, 'low'), (2, 2, 1, 'low'), (3, 2, 1, 'low');
+"""
+
+
+async def test_the_offline_model_shows_every_agent_by_its_rules(tmp_path: Path) -> None:
+    """It reads a name that two tables have in two ways, and a wrong column is linked and repaired."""
+    with sqlite3.connect(tmp_path / "support.db") as database:
+        database.executescript(SUPPORT)
+    database.close()
+    options = RunOptions(
+        database=str(tmp_path / "support.db"),
+        home=str(tmp_path / "home"),
+        models=["offline"],
+        recipe="team",
+        link_above=1,
+    )
+    ran = await run_options(
+        options, "How many support tickets are there by full_name and by ticket_priority?"
+    )
+    assert nodes(ran) >= SENTENCE
+    assert ran.answer.status == "answered"
+    assert ran.of("vote")[0]["clusters"][1]["candidates"] == ["c2"], "another table's full_name"
+    assert all(candidate.repairs == 1 for candidate in ran.answer.candidates)
+    assert len(ran.answer.candidates) == 6, "three more once the data was looked at"
 
 
 async def test_its_experts_learn_from_what_ran(run: Run, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_every_example_is_right(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize("dialect", dialects())
 def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> None:
     context = PromptContext(dialect=dialect, schema="table t")
-    system = prompts().system(context, True)
+    system = prompts().system(context, True, True)
     assert card(dialect) in system
     assert system.index(card(dialect)) < system.index("<schema database"), "what databases share comes first"
-    assert card(dialect) not in prompts().system(dialect, True)
+    assert card(dialect) not in prompts().system(context, True, False)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.columns import ColumnIndex, units
 
@@ -106,22 +105,12 @@ def test_words_of_every_question_count_only_where_there_are_no_others() -> None:
 
 @pytest.mark.parametrize("name", ["orders", "Order", "values"])
 def test_a_word_of_every_question_counts_where_a_table_bears_it(name: str) -> None:
-    own = table(name, id="", channel="")
-    others = [table(other, order_id="", value_id="", note="") for other in ("items", "payments", "returns")]
-    index = ColumnIndex(Catalog("shop", "sqlite", (*others, own)))
-    assert index.tables(f"How many {name} are there by channel?", 4)[0] == f"main.{name}"
-    assert index.tables(f"How many {name}?", 4)[0] == f"main.{name}"
-
-
-def test_a_foreign_key_speaks_for_the_table_that_it_joins() -> None:
-    key = ForeignKey(("film_id",), "film", ("id",))
-    tables = [table("actor", name=""), table("film", id="", title=""), table("part", film_id="", role="")]
-    tables[2] = replace(tables[2], foreign_keys=(key, ForeignKey(("role",), "gone", ("id",))))
-    for catalog in (
-        Catalog("films", "sqlite", tuple(tables)),
-        Catalog("films", "sqlite", tuple(tables[::-1])),
-    ):
-        assert ColumnIndex(catalog).tables("every title", 2) == ["main.film", "main.part"]
+    columns = ({"customer_id": "", f"note_{n}": ""} for n in range(3))
+    others = [table(other, **each) for other, each in zip("abc", columns, strict=True)]
+    index = ColumnIndex(Catalog("shop", "sqlite", (*others, table(name, id="", placed=""))))
+    for question in (f"How many {name} does each customer have?", f"customers and their {name}"):
+        assert index.tables(question, 4)[0] == f"main.{name}"
+    assert index.search(f"Show all {name}, in total", 9) == index.search(name, 9)
 
 
 def test_columns_and_tables_are_found_by_meaning(tmp_path: Path) -> None:

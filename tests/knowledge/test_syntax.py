@@ -12,7 +12,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from quorum.knowledge.syntax import Section, dialects, lookup, sections, topics
+from quorum.knowledge.syntax import Section, dialects, lookup, sections
 from quorum.tools.guard import Passed, check
 
 EVERY = [pytest.param(s, id=f"{d}-{s.topic}") for d in dialects() for s in sections(d)]
@@ -90,7 +90,6 @@ def test_a_request_that_resembles_nothing_finds_nothing(features: list[str]) -> 
 
 
 def test_a_dialect_without_reference_finds_nothing() -> None:
-    assert topics("cobol") == []
     assert lookup("../sqlite", ["JSON"]) == []
 
 

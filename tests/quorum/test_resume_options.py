@@ -126,7 +126,7 @@ async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
     down = scripted(script(plan_critique=ModelUnavailable("Down.")))
     own: dict[str, Any] = {"usual": down, "own": ScriptedChatModel(script=script(), source="own")}
     given: dict[str, Any] = {"models": "usual", "model_for": {"planner": "own", "validator": "own"}}
-    given |= {"db": str(shop), "recipe": "recap", "votes": 1}
+    given |= {"db": str(shop), "recipe": "team", "votes": 1}
     settings = Settings(home=workplace / "q")
     with pytest.raises(ModelUnavailable):
         await ask(QUESTION, settings=settings, chat_models=own, **given)

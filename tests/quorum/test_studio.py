@@ -99,7 +99,7 @@ async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio:
 
 async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
     client = langgraph_sdk.get_client(url=studio)
-    for name, node in (("recap", "SyntaxRetriever"), ("quorum", "Reviser")):
+    for name, node in (("team", "SyntaxRetriever"), ("quorum", "Reviser")):
         assistant = (await client.assistants.search(graph_id=name))[0]["assistant_id"]
         schemas = await client.assistants.get_schemas(assistant)
         form = schemas["context_schema"]["properties"]

@@ -50,7 +50,7 @@ graph = studio.recap(_ReadRuntime(access_context="assistants.read", user=None, s
 print(json.dumps({
     "recap": studio.options_for("recap")().as_dict(),
     "single": studio.options_for("single")().as_dict(),
-    "nodes": list(graph.nodes),
+    "nodes": list(graph.get_graph(xray=1).nodes),
     "form": graph.get_context_jsonschema()["properties"],
 }))
 """
@@ -91,7 +91,9 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
     assert (options["seed"], options["switches"]) == (4, {"syntax": False})
     assert options["prices"]["offline"]["output"] == 2.0
-    assert "SyntaxRetriever" not in seen["nodes"], "the graph is built with the user's switches"
+    names = {name.rpartition(":")[2] for name in seen["nodes"]}
+    assert "Planner" in names
+    assert "SyntaxRetriever" not in names, "the graph is built with the user's switches"
     assert options["model_for"] == {"planning": "offline"}
     other = seen["single"]
     assert other == options | {"recipe": "single", "switches": {}, "model_for": {}}, (
@@ -177,8 +179,8 @@ def test_names_that_the_server_itself_adds_are_no_options() -> None:
 
 
 def test_switches_that_a_context_sets_hold() -> None:
-    assert "SyntaxRetriever" in served("recap", {}).nodes
-    assert "SyntaxRetriever" not in served("recap", {"switches": {"syntax": False}}).nodes
+    assert "SyntaxRetriever" in served("team", {}).nodes
+    assert "SyntaxRetriever" not in served("team", {"switches": {"syntax": False}}).nodes
 
 
 @pytest.fixture(scope="module")

@@ -87,9 +87,8 @@ def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
     assert ledger.weights(["a"])["a"] > 0
 
 
-def test_epsilon_has_a_range(ledger: ExpertLedger) -> None:
-    with pytest.raises(ConfigurationError, match="epsilon"):
-        ledger.update({"a": True}, feedback="gold", epsilon=1.1)
+def test_a_mistake_costs_half_of_a_weight_at_most(ledger: ExpertLedger) -> None:
+    assert ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.9) == {"a": 1.0, "b": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -174,3 +173,11 @@ def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: in
     assert mistakes <= limit.wma
     assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
     assert ledger.read().vote_mistakes == mistakes
+
+
+def test_bounds_are_the_algorithms() -> None:
+    """Littlestone and Warmuth's for Algorithm 1, and Algorithm 2, step 5, as printed."""
+    found = bounds(4, 50, 9, 3, 0.1)
+    assert found.wma == pytest.approx(2 * 1.1 * 3 + 2 * math.log(4) / 0.1)
+    assert found.rwma == pytest.approx(1.1 * 3 + math.log(4) / 0.1)
+    assert found.regret == 6 / 50

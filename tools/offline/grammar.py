@@ -63,11 +63,13 @@ class Reading:
     Attributes:
         hits: What its words name, in their order.
         unread: True if most words that could name something name nothing.
+        seed: Of several tables that are equally near, it chooses the one that is meant.
         ignored: Words that could name something and name nothing: the query goes without them.
     """
 
     tables: list[Table]
     words: list[str]
+    seed: int = 0
     hits: list[Hit] = field(default_factory=list)
     unread: bool = False
     ignored: list[str] = field(default_factory=list)
@@ -142,7 +144,9 @@ class Reading:
             for each in self._all(hit.at, f"'{text}" if hit.value else " ".join(text.split()[:width]))
             if each.score >= min(hit.score, 1.0) and each.column and id(each.table) in paths
         ]
-        return min(alike, key=lambda each: len(paths[id(each.table)]), default=hit)
+        least = min((len(paths[id(each.table)]) for each in alike), default=0)
+        near = {id(each.table): each for each in reversed(alike) if len(paths[id(each.table)]) == least}
+        return list(reversed(near.values()))[self.seed % len(near)] if near else hit
 
     def paths(self, start: Table) -> dict[int, list[tuple[Table, str]]]:
         """Return the shortest chain of tables from ``start``, with conditions, by id of the last table."""
@@ -169,7 +173,7 @@ class Reading:
         return _Query(self).text()
 
 
-def read(tables: list[Table], question: str) -> Reading:
+def read(tables: list[Table], question: str, seed: int = 0) -> Reading:
     """Read a question by the grammar."""
     question = re.sub(r"(?i)(\bthe )?(\btotal )?\bnumbers? of\b|\bcount( of)?\b", "how many", question)
     day = "(?: ([0-9]{1,2})(?:st|nd|rd|th)?,?)?"
@@ -177,7 +181,7 @@ def read(tables: list[Table], question: str) -> Reading:
     question = re.sub(rf"{_MONTH}{day}(?= (?:to|and) ([0-9]{{4}})-)", _iso, question)
     words = [f"'{found[2]}" if found[1] else found[0] for found in _WORD.finditer(question)]
     digits = {word: str(number) for number, word in enumerate(_DIGITS, 2)}
-    return Reading(tables, [digits.get(word.lower(), word) for word in words])
+    return Reading(tables, [digits.get(word.lower(), word) for word in words], seed)
 
 
 def _iso(match: re.Match[str]) -> str:

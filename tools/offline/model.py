@@ -37,8 +37,8 @@ _MEANT = re.compile(r"no column (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", re.DOTA
 class OfflineChatModel(BaseChatModel):
     """A rule-based chat model that reads Quorum's tagged prompts; it needs no key and no network.
 
-    It replies with the JSON form of the prompt's role. Sampling arguments and bound tools are accepted and
-    ignored: its candidates do not differ.
+    It replies with the JSON form of the prompt's role. Bound tools are accepted and ignored. At a temperature
+    above 0 the seed chooses where a word fits two tables that are equally near; nothing else varies.
 
     Raises:
         ConfigurationError: The prompt has a role without a rule and asks for no form,
@@ -56,9 +56,9 @@ class OfflineChatModel(BaseChatModel):
         """Return the model itself: it knows the form of every role without tools."""
         return self.bind(**kwargs)
 
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
+    def _generate(self, messages: list[BaseMessage], *_: Any, **sampling: Any) -> ChatResult:
         text = "\n\n".join(str(message.text) for message in messages if message.type != "ai")
-        prompt = Prompt(text)
+        prompt = Prompt(text, sampling.get("seed") or 0 if sampling.get("temperature") else 0)
         reply = json.dumps(answer(prompt), ensure_ascii=False) if prompt.get("task") else NOTE
         read, written = len(text) // 4 + 1, len(reply) // 4 + 1  # tokens, of four characters
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
@@ -68,9 +68,10 @@ class OfflineChatModel(BaseChatModel):
 
 
 class Prompt(NamedTuple):
-    """The text of a conversation."""
+    """The text of a conversation, and the seed of a reply that is sampled."""
 
     text: str
+    seed: int = 0
 
     def all(self, tag: str) -> list[str]:
         """Return the content of each ``<tag>`` that opens a line, with foreign tags unescaped."""
@@ -83,7 +84,7 @@ class Prompt(NamedTuple):
 
     def read(self, question: str = "") -> Reading:
         """Read the question by the grammar."""
-        return read(tables_of(self.get("schema")), question or self.get("question"))
+        return read(tables_of(self.get("schema")), question or self.get("question"), self.seed)
 
 
 @lru_cache(maxsize=16)
@@ -156,6 +157,13 @@ def schema_linker(prompt: Prompt) -> dict[str, Any]:
     return {"thought": NOTE, "command": None if linked else "ls", "linked_schema": linked or None}
 
 
+def column_explorer(prompt: Prompt) -> dict[str, Any]:
+    """Look at the values of each column that the question names."""
+    named = {(hit.column.name, hit.table.source): None for hit in prompt.read().hits if hit.column}
+    queries = [f"SELECT DISTINCT {column}\nFROM {source}\nLIMIT 20" for column, source in named]
+    return {"queries": [{"purpose": NOTE, "sql": sql} for sql in queries]}
+
+
 def info_agent(prompt: Prompt) -> dict[str, Any]:
     """Return the question's own words."""
     words = re.findall(r"\w{4,}", prompt.get("question"))
@@ -175,5 +183,6 @@ def simulator(prompt: Prompt) -> dict[str, Any]:
     return {"sql": f"SELECT {columns}\nFROM {columns.partition(', ')[0].rpartition('.')[0]}"}
 
 
-RULES = {rule.__name__: rule for rule in (self_refiner, schema_linker, info_agent, explorer, simulator)}
+_OWN = (self_refiner, schema_linker, column_explorer, info_agent, explorer, simulator)
+RULES = {rule.__name__: rule for rule in _OWN}
 """Roles that need more than their reply's form; all others are answered by that alone."""

@@ -88,7 +88,7 @@ def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
 
 
 def _picks_form(node: exp.Expr, kind: Kind) -> bool:
-    """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form, and reads none."""
+    """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form."""
     texts = " ".join(each.name for each in node.find_all(exp.Literal))
     return bool(node.find(*_PATTERNS)) and (kind is Kind.NUMBER or not re.search(r"\d\d", texts))
 
@@ -470,6 +470,6 @@ def _spellings(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use)
         return ""
     first, rest = split[0][0], [each for part in split[0][1:] for each in part]
     verb, apart = ("treats", "otherwise than") if use.truth else ("divides", "from")
-    also = f", and so {len(split) - 1} more" if len(split) > 1 else ""
+    also = ", and others so" if len(split) > 1 else ""
     rows = many(_rows(first), "row", "rows")
     return f"`{text}` {verb} {_named(first)} ({rows}) {apart} {_named(rest)} ({_rows(rest):,}){also}."

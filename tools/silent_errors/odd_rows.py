@@ -179,7 +179,11 @@ def _units(query: Query, core: Core, source: Source, table: Table) -> Iterator[T
             own = [
                 each for each in core.conditions if any(one is node for one in used for node in each.walk())
             ]
-            rows = core.rows([exp.alias_(name, "unit"), _ROWS], without=own).group_by(number(1))
+            rows = (
+                core.rows([exp.alias_(name, "unit"), _ROWS], without=own)
+                .group_by(number(1))
+                .order_by(number(1))
+            )
 
             def tell(found: Rows, column: Column = column, unit: Column = unit) -> str:
                 units = [f"{value(each[0])} ({each[1]:,})" for each in found if each[0] is not None]
@@ -223,8 +227,9 @@ def _key_look(source: Source, column: Column, other: Source, key: Column) -> Loo
             odd = [(t, n) for t, n in held if t not in keys and unpadded(t).casefold() in alike]
             lost = many(sum(n for _, n in odd), "row", "rows")
             names = listed([value(text) for text, _ in odd[:NAMED]])
-            joined = f"{source.node.name}.{column.name} = {other.node.name}.{key.name}"
-            return f"`{joined}` loses {lost} whose key is spelt otherwise, such as {names}." if odd else ""
+            joined = f"{source.node.name}.{column.name} with {other.node.name}.{key.name}"
+            says = f"The join of {joined} loses {lost} whose key is spelt otherwise, such as {names}."
+            return says if odd else ""
 
         return Trial(Kind.KEYS, values(source, column), tell, None)
 

@@ -84,6 +84,8 @@ def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
         sum(core.same(each, column) for each in core.columns(part)) for part in (_container(node), node)
     )
     picks = kind in (Kind.NUMBER, Kind.DATE) and _picks_form(node, kind)
+    if isinstance(node.parent, exp.Is) and not isinstance(node.parent.parent, exp.Not):
+        return None  # it asks which values are not read
     return node if used == within and not picks and not node.find(exp.Collate) else None
 
 
@@ -348,7 +350,8 @@ def _shifted(forms: Forms) -> list[list[_Read]]:
     """Return the forms of amounts read 10, 100 or 1,000 times too large or small, for a point was lost."""
     amount = [(form, ratio or 0) for form, ratio in forms if _unit(form[0]) not in (*UNITS, "%")]
     tens = {float(f"{10.0**n:g}") for n in (-3, -2, -1, 1, 2, 3)}
-    return [form for form, ratio in amount if float(f"{ratio / amount[0][1]:.4g}") in tens]
+    usual = 1.0 if any(ratio == 1.0 for _, ratio in amount) else max((r for _, r in amount[:1]), default=1.0)
+    return [form for form, ratio in amount if float(f"{ratio / usual:.4g}") in tens]
 
 
 def _mixed(forms: Forms, text: str) -> str:

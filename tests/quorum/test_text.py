@@ -221,7 +221,7 @@ SURE: dict[str, Any] = READ | {
         ({}, "likely right (76 %): ran, nothing suspicious; no person has checked it", "good"),
         (
             {"doubts": ["The joins repeat rows.", "Two."]},
-            "likely right (76 %): a check warns: The joins repeat rows; 1 more check warns; "
+            "doubtful (76 %): a check warns: The joins repeat rows; 1 more check warns; "
             "no person has checked it",
             "warn",
         ),

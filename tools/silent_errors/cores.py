@@ -197,6 +197,8 @@ class Core:
         """Return the columns that identify a source's rows; [] where none are known to."""
         if source.table is not None:
             names: tuple[str, ...] = source.table.primary_key
+            if not names:  # a file's rows have no number
+                names = tuple(c.name for c in source.table.columns if c.profile and c.profile.unique)[:1]
             if not names and source.table.kind == "table" and self.dialect in ROW_IDS:
                 names = (ROW_IDS[self.dialect],)
             return [source.column(name, self.dialect) for name in names]

@@ -94,7 +94,8 @@ class _Compared:
         def follow(found: Rows) -> Look | None:
             same, alike = found[0]
             _, column = self.core.stored(next(iter(self.core.columns(self.node.this)))) or (None, None)
-            told = column is not None and column.profile is not None  # other spellings are told by misreads
+            profile = column and column.profile
+            told = bool(profile and profile.variants)  # other spellings are told by misreads
             return None if same and (same == alike or told) else self._values(occurs=bool(same))
 
         return Look(exp.select(*shown).from_(self.table).where(alike), follow)

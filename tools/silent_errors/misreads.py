@@ -84,11 +84,13 @@ def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
         sum(core.same(each, column) for each in core.columns(part)) for part in (_container(node), node)
     )
     picks = kind in (Kind.NUMBER, Kind.DATE) and _picks_form(node, kind)
+    if isinstance(node.parent, exp.Is) and not isinstance(node.parent.parent, exp.Not):
+        return None  # it asks which values are not read
     return node if used == within and not picks and not node.find(exp.Collate) else None
 
 
 def _picks_form(node: exp.Expr, kind: Kind) -> bool:
-    """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form, and reads none."""
+    """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form."""
     texts = " ".join(each.name for each in node.find_all(exp.Literal))
     return bool(node.find(*_PATTERNS)) and (kind is Kind.NUMBER or not re.search(r"\d\d", texts))
 
@@ -348,7 +350,8 @@ def _shifted(forms: Forms) -> list[list[_Read]]:
     """Return the forms of amounts read 10, 100 or 1,000 times too large or small, for a point was lost."""
     amount = [(form, ratio or 0) for form, ratio in forms if _unit(form[0]) not in (*UNITS, "%")]
     tens = {float(f"{10.0**n:g}") for n in (-3, -2, -1, 1, 2, 3)}
-    return [form for form, ratio in amount if float(f"{ratio / amount[0][1]:.4g}") in tens]
+    usual = 1.0 if any(ratio == 1.0 for _, ratio in amount) else max((r for _, r in amount[:1]), default=1.0)
+    return [form for form, ratio in amount if float(f"{ratio / usual:.4g}") in tens]
 
 
 def _mixed(forms: Forms, text: str) -> str:
@@ -470,6 +473,6 @@ def _spellings(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use)
         return ""
     first, rest = split[0][0], [each for part in split[0][1:] for each in part]
     verb, apart = ("treats", "otherwise than") if use.truth else ("divides", "from")
-    also = f", and so {len(split) - 1} more" if len(split) > 1 else ""
+    also = ", and others so" if len(split) > 1 else ""
     rows = many(_rows(first), "row", "rows")
     return f"`{text}` {verb} {_named(first)} ({rows}) {apart} {_named(rest)} ({_rows(rest):,}){also}."

@@ -172,14 +172,16 @@ def _units(query: Query, core: Core, source: Source, table: Table) -> Iterator[T
             if unit.profile is None or not unit.profile.units or unit.name.casefold() in mentioned:
                 continue
             kind = column.profile.kind if column.profile else None
-            if kind is not Values.NUMBER or not _used(core, source, column.name):
+            used = _used(core, source, column.name)
+            if kind is not Values.NUMBER or all(isinstance(each.parent, exp.Count) for each in used):
                 continue
             name = source.column(unit.name, core.dialect)
-            used = _used(core, source, column.name)
-            own = [
-                each for each in core.conditions if any(one is node for one in used for node in each.walk())
-            ]
-            rows = core.rows([exp.alias_(name, "unit"), _ROWS], without=own).group_by(number(1))
+            own = [c for c in core.conditions if any(one is node for one in used for node in c.walk())]
+            rows = (
+                core.rows([exp.alias_(name, "unit"), _ROWS], without=own)
+                .group_by(number(1))
+                .order_by(number(1))
+            )
 
             def tell(found: Rows, column: Column = column, unit: Column = unit) -> str:
                 units = [f"{value(each[0])} ({each[1]:,})" for each in found if each[0] is not None]
@@ -200,32 +202,32 @@ def _keys(core: Core) -> Iterator[Look]:
                 continue
             place = (partner[0].table.full_name, partner[1].name)
             if any((key.table, key.column) == place for key in profile.keys):
-                yield _key_look(stored[0], stored[1], partner[0], partner[1])
+                yield _key_look(core, stored, partner)
 
 
-def _key_look(source: Source, column: Column, other: Source, key: Column) -> Look:
+def _key_look(core: Core, held: tuple[Source, Column], key: tuple[Source, Column]) -> Look:
     """Ask for both columns' values, to find those that have a partner in another spelling only."""
 
-    def values(of: Source, held: Column) -> exp.Select:
-        table = of.node.copy()
-        table.set("alias", None)
-        name = exp.column(held.name, quoted=True)
-        return exp.select(exp.alias_(name, "held"), _ROWS).from_(table).group_by(number(1)).limit(KEYS)
+    def values(source: Source, column: Column, where: Iterable[exp.Expr]) -> exp.Select:
+        rows = exp.select(exp.alias_(source.column(column.name, core.dialect), "held"), _ROWS)
+        return rows.from_(source.node.copy()).where(*where).group_by(number(1)).limit(KEYS)
+
+    own = [each.copy() for each in core.conditions if core.owners(each) == [held[0]]]
+    rows = values(*held, [each for each in own if not each.find(exp.Query)])
 
     def follow(found: Rows) -> Trial | None:
         keys = {str(row[0]) for row in found if row[0] is not None}
         alike = {unpadded(text).casefold() for text in keys}
-        if len(found) == KEYS:
-            return None
 
-        def tell(rows: Rows) -> str:
-            held = [(str(row[0]), row[1]) for row in rows if row[0] is not None]
-            odd = [(t, n) for t, n in held if t not in keys and unpadded(t).casefold() in alike]
+        def tell(found: Rows) -> str:
+            spelt = [(str(row[0]), row[1]) for row in found if row[0] is not None]
+            odd = [(t, n) for t, n in spelt if t not in keys and unpadded(t).casefold() in alike]
             lost = many(sum(n for _, n in odd), "row", "rows")
+            joined = " with ".join(f"{source.node.name}.{column.name}" for source, column in (held, key))
             names = listed([value(text) for text, _ in odd[:NAMED]])
-            joined = f"{source.node.name}.{column.name} = {other.node.name}.{key.name}"
-            return f"`{joined}` loses {lost} whose key is spelt otherwise, such as {names}." if odd else ""
+            says = f"The join of {joined} finds no partner for {lost}: the key is spelt otherwise"
+            return f"{says}, as in {names}." if odd else ""
 
-        return Trial(Kind.KEYS, values(source, column), tell, None)
+        return Trial(Kind.KEYS, rows, tell, None) if len(found) < KEYS else None
 
-    return Look(values(other, key), follow)
+    return Look(values(*key, ()), follow)

@@ -84,10 +84,17 @@ def _case(kind: str, sql: str, says: str, question: str = "") -> Case:
 
 CASES = [_case(*fields) for fields in cases("silent_errors", "case")]
 """Of all engines."""
-OTHER_CASE = _case(*cases("silent_errors", "other case")[0])
+OTHER_CASES = [_case(*fields) for fields in cases("silent_errors", "other case")]
 """Where the case of letters counts."""
 QUIET = [sql for (sql,) in cases("silent_errors", "quiet")]
 """Right queries of which nothing is to be said."""
+CASES_OF = {
+    engine: [_case(*fields) for fields in cases("silent_errors", f"{engine} case")]
+    for engine in ("sqlite", "duckdb")
+}
+QUIET_OF = {
+    engine: [sql for (sql,) in cases("silent_errors", f"{engine} quiet")] for engine in ("sqlite", "duckdb")
+}
 
 
 async def opened(connector: Connector) -> Database:

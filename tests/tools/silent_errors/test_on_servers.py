@@ -9,7 +9,7 @@ from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.silent_errors.shop import (
     CASES,
-    OTHER_CASE,
+    OTHER_CASES,
     QUIET,
     SCRIPT,
     check,
@@ -22,7 +22,7 @@ async def test_postgresql(postgres: PostgresServer) -> None:
     pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
     async with connect(f"{postgres.admin_url}/{postgres.new_database(SCRIPT)}") as connector:
         database = await opened(connector)
-        for case in (*CASES, OTHER_CASE):
+        for case in (*CASES, *OTHER_CASES):
             await check(database, case)
         for sql in QUIET:
             assert await said(database, sql) == [], sql

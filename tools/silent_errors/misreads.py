@@ -102,8 +102,8 @@ def _climbed(core: Core, column: exp.Column, *, through: bool) -> exp.Expr:
         chooses = isinstance(parent.find_ancestor(exp.If, exp.Query), exp.If)  # how a value is read
         if isinstance(parent, _TRUTHS) and not (through or chooses):
             break
-        branch = isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case)
-        whole = parent.parent if branch else parent
+        outer = parent.parent
+        whole = outer if isinstance(parent, exp.If) and isinstance(outer, exp.Case) else parent
         if whole.find(exp.Query, exp.AggFunc, exp.Window) or not all(
             core.same(each, column) for each in core.columns(whole)
         ):
@@ -168,7 +168,7 @@ def _as_number(core: Core, node: exp.Expr) -> exp.Expr | None:
 
 @dataclass(frozen=True)
 class _Use:
-    """How an expression is used.
+    """The use of an expression.
 
     Attributes:
         truth: It is a condition, or CASE.
@@ -178,7 +178,7 @@ class _Use:
         bare: It is the column itself, and is not added up.
         rounds: It makes whole numbers.
         casts: It is the column itself, or makes another type of it.
-        named: The texts in the query.
+        named: The literals of the query.
     """
 
     truth: bool = False

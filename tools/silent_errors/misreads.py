@@ -74,36 +74,36 @@ def trials(query: Query) -> Iterator[Trial]:
 def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:
     """Return the largest expression over the column alone that says how it is read; None if there is none.
 
-    Of a number or a date it is the value that is compared, unless the comparison has a part for each form.
+    Of a number or a date it is the value that is compared. A column that is used in two parts of one
+    condition or item may be read with the help of others: ``CASE country WHEN … THEN …``.
     """
     value_top = _climbed(core, column, through=False)
     top = _climbed(core, column, through=True)
-    alone = len(list(core.columns(top))) == len(list(core.columns(value_top)))
-    node = value_top if kind in (Kind.NUMBER, Kind.DATE) and alone and value_top is not column else top
+    node = value_top if kind in (Kind.NUMBER, Kind.DATE) and value_top is not column else top
     used, within = (
-        sum(core.same(each, column) for each in core.columns(part)) for part in (_container(node), node)
+        sum(core.same(each, column) for each in core.columns(part)) for part in (_container(core, node), node)
     )
-    picks = kind in (Kind.NUMBER, Kind.DATE) and _picks_form(node, kind)
-    if isinstance(node.parent, exp.Is) and not isinstance(node.parent.parent, exp.Not):
-        return None  # it asks which values are not read
-    return node if used == within and not picks and not node.find(exp.Collate) else None
+    seeks = isinstance(node.parent, exp.Is) and not isinstance(node.parent.parent, exp.Not)
+    unsure = used != within or seeks or _picks_form(node, kind) or node.find(exp.Collate)
+    return None if unsure else node
 
 
 def _picks_form(node: exp.Expr, kind: Kind) -> bool:
     """True for a pattern of numbers, or one without a number: ``LIKE '$%'`` chooses a form."""
     texts = " ".join(each.name for each in node.find_all(exp.Literal))
-    return bool(node.find(*_PATTERNS)) and (kind is Kind.NUMBER or not re.search(r"\d\d", texts))
+    numbers = kind is Kind.NUMBER or (kind is Kind.DATE and not re.search(r"\d\d", texts))
+    return numbers and bool(node.find(*_PATTERNS))
 
 
 def _climbed(core: Core, column: exp.Column, *, through: bool) -> exp.Expr:
     """Return the largest expression over a column alone; ``through`` comparisons, too, or up to them."""
     node: exp.Expr = column
     while (parent := node.parent) is not None and not isinstance(parent, _ENDS):
-        if not through and isinstance(parent, _TRUTHS) and not _inside_case(parent):
+        chooses = isinstance(parent.find_ancestor(exp.If, exp.Query), exp.If)  # how a value is read
+        if isinstance(parent, _TRUTHS) and not (through or chooses):
             break
-        whole = (
-            parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
-        )
+        outer = parent.parent
+        whole = outer if isinstance(parent, exp.If) and isinstance(outer, exp.Case) else parent
         if whole.find(exp.Query, exp.AggFunc, exp.Window) or not all(
             core.same(each, column) for each in core.columns(whole)
         ):
@@ -112,19 +112,10 @@ def _climbed(core: Core, column: exp.Column, *, through: bool) -> exp.Expr:
     return node
 
 
-def _inside_case(node: exp.Expr) -> bool:
-    """True for a condition of CASE or IF, which chooses how a value is read."""
-    while (parent := node.parent) is not None and not isinstance(parent, _ENDS):
-        if isinstance(parent, exp.If) and node.arg_key == "this":
-            return True
-        node = parent
-    return False
-
-
-def _container(node: exp.Expr) -> exp.Expr:
+def _container(core: Core, node: exp.Expr) -> exp.Expr:
     """Return the aggregate, the part of a condition or the item in which an expression is used."""
     while (parent := node.parent) is not None and not isinstance(parent, _CLAUSES):
-        if isinstance(parent, exp.And) and _is_conjunct(parent):
+        if any(node is each for each in core.conditions):
             break
         node = parent
         if isinstance(node, exp.AggFunc) and not isinstance(node.parent, exp.Filter | exp.Window):
@@ -132,12 +123,6 @@ def _container(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Filter):
             break
     return node
-
-
-def _is_conjunct(node: exp.Expr) -> bool:
-    while isinstance(node.parent, exp.And | exp.Paren):
-        node = node.parent
-    return isinstance(node.parent, exp.Where | exp.Having | exp.Join | exp.Filter | exp.Qualify)
 
 
 def _is_truth(node: exp.Expr) -> bool:
@@ -155,10 +140,10 @@ def _trial(query: Query, core: Core, column: exp.Column, node: exp.Expr, profile
     shown.append(exp.alias_(exp.Count(this=exp.Star()), "rows_with"))
     rows = core.rows(shown, without=own)
     rows = rows.group_by(number(1), number(2)).limit(VALUES)
-    rows = rows.order_by(by(number(3), query.dialect, down=True))
+    rows = rows.order_by(by(number(3), query.dialect, down=True), by(number(1), query.dialect))
     text = write(node, query.dialect)
 
-    use = _Use.of(node)
+    use = _Use.of(core, node)
 
     def tell(found: Rows) -> str:
         reads = [_Read(*each) for each in found if isinstance(each[0], str)]
@@ -183,7 +168,7 @@ def _as_number(core: Core, node: exp.Expr) -> exp.Expr | None:
 
 @dataclass(frozen=True)
 class _Use:
-    """How an expression is used.
+    """The use of an expression.
 
     Attributes:
         truth: It is a condition, or CASE.
@@ -193,7 +178,7 @@ class _Use:
         bare: It is the column itself, and is not added up.
         rounds: It makes whole numbers.
         casts: It is the column itself, or makes another type of it.
-        named: The texts in the query.
+        named: The literals of the query.
     """
 
     truth: bool = False
@@ -206,22 +191,15 @@ class _Use:
     named: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, node: exp.Expr) -> _Use:
+    def of(cls, core: Core, node: exp.Expr) -> _Use:
         parent = node.parent
-        divides = isinstance(parent, exp.Group | exp.Distinct) or (
-            isinstance(parent, exp.Window) and node.arg_key == "partition_by"
-        )
-        if isinstance(parent, exp.Select | exp.Alias):
-            select = node.find_ancestor(exp.Select)
-            group = select.args.get("group") if select else None
-            item = parent if isinstance(parent, exp.Alias) else node
-            divides = bool(select and select.args.get("distinct")) or (
-                group is not None and any(_names(each, item, select) for each in group.expressions)
-            )
+        shown = isinstance(parent, exp.Select | exp.Alias)
+        divided = bool(core.select.args.get("distinct")) or node in (core.groups or ())
+        partition = isinstance(parent, exp.Window) and node.arg_key == "partition_by"
         labels = isinstance(node.unnest(), exp.Case | exp.If) or _is_truth(node)
         return cls(
             truth=labels,
-            divides=divides,
+            divides=isinstance(parent, exp.Group | exp.Distinct) or partition or (shown and divided),
             counts=isinstance(parent, exp.Count | exp.Avg | exp.Min | exp.Max | exp.Distinct),
             sorts=isinstance(parent, exp.Min | exp.Max | exp.Ordered),
             bare=isinstance(node, exp.Column) and not isinstance(parent, exp.Sum | exp.Avg),
@@ -230,16 +208,6 @@ class _Use:
             rounds=bool(node.find(exp.Round, exp.Floor, exp.Ceil))
             or any(cast.to.this in exp.DataType.INTEGER_TYPES for cast in node.find_all(exp.Cast)),
         )
-
-
-def _names(group: exp.Expr, item: exp.Expr, select: exp.Select | None) -> bool:
-    """True if a group is a SELECT's item, by its text, alias or place."""
-    if group.is_int and select is not None:
-        return (
-            0 < int(group.name) <= len(select.expressions) and select.expressions[int(group.name) - 1] is item
-        )
-    alias = isinstance(item, exp.Alias) and isinstance(group, exp.Column) and group.name == item.alias
-    return alias or group == item.unalias()
 
 
 def judge(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use, *, nulls: bool = False) -> str:

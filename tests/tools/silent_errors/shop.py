@@ -104,7 +104,7 @@ async def opened(connector: Connector) -> Database:
 
 
 async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
-    """What is suspected of a query."""
+    """Return the suspicions about a query."""
     result = await execute(database, sql, agent="test")
     assert isinstance(result, QueryResult), result
     return await suspicions(database, sql, result, agent="test", question=question, seconds=30)

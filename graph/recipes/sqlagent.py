@@ -54,8 +54,8 @@ DEVIATIONS = (
         why="Leaving some out saves few tokens and may cost a key.",
     ),
     Deviation(
-        ours="A table that a failed query names loses no column where the query also names one that does not "
-        "exist.",
+        ours="A table that a failed query names loses no column where the query names none of them, or one "
+        "that does not exist; a query that cannot be read prunes nothing.",
         paper="all that the query did not use is pruned (Algorithm 3, line 9)",
         why="`town` may have meant any column: with `city` pruned the query could never be mended.",
     ),

@@ -14,8 +14,8 @@ from typing import Literal
 
 from quorum.agents.refiners import CTE_REFINER, SELF_CHECKER
 from quorum.graph.context import Context
-from quorum.graph.nodes import candidate, writing
-from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted, unrepairable
+from quorum.graph.nodes import candidate, routes, writing
+from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, record, same_query, tell
 from quorum.graph.state import PREVIEW_ROWS, Attempt, CandidateState, Failure, Result
 from quorum.tools.execute import execute
@@ -95,7 +95,7 @@ async def conclude(state: CandidateState, context: Context) -> Update:
 
 
 def after_run(
-    state: CandidateState, *, max_refinements: int, max_empty: int = MAX_EMPTY
+    state: CandidateState, *, max_refinements: int, max_empty: int
 ) -> Literal["again", "refine", "end"]:
     """Route after a query in the loop of self-consistency (ReFoRCE first version, Algorithm 2).
 
@@ -105,7 +105,7 @@ def after_run(
     if state.refinements + state.checks >= max_refinements:
         return "end"
     if state.error:
-        plain = Routes(max_refinements, max_empty=max_empty).after_run(state)
+        plain = routes.after_run(state, max_refinements=max_refinements, max_empty=max_empty)
         return "end" if state.errors_in_a_row >= ERRORS_IN_A_ROW or plain == "finish" else "refine"
     return "end" if state.confirmed or halted(state) else "again"
 

@@ -327,7 +327,7 @@ DEVIATIONS = (
         "ratios such as 0.012 and 0.014 are not the same",
     ),
     Deviation(
-        "where the second round has no result the first votes again, and what tied there is drawn among",
+        "where the second round has no result with values the first votes again; its ties are drawn among",
         "unresolved examples are drawn among, of which round is not said (000, equation 7)",
         "an answer that ran is better than none",
     ),

@@ -268,6 +268,10 @@ class Grounding:
     columns: list[tuple[str, str]] = field(default_factory=list)
     before: list[tuple[str, str]] = field(default_factory=list)
 
+    def __post_init__(self) -> None:  # a checkpoint gives tuples back as lists
+        for name in ("columns", "before"):
+            object.__setattr__(self, name, [(table, column) for table, column in getattr(self, name)])
+
     @property
     def tables(self) -> list[str]:
         """Full names, in the order in which they were found."""

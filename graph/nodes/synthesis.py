@@ -74,7 +74,7 @@ async def ground(
         columns=list(dict.fromkeys([*before.columns, *places])),
         before=before.columns,
     )
-    return {"grounding": grounding, "earlier": earlier}
+    return {"grounding": grounding, "earlier": earlier, "error": None}
 
 
 async def _keywords(state: CandidateState, context: Context, earlier: Sequence[Attempt]) -> list[str]:
@@ -97,8 +97,8 @@ def _table_names(catalog: Catalog) -> list[str]:
 
 
 def _earlier(state: CandidateState) -> list[Attempt]:
-    """Return the queries of the rounds before; the Validator adds its own objections."""
-    if state.error is None or not state.sql:
+    """Return the failures of the rounds before; the Validator adds its own objections."""
+    if state.error is None:
         return state.earlier
     return [*state.earlier, Attempt(state.sql, state.error.message)]
 
@@ -112,6 +112,10 @@ def _whole(catalog: Catalog, name: str) -> list[Place]:
     """Return the columns that come with a table: all of a small one, the first of a wide one."""
     columns = _columns(catalog, name)
     return columns[: 1 if len(columns) > WHOLE else None]
+
+
+NOT_FOUND = "not_found"
+"""Kind of the failure of a round whose context lacks what the question needs."""
 
 
 async def expand(state: CandidateState, context: Context) -> Update:
@@ -187,11 +191,14 @@ def _text(grounding: Grounding, context: Context, budget: int) -> str:
 
 
 async def write(
-    state: CandidateState, context: Context, *, knowledge: Knowledge, joint: bool, shots: int
+    state: CandidateState, context: Context, *, knowledge: Knowledge, joint: bool, shots: int, most: int
 ) -> Update:
     """GenAgent: find explored examples, and write the query (SQLAgent, Algorithm 3, lines 10 to 12).
 
+    What it lacks is searched for in another round, unless it sees every table or has no round left.
+
     Args:
+        most: Rounds.
         joint: Examples are looked for by question and schema together, by meaning where there is an embedder;
             else by the question's words alone (Table 12).
         shots: Examples at most.
@@ -209,10 +216,12 @@ async def write(
         "writing",
         about={"examples": len(examples), "round": state.grounding.rounds},
         examples=examples[::-1],  # the nearest last
-        earlier=state.earlier,
+        earlier=[each for each in state.earlier if each.sql],
     )
     if written.missing:
-        return {"linked_ref": shown, "sql": "", "error": Failure(UNANSWERABLE, written.missing)}
+        every = {*context.resources.columns.first.values()} <= {*grounding.tables}
+        kind = UNANSWERABLE if every or grounding.rounds >= most else NOT_FOUND
+        return {"linked_ref": shown, "sql": "", "error": Failure(kind, written.missing)}
     remarks = Remarks(written.summary, written.assumptions, written.readings)
     again = state.refinements + 1 if state.earlier else 0
     return {
@@ -249,6 +258,13 @@ async def _examples(
 
 def _way(embedder: Embedder | None) -> str:
     return embedder.name if embedder else "lexical"
+
+
+def after_writing(state: CandidateState) -> Literal["run", "search", "finish"]:
+    """Run the query; search again for what it lacks."""
+    if halted(state):
+        return "finish"
+    return "search" if state.error else "run"
 
 
 def round_outcome(state: CandidateState, *, most: int, believes_empty: bool) -> RoundOutcome:

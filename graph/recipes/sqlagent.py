@@ -29,7 +29,7 @@ from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, P
 DEVIATIONS = (
     PROMPTS,
     Deviation(
-        ours="That the data cannot answer is a reply, which ends the rounds.",
+        ours="That the data cannot answer is a reply, which ends the rounds once every table was seen.",
         paper="a round is a success or a failure (Algorithm 3)",
         why="A question may ask for what is not there.",
     ),
@@ -141,7 +141,9 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
         columns=recipe.max_columns,
     )
     joint, shots = recipe.retrieval == "joint", recipe.max_triplets
-    write = partial(synthesis.write, knowledge=recipe.knowledge, joint=joint, shots=shots)
+    write = partial(
+        synthesis.write, knowledge=recipe.knowledge, joint=joint, shots=shots, most=recipe.max_rounds
+    )
     believes = recipe.believe_empty
     outcome = partial(synthesis.round_outcome, most=recipe.max_rounds, believes_empty=believes)  # line 5
     loop: dict[str, Step] = {
@@ -156,8 +158,10 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     graph.add_edge(START, "InfoAgent")
     for name, step in steps:
         graph.add_step(name, step)
-    for (name, _), (then, _) in pairwise(steps):
+    for (name, _), (then, _) in pairwise(steps[:-1]):
         graph.add_conditional_edges(name, after_model, {"go_on": then, "finish": END})
+    written: Paths = {"run": "run_sql", "search": "InfoAgent", "finish": END}
+    graph.add_conditional_edges("GenAgent", synthesis.after_writing, written)
     check = "Validator" if recipe.fidelity else END
     ran: Paths = {"success": check, "empty": "InfoAgent", "error": "InfoAgent", "end": END}
     graph.add_conditional_edges("run_sql", outcome, ran)  # lines 14 to 16

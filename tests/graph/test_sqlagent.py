@@ -245,6 +245,32 @@ async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned
     assert ran.answer.candidates[0].repairs == 1
 
 
+async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen(tmp_path: Path) -> None:
+    """``missing`` of a part of the schema is a failed round; of the whole schema it is the answer."""
+    with closing(sqlite3.connect(tmp_path / "eight.db")) as database:
+        for name, columns in EIGHT.items():
+            database.execute(f"CREATE TABLE {name} ({columns})")
+        database.execute("INSERT INTO warehouses VALUES (1, 'Ghent', 10)")
+        database.commit()
+    lacks = {"reasoning": "None.", "missing": "Where goods are kept is not there.", "sql": None}
+    given = {"recipe": "sqlagent", "question": "Where are the goods kept?"}
+    url = f"sqlite:///{tmp_path / 'eight.db'}"
+    said = agents(
+        info_agent=[{"keywords": ["goods"]}, {"keywords": ["warehouses place"]}],
+        gen_agent=[lacks, written("SELECT place FROM warehouses")],
+    )
+    ran = await run_graph(tmp_path / "home", url, said, **given)
+    assert "Where goods are kept is not there." in ran.prompt("info_agent", 1)
+    assert "<earlier_sql>" not in ran.prompt("info_agent", 1) + ran.prompt("gen_agent", 1)
+    assert ran.calls()["gen_agent"] == 2
+    said = agents(info_agent={"keywords": ["goods"]}, gen_agent=lacks)
+    ran = await run_graph(tmp_path / "home", url, said, switches={"max_rounds": 3}, **given)
+    assert (ran.calls()["gen_agent"], ran.answer.status) == (3, "unanswerable")
+    said = agents(info_agent={"keywords": list(EIGHT)}, gen_agent=lacks)
+    ran = await run_graph(tmp_path / "home", url, said, switches={"max_tables": 8}, **given)
+    assert (ran.calls()["gen_agent"], ran.answer.status) == (1, "unanswerable")
+
+
 WIDE = Table("wide", tuple(Column(f"c{n}", "TEXT") for n in range(30)))
 SHARDS = tuple(Table(f"day_{n}", tuple(Column(f"c{m}", "TEXT") for m in range(30, 60))) for n in range(1, 4))
 BROAD = Catalog("shop", "sqlite", (WIDE, *SHARDS, *CATALOG.tables))

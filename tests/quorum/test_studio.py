@@ -78,8 +78,10 @@ async def streamed(url: str, thread: str | None, assistant: str, *modes: str, **
 
 
 def shown_live(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The steps of an answer's trace that live progress shows."""
-    return [asdict(step) for step in map(step_of, RunFolder(Path(answer["trace"])).events()) if step.live]
+    """The steps of an answer's trace that live progress shows, as they come from a server."""
+    steps = map(step_of, RunFolder(Path(answer["trace"])).events())
+    shown: list[dict[str, Any]] = json.loads(json.dumps([asdict(step) for step in steps if step.live]))
+    return shown
 
 
 async def read_back(url: str, thread: str) -> tuple[Any, list[Any]]:

@@ -29,7 +29,7 @@ from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, P
 DEVIATIONS = (
     PROMPTS,
     Deviation(
-        ours="That the data cannot answer is a reply, which ends the rounds once every table was seen.",
+        ours="That the data cannot answer is a reply, which ends the last round, or one that saw all tables.",
         paper="a round is a success or a failure (Algorithm 3)",
         why="A question may ask for what is not there.",
     ),

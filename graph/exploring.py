@@ -184,7 +184,7 @@ def wire_search(search: Search, told: Callable[[Search], None] | None = None) ->
     graph.add_conditional_edges("Explorer", send, ["simulate", "Explorer", END])
     graph.add_edge("simulate", "keep")
     again: Paths = {"choose": "Explorer", "end": END}
-    graph.add_conditional_edges("keep", tree_search.after_keeping(search), again)
+    graph.add_conditional_edges("keep", partial(tree_search.after_keeping, search=search), again)
     return graph
 
 

@@ -194,7 +194,7 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
 
     Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them in the order of
     their keys, which says nothing about their weights. The vote is not close if all other results together
-    weigh too little to rival the heaviest.
+    weigh too little to rival the heaviest. It is not asked where one of them is that the data cannot answer.
 
     Raises:
         ConfigurationError: The rules have no judge.

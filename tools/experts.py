@@ -180,6 +180,7 @@ def _punish(
     vote: bool | None,
     epsilon: float | None,
 ) -> None:
+    """Record one round and punish who was wrong (SSEV, Algorithm 1, step 5)."""
     book.rounds += 1
     book.feedback[feedback] = book.feedback.get(feedback, 0) + 1
     if vote is not None:

@@ -221,9 +221,7 @@ class Measuring:
             start = time.perf_counter()
             tables = index.tables(query, len(index.fields), **how)
             found.seconds.append(time.perf_counter() - start)
-            tables = list(
-                dict.fromkeys((*tables, *linked.first.values()))
-            )  # what nothing speaks for comes last
+            tables = [*dict.fromkeys((*tables, *linked.first.values()))]  # those nothing speaks for come last
             hits = index.search(query, COLUMNS_AT[-1], **how)
             columns = [(hit.table, hit.column) for hit in hits]
             found.tables.append([_recall(tables[:k], [gold for gold, _ in golds]) for k in TABLES_AT])

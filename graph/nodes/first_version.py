@@ -8,15 +8,14 @@ candidate has no result, its query is built and judged stage by stage.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from quorum.agents.refiners import CTE_REFINER, MAX_REWRITES, SELF_CHECKER
+from quorum.agents.refiners import CTE_REFINER, SELF_CHECKER
 from quorum.graph.context import Context
-from quorum.graph.nodes import candidate, writing
-from quorum.graph.nodes.routes import MAX_EMPTY, Routes, halted, unrepairable
+from quorum.graph.nodes import candidate, routes, writing
+from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, record, same_query, tell
 from quorum.graph.state import PREVIEW_ROWS, Attempt, CandidateState, Failure, Result
 from quorum.tools.execute import execute
@@ -96,24 +95,19 @@ async def conclude(state: CandidateState, context: Context) -> Update:
 
 
 def after_run(
-    max_refinements: int, max_empty: int = MAX_EMPTY
-) -> Callable[[CandidateState], Literal["again", "refine", "end"]]:
+    state: CandidateState, *, max_refinements: int, max_empty: int
+) -> Literal["again", "refine", "end"]:
     """Route after a query in the loop of self-consistency (ReFoRCE first version, Algorithm 2).
 
     Confirmed or out of rounds it ends, an error leads to its repair, all else to another answer. Rounds are
     repairs and further answers together.
     """
-    plain = Routes(max_refinements, max_empty=max_empty)
-
-    def route(state: CandidateState) -> Literal["again", "refine", "end"]:
-        if state.refinements + state.checks >= max_refinements:
-            return "end"
-        if state.error:
-            ended = state.errors_in_a_row >= ERRORS_IN_A_ROW or plain.after_run(state) == "finish"
-            return "end" if ended else "refine"
-        return "end" if state.confirmed or halted(state) else "again"
-
-    return route
+    if state.refinements + state.checks >= max_refinements:
+        return "end"
+    if state.error:
+        plain = routes.after_run(state, max_refinements=max_refinements, max_empty=max_empty)
+        return "end" if state.errors_in_a_row >= ERRORS_IN_A_ROW or plain == "finish" else "refine"
+    return "end" if state.confirmed or halted(state) else "again"
 
 
 async def decompose(state: CandidateState, context: Context) -> Update:
@@ -175,17 +169,11 @@ def after_stage(state: CandidateState) -> Literal["go_on", "finish"]:
     return "finish" if halted(state) or unrepairable(state) else "go_on"
 
 
-def after_review(
-    max_rewrites: int = MAX_REWRITES,
-) -> Callable[[CandidateState], Literal["stage", "whole", "finish"]]:
+def after_review(state: CandidateState, *, max_rewrites: int) -> Literal["stage", "whole", "finish"]:
     """Route after a review: the next stage, or the whole query once all are judged."""
-
-    def route(state: CandidateState) -> Literal["stage", "whole", "finish"]:
-        if halted(state):
-            return "finish"
-        return "whole" if state.stage < 0 or state.rewrites >= max_rewrites else "stage"
-
-    return route
+    if halted(state):
+        return "finish"
+    return "whole" if state.stage < 0 or state.rewrites >= max_rewrites else "stage"
 
 
 def fruitless(state: CandidateState) -> bool:

@@ -11,7 +11,6 @@ recipes, too.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Literal
 
 from quorum.agents.critics import SQL_CRITIQUE
@@ -150,16 +149,12 @@ def _replaced(state: CandidateState, context: Context, sql: str, reasoning: str)
 
 
 def after_plan(
-    max_plans: int,
-) -> Callable[[RunState | CandidateState], Literal["review", "write", "refine", "finish"]]:
+    state: RunState | CandidateState, *, max_plans: int
+) -> Literal["review", "write", "refine", "finish"]:
     """Route to the PlanCritique: immediately after a plan, if it may be written again."""
-
-    def route(state: RunState | CandidateState) -> Literal["review", "write", "refine", "finish"]:
-        reviewed = state.steps and state.plans < max_plans and not state.stopped_by
-        way = _planned(state)
-        return "review" if reviewed and way != "finish" else way
-
-    return route
+    reviewed = state.steps and state.plans < max_plans and not state.stopped_by
+    way = _planned(state)
+    return "review" if reviewed and way != "finish" else way
 
 
 def after_plan_review(state: RunState | CandidateState) -> Literal["plan", "write", "refine", "finish"]:
@@ -189,28 +184,22 @@ def after_sql_review(state: CandidateState) -> Literal["run", "validate", "finis
 
 
 def after_run(
-    max_refinements: int,
-) -> Callable[[CandidateState], Literal["review", "validate", "link", "refine", "act", "finish"]]:
+    state: CandidateState, *, max_refinements: int
+) -> Literal["review", "validate", "link", "refine", "act", "finish"]:
     """Route by the triggers of Table 1; a query of Action's is repaired ``max_refinements`` times at most.
 
     SchemaLinker: a table or column is not found, unless the query before had the same error. SelfRefiner: an
     error or an empty result. SQLCritique: a refined query ran (3.3.6). Validator: a query ran.
     """
-
-    def route(
-        state: CandidateState,
-    ) -> Literal["review", "validate", "link", "refine", "act", "finish"]:
-        error = state.error
-        if halted(state) or unrepairable(state):
-            return "finish"
-        if error is None:
-            return "review" if state.writer == SELF_REFINER.name else "validate"
-        if state.refinements - state.refined_before >= max_refinements:
-            return "act"
-        same = bool(state.earlier) and state.earlier[-1].error == error.message
-        return "link" if ErrorKind(error.kind).about_schema and not same else "refine"
-
-    return route
+    error = state.error
+    if halted(state) or unrepairable(state):
+        return "finish"
+    if error is None:
+        return "review" if state.writer == SELF_REFINER.name else "validate"
+    if state.refinements - state.refined_before >= max_refinements:
+        return "act"
+    same = bool(state.earlier) and state.earlier[-1].error == error.message
+    return "link" if ErrorKind(error.kind).about_schema and not same else "refine"
 
 
 def after_linking(state: CandidateState) -> Literal["plan", "refine", "finish"]:

@@ -38,28 +38,20 @@ MAX_EMPTY = 1
 """A second empty result in a row of repairs is believed: an empty answer can be right."""
 
 
-class Routes:
-    """Routers that depend on a recipe's limits.
+def after_run(
+    state: CandidateState, *, max_refinements: int, max_empty: int = MAX_EMPTY
+) -> Literal["validate", "refine", "finish"]:
+    """Route to the end with a result, to a repair, or to the end without one.
 
     Args:
         max_empty: Repairs of a result without rows, or without values, before it is believed.
     """
-
-    def __init__(self, max_refinements: int, *, max_empty: int = MAX_EMPTY) -> None:
-        self.max_refinements, self.max_empty = max_refinements, max_empty
-
-    def after_run(self, state: CandidateState) -> Literal["validate", "link", "refine", "finish"]:
-        """A schema error is linked, unless the query before had the same; all others are refined."""
-        error = state.error
-        if halted(state) or unrepairable(state):
-            return "finish"
-        if error is None:
-            return "validate"
-        kind = ErrorKind(error.kind)
-        before = sum(tried.error == error.message for tried in state.earlier)
-        if kind is ErrorKind.EMPTY_RESULT and before >= self.max_empty:
-            return "finish"
-        if state.refinements >= self.max_refinements:
-            return "finish"
-        same = bool(state.earlier) and state.earlier[-1].error == error.message
-        return "link" if kind.about_schema and not same else "refine"
+    error = state.error
+    if halted(state) or unrepairable(state):
+        return "finish"
+    if error is None:
+        return "validate"
+    before = sum(tried.error == error.message for tried in state.earlier)
+    if error.kind == ErrorKind.EMPTY_RESULT and before >= max_empty:
+        return "finish"
+    return "refine" if state.refinements < max_refinements else "finish"

@@ -7,7 +7,6 @@ judges an answer. The last query that ran without an error is the candidate's an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -102,26 +101,18 @@ async def finish(state: CandidateState, context: Context, *, max_steps: int) -> 
     return await candidate.finish(state, context)
 
 
-def after_step(max_steps: int) -> Callable[[CandidateState], Literal["run_query", "take_step", "finish"]]:
+def after_step(state: CandidateState, *, max_steps: int) -> Literal["run_query", "take_step", "finish"]:
     """Route after a step: to its query, to another step if one is left, or to the end."""
-
-    def route(state: CandidateState) -> Literal["run_query", "take_step", "finish"]:
-        if halted(state) or state.next == "finish":
-            return "finish"
-        if state.next != "again":
-            return "run_query"
-        return "take_step" if state.actions < max_steps else "finish"
-
-    return route
+    if halted(state) or state.next == "finish":
+        return "finish"
+    if state.next != "again":
+        return "run_query"
+    return "take_step" if state.actions < max_steps else "finish"
 
 
-def after_query(max_steps: int) -> Callable[[CandidateState], Literal["take_step", "finish"]]:
+def after_query(state: CandidateState, *, max_steps: int) -> Literal["take_step", "finish"]:
     """Route after a query: an answer that ran ends the loop, and so does a database that is gone."""
-
-    def route(state: CandidateState) -> Literal["take_step", "finish"]:
-        answered = state.next == "answer" and state.error is None
-        if halted(state) or answered or unavailable(state):
-            return "finish"
-        return "take_step" if state.actions < max_steps else "finish"
-
-    return route
+    answered = state.next == "answer" and state.error is None
+    if halted(state) or answered or unavailable(state):
+        return "finish"
+    return "take_step" if state.actions < max_steps else "finish"

@@ -303,13 +303,9 @@ def after_choice(state: SearchState) -> Literal["simulate", "choose", "end"]:
     return "simulate" if state.batch else "choose"
 
 
-def after_keeping(search: Search) -> Callable[[SearchState], Literal["choose", "end"]]:
-    """The router after a round."""
-
-    def route(state: SearchState) -> Literal["choose", "end"]:
-        return "end" if state.stopped_by or search.ended else "choose"
-
-    return route
+def after_keeping(state: SearchState, *, search: Search) -> Literal["choose", "end"]:
+    """Route after a round."""
+    return "end" if state.stopped_by or search.ended else "choose"
 
 
 def after_simulation(state: SimulationState) -> Literal["go_on", "end"]:

@@ -6,7 +6,6 @@ If the Validator or a check objects and the Reviser agrees, a revision competes 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Literal
@@ -183,16 +182,12 @@ async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tu
     return doubted, "\n".join(each.says for each in found)
 
 
-def after_check(most_readings: int) -> Callable[[RunState], Literal["revise", "read", "answer"]]:
-    """Return the router after the checks.
+def after_check(state: RunState, *, most_readings: int) -> Literal["revise", "read", "answer"]:
+    """Route after the checks.
 
     The writer's model weighs what was found, unless a limit was reached. Where there is nothing to weigh, no
     other reading to write and nothing to ask, the answer follows at once.
     """
-
-    def route(state: RunState) -> Literal["revise", "read", "answer"]:
-        if state.objection and state.doubted and not state.limited:
-            return "revise"
-        return "read" if state.asks or needs_readings(state, most_readings) else "answer"
-
-    return route
+    if state.objection and state.doubted and not state.limited:
+        return "revise"
+    return "read" if state.asks or needs_readings(state, most_readings) else "answer"

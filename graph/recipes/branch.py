@@ -17,7 +17,7 @@ from langgraph.types import Send
 
 from quorum.graph.node_context import streaming
 from quorum.graph.nodes import candidate, clarifying, exploration, finish, prepare, retrieval, voting
-from quorum.graph.nodes.routes import MAX_EMPTY, Routes, after_model, after_refinement
+from quorum.graph.nodes.routes import MAX_EMPTY, after_model, after_refinement, after_run
 from quorum.graph.nodes.step import Step, make_node
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
@@ -214,7 +214,7 @@ def wire_branch(
 
     Args:
         max_refinements: 0 for a single try.
-        max_empty: Of them, repairs of empty results (``Routes``).
+        max_empty: Of them, repairs of empty results (``after_run``).
         writer: The node of ``write``.
         explored: ``add_writer``.
         refine: The SelfRefiner's step.
@@ -226,8 +226,8 @@ def wire_branch(
     if not max_refinements:
         graph.add_edge("run_sql", end)
         return graph
-    route = Routes(max_refinements, max_empty=max_empty).after_run
-    ran: Paths = {"validate": end, "link": "SelfRefiner", "refine": "SelfRefiner", "finish": end}
+    route = partial(after_run, max_refinements=max_refinements, max_empty=max_empty)
+    ran: Paths = {"validate": end, "refine": "SelfRefiner", "finish": end}
     graph.add_conditional_edges("run_sql", route, ran)
     graph.add_step("SelfRefiner", refine)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})

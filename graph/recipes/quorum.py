@@ -114,7 +114,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     ways |= {"plan": "Planner"} if plans else {}
     ways |= {"explore": "ColumnExplorer"} if recipe.explores else {}
     ways |= {"judge": "Judge"} if recipe.judge else {}
-    graph.add_vote(after_quorum_vote(recipe), ways)
+    graph.add_vote(partial(after_quorum_vote, recipe=recipe), ways)
     if recipe.explores:
         graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
         graph.add_edge("keep_findings", "send_candidates")
@@ -128,7 +128,8 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     if recipe.checks:
         graph.add_step("check_winner", winner.check_winner)
         found: Paths = {"revise": "Reviser", "read": "ReadingWriter", "answer": "answer"}
-        graph.add_conditional_edges("check_winner", winner.after_check(recipe.readings), found)
+        route = partial(winner.after_check, most_readings=recipe.readings)
+        graph.add_conditional_edges("check_winner", route, found)
     if recipe.revises:
         _add_revision(graph, recipe)
     _add_readings(graph, recipe)
@@ -171,22 +172,18 @@ def _add_readings(graph: RecipeGraph, recipe: Quorum) -> None:
     graph.add_edge("weigh_readings", "clarify")
 
 
-def after_quorum_vote(recipe: Quorum) -> Callable[[RunState], Way]:
-    """Return the router after a vote."""
-
-    def route(state: RunState) -> Way:
-        vote = state.vote
-        if voting.route_vote(state) == "dispatch":
-            if recipe.explores and not state.explored and close_rivals(vote):
-                return "explore"
-            return "plan" if prepare.needs_plan(state, recipe.plan) else "dispatch"
-        if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
-            return "answer"
-        if recipe.judge and vote.tie:
-            return "judge"
-        return "answer" if recipe.validation == "doubt" and unanimous(vote) else "validate"
-
-    return route
+def after_quorum_vote(state: RunState, *, recipe: Quorum) -> Way:
+    """Route after a vote."""
+    vote = state.vote
+    if voting.route_vote(state) == "dispatch":
+        if recipe.explores and not state.explored and close_rivals(vote):
+            return "explore"
+        return "plan" if prepare.needs_plan(state, recipe.plan) else "dispatch"
+    if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
+        return "answer"
+    if recipe.judge and vote.tie:
+        return "judge"
+    return "answer" if recipe.validation == "doubt" and unanimous(vote) else "validate"
 
 
 def unanimous(vote: Vote) -> bool:

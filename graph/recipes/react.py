@@ -83,9 +83,10 @@ def wire_candidate(recipe: React) -> RecipeGraph:
     again: Paths = {"take_step": "ToolUser", "finish": END}
     graph.add_edge(START, "ToolUser")
     graph.add_step("ToolUser", partial(tool_loop.take_step, max_steps=most, seen=recipe.seen))
-    graph.add_conditional_edges("ToolUser", tool_loop.after_step(most), {"run_query": "run_sql", **again})
+    stepped = partial(tool_loop.after_step, max_steps=most)
+    graph.add_conditional_edges("ToolUser", stepped, {"run_query": "run_sql", **again})
     graph.add_step("run_sql", tool_loop.run_query)
-    graph.add_conditional_edges("run_sql", tool_loop.after_query(most), again)
+    graph.add_conditional_edges("run_sql", partial(tool_loop.after_query, max_steps=most), again)
     return graph
 
 

@@ -12,7 +12,6 @@ paper leaves the numbers open. ``DEVIATIONS`` says where the recipe departs from
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeAlias
@@ -175,7 +174,8 @@ def wire(recipe: Recap, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph.add_batch(voting.dispatch, wire_candidate(recipe))
     graph.add_edge("candidate", "Consensus")
     disputed: Paths = {"explore": "ColumnExplorer"} if recipe.explores and not at_once else {}
-    graph.add_vote(after_vote(recipe), {"dispatch": "send_candidates", **disputed, **ENDS})
+    voted = partial(after_vote, recipe=recipe)
+    graph.add_vote(voted, {"dispatch": "send_candidates", **disputed, **ENDS})
     if disputed:
         more: Paths = {"dispatch": "send_more", "answer": "clarify"}
         graph.add_conditional_edges("keep_findings", after_findings, more)
@@ -190,25 +190,19 @@ def _add_planning(graph: RecipeGraph, recipe: Recap, ways: Paths) -> None:
     graph.add_step("Planner", loop.write_plan)
     most = recipe.max_plans if recipe.reviews_plans else 1
     review: Paths = {"review": "PlanCritique"} if recipe.reviews_plans else {}
-    graph.add_conditional_edges("Planner", loop.after_plan(most), {**review, **ways})
+    graph.add_conditional_edges("Planner", partial(loop.after_plan, max_plans=most), {**review, **ways})
     if recipe.reviews_plans:
         graph.add_step("PlanCritique", loop.review_plan)
         graph.add_conditional_edges("PlanCritique", loop.after_plan_review, {"plan": "Planner", **ways})
 
 
-def after_vote(
-    recipe: Recap,
-) -> Callable[[RunState], Literal["dispatch", "explore", "clarify", "answer"]]:
-    """Return the router after a vote: more candidates, exploration once where it is disputed, or the end."""
-
-    def route(state: RunState) -> Literal["dispatch", "explore", "clarify", "answer"]:
-        if voting.route_vote(state) == "dispatch":
-            return "dispatch"
-        disputed = tie_breaking.unresolved(state) or close_rivals(state.vote)
-        more = recipe.exploration == "disputes" and not state.explored and not state.limited
-        return "explore" if recipe.explores and more and disputed else voting.ending(state)
-
-    return route
+def after_vote(state: RunState, *, recipe: Recap) -> Literal["dispatch", "explore", "clarify", "answer"]:
+    """Route after a vote to more candidates, to exploration once where it is disputed, or to the end."""
+    if voting.route_vote(state) == "dispatch":
+        return "dispatch"
+    disputed = tie_breaking.unresolved(state) or close_rivals(state.vote)
+    more = recipe.exploration == "disputes" and not state.explored and not state.limited
+    return "explore" if recipe.explores and more and disputed else voting.ending(state)
 
 
 def after_findings(state: RunState) -> Literal["dispatch", "answer"]:
@@ -241,7 +235,9 @@ def wire_candidate(recipe: Recap) -> RecipeGraph:
     if recipe.max_refinements:
         ran |= {"link": "SchemaLinker" if recipe.links_on_error else "SelfRefiner", "refine": "SelfRefiner"}
         ran["review"] = "SQLCritique" if recipe.sql_critique else to_validate
-    graph.add_conditional_edges("run_sql", loop.after_run(recipe.max_refinements), ran)
+    graph.add_conditional_edges(
+        "run_sql", partial(loop.after_run, max_refinements=recipe.max_refinements), ran
+    )
     if recipe.links_on_error:
         link = partial(schema_linking.link_after_error, max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)

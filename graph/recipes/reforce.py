@@ -15,7 +15,6 @@ Options of the first version (papers 002 and 003) are switches; the preset ``v1`
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -49,7 +48,7 @@ from quorum.graph.recipes.branch import (
     wire_branch,
 )
 from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
-from quorum.graph.state import CandidateState, RunState
+from quorum.graph.state import RunState
 
 Tokens = Annotated[int, Field(ge=0)]
 Last = Literal["draw_any", "draw", "leave_open"]
@@ -80,7 +79,7 @@ class Reforce(PaperRecipe):
     merge_rounds: bool = switch(
         False, "the first round votes beside the second (ours: no vote that was paid for is lost)"
     )
-    majority_vote: bool = switch(True, "off: one of all candidates that have an answer is drawn (Table 3)")
+    majority_vote: bool = switch(True, "off: one of all candidates that vote is drawn (Table 3)")
     random_selection: bool = switch(True, "draw what still ties; off: it has no answer (Table 3)")
     expected_format: bool = switch(False, "say the answer's form before any SQL (first version)")
     self_consistency: bool = switch(False, "an answer counts once it came twice (first version)")
@@ -152,7 +151,8 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     last = _last(recipe)
     ways: Paths = {last: last} | ({"judge": "Judge"} if recipe.model_vote else {}) | ENDS
     more: Paths = {"explore": "send_more" if recipe.explores_alone else "ColumnExplorer"} if twice else {}
-    graph.add_vote(after_reforce_vote(recipe), {"dispatch": "send_candidates", **more, **ways})
+    voted = partial(after_reforce_vote, recipe=recipe)
+    graph.add_vote(voted, {"dispatch": "send_candidates", **more, **ways})
     if twice:
         _add_second_round(graph, recipe, ways, voting_node)
     _add_tie_breaking(graph, recipe, last)
@@ -175,14 +175,15 @@ def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_n
     alone, merge = recipe.explores_alone, recipe.merge_rounds
     if not alone:
         graph.add_exploration(**recipe.exploring)
-        graph.add_conditional_edges(
-            "keep_findings", after_exploration(recipe), {"dispatch": "send_more", **ways}
-        )
+        found = partial(after_exploration, recipe=recipe)
+        graph.add_conditional_edges("keep_findings", found, {"dispatch": "send_more", **ways})
     again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone, aim=recipe.aim)
     graph.add_step("send_more", again)
     if alone:
         node = "exploring_candidate"
-        graph.add_conditional_edges("send_more", after_sending(node), {node: node, "answer": "clarify"})
+        graph.add_conditional_edges(
+            "send_more", partial(after_sending, node=node), {node: node, "answer": "clarify"}
+        )
         graph.add_branch(node, wire_candidate(recipe, explores=True))
         graph.add_edge(node, voting_node)
     else:
@@ -192,14 +193,9 @@ def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_n
         graph.add_edge("recall_first_round", "Consensus")
 
 
-def after_sending(node: str) -> Callable[[RunState], list[Send] | Literal["answer"]]:
-    """The router that starts a second round, or leaves the vote as it is where there is none to be sent."""
-    start = fan_out(node)
-
-    def route(state: RunState) -> list[Send] | Literal["answer"]:
-        return start(state) or "answer"
-
-    return route
+def after_sending(state: RunState, *, node: str) -> list[Send] | Literal["answer"]:
+    """Start a second round, or leave the vote as it is where there is none to be sent."""
+    return fan_out(node)(state) or "answer"
 
 
 def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, last: Last) -> None:
@@ -226,36 +222,27 @@ def _last(recipe: Reforce) -> Last:
     return "draw" if recipe.random_selection else "leave_open"
 
 
-def after_reforce_vote(recipe: Reforce) -> Callable[[RunState], Way]:
-    """Return the router after a vote (ReFoRCE, equation 7).
+def after_reforce_vote(state: RunState, *, recipe: Reforce) -> Way:
+    """Route after a vote (ReFoRCE, equation 7).
 
     What is resolved is the answer, the rest is explored once, and what still ties is drawn.
     """
-
-    def route(state: RunState) -> Way:
-        if voting.route_vote(state) == "dispatch":
-            return "dispatch"
-        open_still = tie_breaking.unresolved(state) and not state.limited
-        if open_still and recipe.explores and recipe.exploration == "ties" and not state.explored:
-            return "explore"
-        return _end(recipe, state)
-
-    return route
+    if voting.route_vote(state) == "dispatch":
+        return "dispatch"
+    open_still = tie_breaking.unresolved(state) and not state.limited
+    if open_still and recipe.explores and recipe.exploration == "ties" and not state.explored:
+        return "explore"
+    return _end(recipe, state)
 
 
-def after_exploration(recipe: Reforce) -> Callable[[RunState], Way]:
-    """The router after exploration: candidates again if it found anything, else the vote as it is."""
-
-    def route(state: RunState) -> Way:
-        more = state.extras.findings and not state.limited
-        return "dispatch" if more else _end(recipe, state)
-
-    return route
+def after_exploration(state: RunState, *, recipe: Reforce) -> Way:
+    """Route to candidates again if exploration found anything, else leave the vote as it is."""
+    return "dispatch" if state.extras.findings and not state.limited else _end(recipe, state)
 
 
 def _end(recipe: Reforce, state: RunState) -> Way:
     vote = state.vote
-    if vote is None or not vote.clusters or vote.cannot_answer or (recipe.majority_vote and not vote.tie):
+    if not (vote and vote.clusters) or (recipe.majority_vote and (vote.cannot_answer or not vote.tie)):
         return voting.ending(state)
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
 
@@ -277,7 +264,8 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         graph.add_writer("SqlWriter", writing.write_sql, explored)
         graph.add_step("run_sql", partial(first_version.run_and_compare, agent="sql_writer"))
         again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": end}
-        graph.add_conditional_edges("run_sql", first_version.after_run(repairs, empty), again)
+        route = partial(first_version.after_run, max_refinements=repairs, max_empty=empty)
+        graph.add_conditional_edges("run_sql", route, again)
         graph.add_step("SelfChecker", first_version.answer_again)
         graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
         graph.add_step("SelfRefiner", refine)
@@ -297,11 +285,7 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
 
 def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     """Add what follows ``conclude``: a candidate without an answer builds one stage by stage."""
-
-    def route(state: CandidateState) -> Literal["decompose", "finish"]:
-        return "decompose" if first_version.fruitless(state) else "finish"
-
-    graph.add_conditional_edges("conclude", route, {"decompose": "decompose", "finish": END})
+    graph.add_conditional_edges("conclude", first_version.fruitless, {True: "decompose", False: END})
     graph.add_step("decompose", first_version.decompose)
     graph.add_conditional_edges("decompose", after_model, {"go_on": "run_stage", "finish": END})
     graph.add_step("run_stage", first_version.run_stage)
@@ -309,7 +293,8 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     graph.add_conditional_edges("run_stage", first_version.after_stage, ran)
     graph.add_step("CteRefiner", first_version.review_stage)
     ways: Paths = {"stage": "run_stage", "whole": "run_whole", "finish": END}
-    graph.add_conditional_edges("CteRefiner", first_version.after_review(recipe.max_rewrites), ways)
+    route = partial(first_version.after_review, max_rewrites=recipe.max_rewrites)
+    graph.add_conditional_edges("CteRefiner", route, ways)
     graph.add_step("run_whole", partial(candidate.run_sql, agent="cte_refiner"))
     graph.add_edge("run_whole", END)
 
@@ -342,7 +327,7 @@ DEVIATIONS = (
         "ratios such as 0.012 and 0.014 are not the same",
     ),
     Deviation(
-        "where the second round has no result the first votes again, and what tied there is drawn among",
+        "where the second round has no result with values the first votes again; its ties are drawn among",
         "unresolved examples are drawn among, of which round is not said (000, equation 7)",
         "an answer that ran is better than none",
     ),

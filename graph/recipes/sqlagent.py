@@ -29,7 +29,7 @@ from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, P
 DEVIATIONS = (
     PROMPTS,
     Deviation(
-        ours="That the data cannot answer is a reply, which ends the rounds once every table was seen.",
+        ours="That the data cannot answer is a reply, which ends the last round, or one that saw all tables.",
         paper="a round is a success or a failure (Algorithm 3)",
         why="A question may ask for what is not there.",
     ),
@@ -54,8 +54,8 @@ DEVIATIONS = (
         why="Leaving some out saves few tokens and may cost a key.",
     ),
     Deviation(
-        ours="A table that a failed query names loses no column where the query also names one that does not "
-        "exist.",
+        ours="A table that a failed query names loses no column where the query names none of them, or one "
+        "that does not exist; a query that cannot be read prunes nothing.",
         paper="all that the query did not use is pruned (Algorithm 3, line 9)",
         why="`town` may have meant any column: with `city` pruned the query could never be mended.",
     ),

@@ -146,7 +146,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 
 def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
     """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
-    refine = partial(candidate.refine, confirm=recipe.confirm_empty)
+    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
     return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
 
 

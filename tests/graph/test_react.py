@@ -285,8 +285,8 @@ async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run
 )
 def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str) -> None:
     here = CandidateState(**state)
-    assert after_step(2)(here) == on_step
-    assert after_query(2)(here) == on_query
+    assert after_step(here, max_steps=2) == on_step
+    assert after_query(here, max_steps=2) == on_query
 
 
 def test_its_limits_are_its_only_switches() -> None:

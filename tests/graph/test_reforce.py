@@ -376,6 +376,17 @@ async def test_switch_majority_vote(run: Run) -> None:
     pytest.fail(f"Only one answer was ever drawn: {drawn}")
 
 
+async def test_without_a_majority_vote_most_cannot_say_that_the_data_lacks_it(run: Run) -> None:
+    lacking = {"reasoning": "", "sql": None, "missing": "There is no profit."}
+    said = script(sql_writer=lacking) | {"sql_writer/c1": written(GOOD)}
+    statuses = set[str]()
+    for seed in range(12):
+        ran = await run(said, votes=3, seed=seed, majority_vote=False)
+        assert [event["among"] for event in ran.of("draw")] == ["all"]
+        statuses.add(ran.answer.status)
+    assert len(statuses) == 2, statuses
+
+
 @pytest.fixture
 def shards(shop: Path) -> Path:
     """The shop with a family of like tables and one that has nothing to do with orders."""

@@ -176,6 +176,19 @@ async def test_max_refinements_limits_the_repairs_of_a_round(run: Run, most: int
     assert ran.calls()["self_refiner"] == most
 
 
+async def test_a_repair_that_repeats_itself_does_not_end_a_candidate(run: Run) -> None:
+    """Refined until it succeeds or the limit is reached (3.1.3)."""
+
+    def reply(prompt: Any) -> Any:
+        if prompt.role == "self_refiner":
+            return {"explanation": "?", "sql": GOOD if prompt.turn == 2 else BAD}
+        return wrote(BAD)
+
+    ran = await run(reply, recipe="ssev", switches={"stage": "sr", "max_refinements": 3})
+    assert ran.calls()["self_refiner"] == 3
+    assert ran.answer.sql == GOOD
+
+
 async def test_max_rows_and_max_tables_limit_what_is_sampled(run: Run) -> None:
     none = await run(script(GOOD), recipe="ssev", switches={"max_rows": 0})
     assert rows_in(none.prompt("sql_writer")) == ""

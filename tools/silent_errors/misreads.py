@@ -66,9 +66,22 @@ def trials(query: Query) -> Iterator[Trial]:
             if not profile or not (profile.forms or profile.variants or profile.no_value):
                 continue
             node = _expression(core, column, profile.kind)
+            if node is column and _is_read_later(query, core, column):
+                continue
             if node is not None and (text := write(node, query.dialect)) not in asked:
                 asked.add(text)
                 yield _trial(query, core, column, node, profile)
+
+
+def _is_read_later(query: Query, core: Core, column: exp.Column) -> bool:
+    """True if another SELECT makes something of a column's name, as of a column of this one."""
+    return any(
+        each.name == column.name
+        and isinstance(each.parent, exp.Func)
+        and not isinstance(each.parent, exp.AggFunc)
+        and each.find_ancestor(exp.Select) is not core.select
+        for each in query.tree.find_all(exp.Column)
+    )
 
 
 def _expression(core: Core, column: exp.Column, kind: Kind) -> exp.Expr | None:

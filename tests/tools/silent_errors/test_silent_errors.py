@@ -229,3 +229,13 @@ def test_a_plural_without_a_number_keeps_ties(question: str, kept: bool) -> None
 def test_words_tell_what_is_counted() -> None:
     assert asks_how_many("How many distinct students enrolled?", "Students")
     assert not asks_how_many("How many enrolments does each student have?", "Students")
+
+
+async def test_a_files_rows_are_told_apart_by_a_unique_column(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("order_id,fee\n" + "".join(f"{n},{n + 5}\n" for n in range(1, 11)))
+    (tmp_path / "lines.csv").write_text("order_id,sku\n" + "".join(f"{n % 9},{n}\n" for n in range(1, 21)))
+    async with connect(str(tmp_path)) as connector:
+        sql = "SELECT SUM(o.fee) AS fees FROM orders AS o JOIN lines AS l ON l.order_id = o.order_id"
+        (found,) = await said(await opened(connector), sql)
+    assert found.kind is Kind.FAN_OUT
+    assert "one (order_id 1) 3 times" in found.says

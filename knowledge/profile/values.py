@@ -13,10 +13,11 @@ from quorum.knowledge.profile.forms import DIGITS, date_form, number, number_for
 from quorum.knowledge.profile.model import ColumnProfile
 
 _MONTHS = {
-    word: f"{nth:02}"
-    for nth, words in enumerate(
-        "jan ene|feb fév|mar mär|apr avr abr|may mai|jun|jul|aug aoû ago|sep|oct okt|nov|dec dez déc dic".split(
-            "|"
+    word: f"{place:02}"
+    for place, words in enumerate(
+        (
+            *("jan ene", "feb fév", "mar mär", "apr avr abr", "may mai", "jun", "jul", "aug aoû ago", "sep"),
+            *("oct okt", "nov", "dec dez déc dic"),
         ),
         1,
     )
@@ -36,7 +37,7 @@ def amounts(counted: Mapping[str, int]) -> tuple[dict[str, str], dict[str, float
     numbers = {each: form for each in groups if "9" in each and (form := number_form(each))}
     marked = shapes_of(numbers, {each: sum(counted[text] for text in groups[each]) for each in numbers})
     shapes, sizes = dict[str, str](), dict[str, float]()
-    for each, form in numbers.items():
+    for each in numbers:
         for text in groups[each]:
             shapes[text] = marked[each][0]
             sizes[text] = number(text, marked[each][1])

@@ -204,7 +204,7 @@ def is_verified(answer: Answer) -> bool:
 
 
 def trust(answer: Answer) -> tuple[str, Tone]:
-    """Return the confidence in words, ``likely right (76 %)``, and its tone; ``doubtful`` if a check warns."""
+    """Return the confidence in words, ``likely right (76 %)``, and its tone; ``doubtful`` after a warning."""
     if is_verified(answer):
         return "verified", "good"
     if answer.demonstration:  # the fit is of language models' votes

@@ -80,6 +80,8 @@ def _folded(name: str) -> str:
 
 def _match(values: Rows, place: Place, keys: Rows) -> KeyMatch | None:
     """Return what the values need to match the keys; None if all that have a partner are spelt as it is."""
+    if sum(rows for text, rows in values.items() if text not in keys) < 2:
+        return None
     partners = {unpadded(key).casefold(): key for key in keys}
     alike = {text: partner for text in values if (partner := partners.get(unpadded(text).casefold()))}
     odd = {text: partner for text, partner in alike.items() if text not in keys}

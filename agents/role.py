@@ -84,7 +84,7 @@ def _listed(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Ours:
-    """Mark of a field that is ours and not the papers': ``plain`` leaves it out, or describes it anew."""
+    """Mark of a field that is ours and not the papers': ``plain`` leaves it out, or rewords it."""
 
     instead: str = ""
 

@@ -29,7 +29,7 @@ from quorum.knowledge import syntax
 from quorum.tools.query import ErrorKind
 
 NO_PLAN = ["Answer the question with one query."]
-"""What Action and its critics are shown where nobody planned."""
+"""Action and its critics see this where nobody planned."""
 
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 

@@ -15,6 +15,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
@@ -208,7 +209,7 @@ class Approvals:
             except GraphInterrupt as ended:
                 if known:
                     return known  # of a process that was killed before LangGraph had kept the reply
-                if ALL in self._said.values():
+                if ALL in self._said.values() or _all_is_being_said():
                     return self._keep(place, ALL)
                 if attempt := _ATTEMPT.get():
                     attempt.ended = ended
@@ -232,6 +233,12 @@ class Approvals:
 
     def _place(self, sql: str) -> tuple[str, str]:
         return self.step(), request_of(sql)
+
+
+def _all_is_being_said() -> bool:
+    """True if a reply that another branch is about to read is ``all``: branches go on in any order."""
+    replies = get_config().get("configurable", {}).get("__pregel_resume_map") or {}
+    return any(read_approval(reply) == ALL for reply in replies.values())
 
 
 def _approval(proposal: Proposal, why: str, database: str, dialect: str) -> Approval:

@@ -182,9 +182,12 @@ async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(as
     assert first.reads == "the engine does not tell"
 
 
-async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any) -> None:
+@pytest.mark.parametrize("of", [0, -1], ids=["to the first", "to the last"])
+async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any, of: int) -> None:
+    """Whichever branch goes on first: the one that was replied to or the one that was not."""
+
     def first_all(waiting: Sequence[Interrupt]) -> dict[str, Any]:
-        return {waiting[0].id: "all"}
+        return {waiting[of].id: "all"}
 
     asked = await ask(GOOD, RENAMED)(first_all)
     assert len(asked.rounds) == 1

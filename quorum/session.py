@@ -142,7 +142,7 @@ class Quorum:
         """Answer a question about the database; the answer's ``status`` says whether it is one.
 
         Args:
-            resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
+            resume: Id of an interrupted run, its first letters, ``last`` or ``last~2``: it goes on with its own
                 question and options, and repeats no finished step. Leave the question out; limits and the way
                 to the endpoint may be changed. A run of another database opens that for itself.
             run_id: Of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.
@@ -375,11 +375,11 @@ class Blocking:
         return self.session.settings
 
     def ask(self, question: str = "", **given: Any) -> Answer:
-        """As ``Quorum.ask``."""
+        """Answer a question as ``Quorum.ask`` does."""
         return self.wait(self.session.ask(question, **given))
 
     def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
-        """As ``Quorum.ask_many``; questions go on while the caller is busy with an answer."""
+        """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""
         answers = self.session.ask_many(questions, **given)
 
         async def following() -> Answer | None:
@@ -392,15 +392,15 @@ class Blocking:
             self.wait(answers.aclose())  # type: ignore[attr-defined]
 
     def as_tool(self, name: str = "ask_database") -> BaseTool:
-        """As ``Quorum.as_tool``; agents with and without an event loop may call it."""
+        """Return ``Quorum.as_tool``'s tool for agents with and without an event loop."""
         return _tool(name, self.wait(self.session.resources()), self._from_any_loop, self.ask)
 
     def keep(self, run: str, **given: Any) -> Taught:
-        """As ``Quorum.keep``."""
+        """Keep a run's answer as ``Quorum.keep`` does."""
         return self.wait(self.session.keep(run, **given))
 
     def correct(self, run: str, sql: str, **given: Any) -> Taught:
-        """As ``Quorum.correct``."""
+        """Keep the right query as ``Quorum.correct`` does."""
         return self.wait(self.session.correct(run, sql, **given))
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:

@@ -142,9 +142,9 @@ class Quorum:
         """Answer a question about the database; the answer's ``status`` says whether it is one.
 
         Args:
-            resume: Id of an interrupted run, its first letters, ``last`` or ``last~2``: it goes on with its own
-                question and options, and repeats no finished step. Leave the question out; limits and the way
-                to the endpoint may be changed. A run of another database opens that for itself.
+            resume: Id of an interrupted run, its first letters, ``last`` or ``last~2``: it goes on with its
+                own question and options, and repeats no finished step. Leave the question out; limits and the
+                way to the endpoint may be changed. A run of another database opens that for itself.
             run_id: Of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.
             on_event: Hears each step of the run as it happens.
             on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or

@@ -253,8 +253,8 @@ Assumptions: TypeAlias = Annotated[
     BeforeValidator(all_said),
     Field(
         description="What the question does not say and you decide, so that another choice would change the "
-        "answer (a measure, a period, a denominator); and a condition that can never hold. One short sentence "
-        "each; nothing that the house rules settle."
+        "answer (a measure, a period, a denominator), or a condition that can never hold; one short sentence "
+        "each, nothing that the house rules settle."
     ),
 ]
 """What an answer rests on without the question having said it."""

@@ -48,7 +48,7 @@ async def ask(
             a list of several, whose tables one query may join.
         models: Specs ``provider:name``; several share the candidates as experts.
         docs: Folder of documents that define business terms.
-        resume: Id of an interrupted run, a unique beginning of one, or ``last``: it goes on with its own
+        resume: Id of an interrupted run, its first letters, ``last`` or ``last~2``: it goes on with its own
             question and options, and repeats no finished step. Leave the question out; limits and the way to
             the endpoint may be changed.
         run_id: Id of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.definitions.model import DeclaredKey, contradiction
 from quorum.knowledge.naming import write_full_name, write_name
+from quorum.knowledge.profile.model import Kind
 from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector
@@ -47,6 +48,9 @@ async def read_values(
     total, end = 0, time.monotonic() + min(seconds, SECONDS)
     for table, column in _text_columns(catalog):
         place, left = (table.full_name, column.name), end - time.monotonic()
+        if (profile := column.profile) and profile.kind in (Kind.NUMBER, Kind.DATE) and not profile.odd:
+            found[place] = []  # there is no letter in them
+            continue
         owner, own = connector.owner(table)
         name = write_name(own.columns[table.columns.index(column)].name, owner.dialect)
         sql = (
@@ -62,7 +66,8 @@ async def read_values(
         found[place] = [text for text in texts if text.isprintable() and any(map(str.isalpha, text))]
         total += len(texts)
         cut += [place] if answer.truncated else []
-    return ValueIndex(found, unread, cut)
+    names = (name for table, column in catalog.columns() for name in (table.name, column.name))
+    return ValueIndex(found, unread, cut, names)
 
 
 async def contradicted(

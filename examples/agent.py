@@ -18,7 +18,7 @@ from quorum import Quorum
 class StandIn(GenericFakeChatModel):
     """Says what it was given, whatever it is asked."""
 
-    def bind_tools(self, tools: Any, **_: Any) -> Any:
+    def bind_tools(self, *_: Any, **__: Any) -> Any:
         return self
 
 

@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from typing_extensions import TypedDict
 
-from quorum.graph.builder import build_graph, knowing_state
+from quorum.graph.builder import build_graph
 from quorum.graph.options import RunOptions
 
 
@@ -45,7 +45,7 @@ async def main() -> None:
     graph.add_node("report", report)
     for before, after in ((START, "ask_for"), ("ask_for", "quorum"), ("quorum", "report"), ("report", END)):
         graph.add_edge(before, after)
-    compiled = graph.compile(checkpointer=knowing_state(InMemorySaver()))
+    compiled = graph.compile(checkpointer=InMemorySaver())
     for topic in ("customers", "orders"):
         thread: Any = {"configurable": {"thread_id": topic}}
         async for path, update in compiled.astream(

@@ -48,12 +48,10 @@ def build_graph(
     else:
         found = find_recipe(recipe or "quorum") if isinstance(recipe, str) else recipe
         compiled = _compiled(found, options)
-    return compiled if checkpointer is None else compiled.copy({"checkpointer": knowing_state(checkpointer)})
-
-
-def knowing_state(checkpointer: BaseCheckpointSaver[Any]) -> BaseCheckpointSaver[Any]:
-    """Return a checkpointer that may load the state's types: for a graph that has this one as a node."""
-    return checkpointer.with_allowlist([(kind.__module__, kind.__name__) for kind in STATE_TYPES])
+    if checkpointer is None:
+        return compiled
+    types = [(kind.__module__, kind.__name__) for kind in STATE_TYPES]
+    return compiled.copy({"checkpointer": checkpointer.with_allowlist(types)})
 
 
 @lru_cache(maxsize=32)

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.tools.ledger import Usage
+from quorum.tools.ledger import Usage, usage_dict
 from quorum.tools.record import stored_text, with_texts
 
 _REMOVE = "Without that file the run goes on from its checkpoint, if it has one."
@@ -195,6 +195,14 @@ class RunFolder:
                 if model := event.get("model"):
                     by_model.setdefault(str(model), Usage()).add(usage)
         return Spent(total, by_agent, by_model, seconds)
+
+    def usage(self) -> dict[str, Any]:
+        """Return the usage so far in the ledger's form; empty if the events cannot be read."""
+        try:
+            spent = self.usage_so_far()
+        except (QuorumError, OSError, KeyError, TypeError):
+            return {}
+        return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
 
 
 def agent_of(event: Event) -> str:

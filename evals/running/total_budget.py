@@ -43,10 +43,7 @@ def note_lost(folder: Path, usd: float) -> None:
 
 def spent_on(run: RunFolder) -> float:
     """Return the dollars that a run has spent, by its events; 0 where they cannot be read."""
-    try:
-        return run.usage_so_far().total.usd or 0.0
-    except (QuorumError, OSError, KeyError, TypeError):
-        return 0.0
+    return float(run.usage().get("usd") or 0.0)
 
 
 @dataclass(eq=False)

@@ -56,9 +56,9 @@ async def ask(
         chat_models: LangChain chat models of your own, by the spec that ``models`` or ``model_for`` names;
             without ``models``, these are the models.
         on_event: Hears each step of the run as it happens.
-        on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or
-            what it returns, if that is awaitable) gives a label, an addition to the question, or
-            None to keep the vote; a reply that is of no use is asked for again, twice at most. Another
+        on_clarify: Asked which answer is meant, as the option ``clarify`` says; sets it to ``on`` where it is
+            ``off``. It (or what it returns, if that is awaitable) gives a label, an addition to the question,
+            or None to keep the vote; a reply that is of no use is asked for again, twice at most. Another
             reading that is chosen is kept as a note of the knowledge base (``Answer.convention``).
         on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
             it is ``never``. It gives ``yes``, ``no`` or ``all``, or True or False, at once or when awaited.
@@ -71,9 +71,9 @@ async def ask(
         ModelUnavailable: No model answered.
     """
     flags: dict[str, Any] = {"recipe": recipe, "votes": votes, "documents": docs, **options}
-    if on_clarify is not None and resume is None:
-        flags["clarify"] = True
     settings = _settings(settings, db, models, chat_models if resume is None else None, flags)
+    if on_clarify is not None and resume is None and settings.clarify == "off":
+        settings = settings.changed(clarify="on")
     if on_approve is not None and resume is None and settings.approve == "never":
         settings = settings.changed(approve="costly")
     if resume is None:
@@ -273,7 +273,7 @@ def _check_askable(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.specs)}.",
         )
-    if options.clarify and on_clarify is None:
+    if options.clarify != "off" and on_clarify is None:
         raise ConfigurationError(
             "The run may ask back which answer is meant, and there is nobody to ask.",
             hint="Pass on_clarify, ask on a terminal, or leave clarify out.",

@@ -114,6 +114,8 @@ def show_answer(answer: Answer, out: Console) -> None:
         for names, error in failed:
             out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
+    if readings and answer.reading not in ("", answer.summary):
+        out.print(Text(f"Read as: {printable(answer.reading)}"))
     for reading in readings:
         _show_reading(reading, out)
     for head, texts in (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-Status = Literal["answered", "unanswerable", "no_answer", "stopped"]
+Status = Literal["answered", "unanswerable", "no_answer", "stopped", "failed"]
 
 
 class AnswerCluster(BaseModel):
@@ -96,7 +96,8 @@ class Answer(BaseModel):
 
     Attributes:
         status: ``answered``; ``unanswerable`` (``missing`` says what the data lacks); ``no_answer`` (best
-            effort shown); ``stopped`` (a limit ended the run; the best so far is shown).
+            effort shown); ``stopped`` (a limit ended the run; the best so far is shown); ``failed`` (of
+            many questions this one could not be asked: ``error`` says why, ``hint`` what to do).
         summary: What the rows show, in a sentence of the model that wrote the query; may be empty.
         assumptions: What the query rests on without the question having said it.
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
@@ -123,6 +124,8 @@ class Answer(BaseModel):
 
     question: str
     status: Status
+    error: str = ""
+    hint: str = ""
     missing: str = ""
     summary: str = ""
     database: str

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
@@ -43,6 +44,7 @@ async def answer_question(
         QuorumError: The run cannot go on; its trace says so too.
     """
     trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
+    outside = var_child_runnable_config.set(None)  # else a graph around this one would take its checkpoints
     config: Any = {"configurable": {"thread_id": trace.run_id}}
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
@@ -63,6 +65,7 @@ async def answer_question(
             raise
         answer = Answer.model_validate(trace.finished)
     finally:
+        var_child_runnable_config.reset(outside)
         await context.aclose()
     incomplete = [INCOMPLETE.format(trace.failure)] if trace.failure else []  # maybe by the answer itself
     answer.warnings = [*dict.fromkeys(answer.warnings + incomplete)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from uuid import uuid4
 from quorum.agents.prompting import PromptContext
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, both, open_resources, secrets_of
+from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of
 from quorum.graph.runs import Event, RunFolder, Spent
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
@@ -31,7 +31,7 @@ from quorum.tools.execute import Database, QueryCache
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.garbage import rare_collections
 from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.models import Model
+from quorum.tools.models import Model, check_priced
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -174,9 +174,10 @@ async def open_context(
     api_key: str = "",
     listener: Callable[[Event], None] | None = None,
     chat_models: Mapping[str, BaseChatModel] | None = None,
-    resources: Resources | None = None,
+    resources: Resources | Callable[[Begun], Awaitable[Resources]] | None = None,
     owned: bool = False,
     run_id: str = "",
+    shared: Ledger | None = None,
 ) -> Context:
     """Open everything that a run needs.
 
@@ -190,7 +191,9 @@ async def open_context(
         resume: Id of an interrupted run that goes on; its ledger continues.
         api_key, chat_models: As ``open_resources``.
         listener: Hears every event of the trace, as it happens.
-        resources: Shared resources, which stay open; by default the run opens and closes its own.
+        resources: Shared resources, which stay open, or what opens them; by default the run opens and closes
+            its own.
+        shared: The ledger of several runs, whose budget holds for all of them together.
 
     Raises:
         ConfigurationError: An option, a model or a folder is wrong, the question is too long, or the run that
@@ -198,12 +201,12 @@ async def open_context(
         DatabaseUnavailable: The database cannot be opened or read.
     """
     _check_length(question)
-    secrets = resources.secrets if resources else secrets_of(options, api_key)
-    trace = await asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener)
+    secrets = resources.secrets if isinstance(resources, Resources) else secrets_of(options, api_key)
+    trace = await _whole(asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener))
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
         stack.enter_context(rare_collections())
-        ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None)
+        ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None, shared)
         loading = asyncio.ensure_future(_loaded(recipe))
 
         async def begun(found: Resources) -> None:
@@ -212,14 +215,20 @@ async def open_context(
                 found.read_values(seconds_for_values(ledger), options.max_bytes)
 
         async def opened() -> Resources:
-            if given := resources:
-                await begun(given)
-                return given
+            if isinstance(resources, Resources):
+                await begun(resources)
+                return resources
+            if resources is not None:
+                return await resources(begun)
             made = await open_resources(options, api_key=api_key, chat_models=chat_models, begun=begun)
             stack.push_async_callback(made.aclose)
             return made
 
         loaded, handles = await both(loading, opened())
+        if resources is not None:  # opened for runs that may have had no such limit
+            check_priced(
+                (*handles.models.values(), *handles.role_models.values()), Budget(max_usd=options.max_usd)
+            )
         several = len(handles.models) > 1
         weights = await asyncio.to_thread(_weights, options, list(handles.models)) if several else {}
         database = await asyncio.to_thread(_database, options, handles, ledger, trace)
@@ -237,6 +246,18 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
+
+
+async def _whole(opening: Awaitable[Trace]) -> Trace:
+    """Return the trace; where this is cancelled, close it: the thread that opens it goes on all the same."""
+    task = asyncio.ensure_future(opening)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.exception() is None:
+            task.result().close()
+        raise
 
 
 async def _loaded(recipe: Recipe | Callable[[], Recipe]) -> Recipe:
@@ -347,9 +368,9 @@ def _check_version(run: RunFolder) -> None:
         )
 
 
-def _ledger(options: RunOptions, spent: Spent | None) -> Ledger:
+def _ledger(options: RunOptions, spent: Spent | None, shared: Ledger | None) -> Ledger:
     budget = Budget(options.max_calls, options.max_usd, options.deadline, options.max_run_bytes)
     if spent is None:
-        return Ledger(budget)
+        return Ledger(budget, shared=shared)
     accounts: dict[str, Any] = {"by_agent": spent.by_agent, "by_model": spent.by_model}
-    return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, **accounts)
+    return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, shared=shared, **accounts)

@@ -119,7 +119,7 @@ class Options(BaseModel):
     )
     catalog_age: values.Age = option(
         3600.0,
-        "how long the cached catalog of a server's database is used; 0 reads the database each time",
+        "how long the cached catalog of a database is used; 0 reads the database each time",
         unit="seconds",
         **_ELSEWHERE,
     )

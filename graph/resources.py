@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar, cast
 from urllib.parse import quote
 
 from pydantic import SecretStr
@@ -137,9 +137,31 @@ class Resources:
         schema = render(part, budget=self.schema_tokens)
         return replace(self, catalog=part, schema=schema, files=SchemaFiles(part, texts))
 
+    async def renewed(self) -> Self:
+        """Return the same handles, with the verified answers read again if their folder has changed.
+
+        Raises:
+            ConfigurationError: The folder cannot be read.
+        """
+        before, catalog = self.knowledge, self.catalog
+        if not await asyncio.to_thread(before.changed):
+            return self
+        now = await asyncio.to_thread(KnowledgeBase.load, before.folder, cache=before.cache)
+        return replace(self, knowledge=now.of(catalog.name, catalog.dialect))
+
     async def aclose(self) -> None:
         """Close the database and the models' clients; safe to call twice."""
         await self._closing.aclose()
+
+
+Begun: TypeAlias = Callable[[Resources], Awaitable[None]]
+"""Awaited as soon as a database is open, with resources that may have no models yet."""
+
+OPENED_WITH = frozenset({
+    "database", "catalog_age", "documents", "kb", "explored", "demonstrations", "models", "model_for",
+    "base_url", "timeout", "requests_per_second", "prices", "schema_tokens", "embedding_model", "home",
+})  # fmt: skip
+"""Options that resources are opened with; runs that share them may differ in all others."""
 
 
 class _Values:
@@ -224,7 +246,7 @@ async def open_resources(
     api_key: str = "",
     chat_models: Mapping[str, BaseChatModel] | None = None,
     models: OpenModels | None = None,
-    begun: Callable[[Resources], Awaitable[None]] | None = None,
+    begun: Begun | None = None,
 ) -> Resources:
     """Open the models, the database and the documents that ``options`` name.
 

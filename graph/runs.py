@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,11 +20,12 @@ from pydantic import ValidationError
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.tools.ledger import Usage
+from quorum.tools.ledger import Usage, usage_dict
 from quorum.tools.record import stored_text, with_texts
 
 _REMOVE = "Without that file the run goes on from its checkpoint, if it has one."
 
+_RECENT = re.compile(r"last(?:~([0-9]{1,6}))?")
 _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misread
 
 Event = dict[str, Any]
@@ -69,6 +72,7 @@ class RunSummary:
     question: str
     status: str
     started: str
+    databases: list[str] = dataclasses.field(default_factory=list)
     demonstration: bool = False
 
 
@@ -80,7 +84,7 @@ class RunFolder:
 
     @classmethod
     def open(cls, home: Path, run: str) -> Self:
-        """Find a run by its id, a unique beginning of it, or ``last``.
+        """Find a run by its id, a part of it or its folder (``find_run``).
 
         Raises:
             ConfigurationError: No run, or more than one, has that name.
@@ -192,6 +196,14 @@ class RunFolder:
                     by_model.setdefault(str(model), Usage()).add(usage)
         return Spent(total, by_agent, by_model, seconds)
 
+    def usage(self) -> dict[str, Any]:
+        """Return the usage so far in the ledger's form; empty if the events cannot be read."""
+        try:
+            spent = self.usage_so_far()
+        except (QuorumError, OSError, KeyError, TypeError):
+            return {}
+        return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
+
 
 def agent_of(event: Event) -> str:
     """The agent that an event's usage belongs to; model calls name it ``role``."""
@@ -199,48 +211,67 @@ def agent_of(event: Event) -> str:
 
 
 def find_run(home: Path, run: str) -> Path:
-    """The folder of the run that ``run`` (id, unique beginning, or ``last``) means.
+    """Return the folder of a run.
+
+    Args:
+        run: Its id or the first letters of it, ``last``, ``last~2`` (the third last), or its folder's path.
 
     Raises:
-        ConfigurationError: No run, or more than one, goes by that name.
+        ConfigurationError: No run, or more than one, has that name.
     """
+    if "/" in run and (Path(run) / "run.json").is_file():
+        return Path(run)
     ids = sorted(folder.name for folder in _run_folders(home))
     if not ids:
         raise ConfigurationError(f"There is no run in {home / 'runs'}.", hint="Ask something first.")
-    matches = ids[-1:] if run == "last" else [i for i in ids if i.startswith(run)]
+    place = 1 + int(recent[1] or 0) if (recent := _RECENT.fullmatch(run)) else 0
+    matches = ids[-place:][:1] if 0 < place <= len(ids) else [i for i in ids if i.startswith(run)]
     matches = [run] if run in ids else matches
     if len(matches) == 1:
         return home / "runs" / matches[0]
     if matches:
         hint = f"Give more of the id, or last; the latest is {matches[-1]}."
         raise ConfigurationError(f"{len(matches)} runs begin with {run!r}.", hint=hint)
-    hint = f"The latest is {ids[-1]}; `quorum trace list` shows all."
+    hint = f"The latest is {ids[-1]}; `quorum history` shows all {len(ids)}."
     raise ConfigurationError(f"There is no run {run!r} in {home / 'runs'}.", hint=hint)
 
 
-def list_runs(home: Path) -> list[RunSummary]:
-    """All runs under ``home``, the latest first; a folder that cannot be read says so."""
-    return [_summary(folder) for folder in sorted(_run_folders(home), reverse=True)]
+def list_runs(
+    home: Path, wanted: Callable[[RunSummary], bool] = lambda _: True, limit: int | None = None
+) -> list[RunSummary]:
+    """Return the runs under ``home``, the latest first; a folder that cannot be read says so.
+
+    Args:
+        wanted: Chooses runs by what was known when they began: ``status`` is still empty.
+        limit: Runs at most.
+    """
+    begun = map(_begun, sorted(_run_folders(home), reverse=True))
+    return [_with_outcome(home, run) for run in islice(filter(wanted, begun), limit)]
 
 
 def _run_folders(home: Path) -> list[Path]:
     return [path.parent for path in (home / "runs").glob("*/run.json")]
 
 
-def _summary(folder: Path) -> RunSummary:
-    run = RunFolder(folder)
+def _begun(folder: Path) -> RunSummary:
     try:
-        meta, answer = run.meta(), run.answer()
+        meta = RunFolder(folder).meta()
+    except QuorumError:
+        return RunSummary(folder.name, "", "unreadable", "")
+    given = meta.get("options", {}).get("database") or []
+    databases = [str(url) for url in (given if isinstance(given, list) else [given])]
+    return RunSummary(folder.name, str(meta.get("question", "")), "", str(meta.get("started", "")), databases)
+
+
+def _with_outcome(home: Path, begun: RunSummary) -> RunSummary:
+    run = RunFolder(home / "runs" / begun.id)
+    try:
+        answer = run.answer()
         status = answer.status if answer else "failed" if run.error() else "unfinished"
     except (QuorumError, KeyError):
-        return RunSummary(folder.name, "", "unreadable", "")
-    return RunSummary(
-        id=folder.name,
-        question=answer.question if answer else str(meta.get("question", "")),
-        status=status,
-        started=str(meta.get("started", "")),
-        demonstration=answer is not None and answer.demonstration,
-    )
+        return dataclasses.replace(begun, status="unreadable")
+    demonstration = answer is not None and answer.demonstration
+    return dataclasses.replace(begun, status=begun.status or status, demonstration=demonstration)
 
 
 def _read_object(path: Path) -> dict[str, Any]:

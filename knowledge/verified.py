@@ -17,6 +17,7 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -217,6 +218,7 @@ class KnowledgeBase:
         texts: Notes by file.
         problems: Sentences on files that were left out.
         cache: Folder in which embedding indexes are kept; None keeps them in memory only.
+        stamp: The folder's files when it was read (``changed``); None if it was not.
     """
 
     folder: Path = Path()
@@ -224,6 +226,7 @@ class KnowledgeBase:
     texts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     cache: Path | None = None
+    stamp: frozenset[tuple[str, int, int, int]] | None = None
 
     @classmethod
     def load(cls, folder: Path, *, cache: Path | None = None) -> KnowledgeBase:
@@ -234,7 +237,7 @@ class KnowledgeBase:
         Raises:
             ConfigurationError: It is a file, or cannot be looked into.
         """
-        known = cls(folder, cache=cache)
+        known = cls(folder, cache=cache, stamp=_stamp(folder))
         try:
             if folder.exists() and not folder.is_dir():
                 raise ConfigurationError(f"{folder} is a file; a knowledge base is a folder.")
@@ -256,6 +259,10 @@ class KnowledgeBase:
                 )
         known.pairs, known.texts = tuple(pairs.values()), found[NOTES]
         return known
+
+    def changed(self) -> bool:
+        """True if a file of the folder has come, gone or been written since it was read."""
+        return self.stamp is not None and self.stamp != _stamp(self.folder)
 
     @property
     def empty(self) -> bool:
@@ -410,6 +417,17 @@ def _read(folder: Path, part: str, problems: list[str]) -> Iterator[tuple[str, s
             why = getattr(error, "strerror", None) or str(error)
         if why:
             problems.append(f"{_shown(f'{part}/{name}')} was left out: {why}.")
+
+
+def _stamp(folder: Path) -> frozenset[tuple[str, int, int, int]]:
+    """Name, number, size and time of each file; empty where the folder cannot be read."""
+    found = set()
+    for part in (QUESTIONS, NOTES):
+        with suppress(OSError, RuntimeError), os.scandir(folder / part) as files:
+            for file in files:
+                about = file.stat()
+                found.add((file.name, about.st_ino, about.st_size, about.st_mtime_ns))
+    return frozenset(found)
 
 
 def _shown(file: str) -> str:

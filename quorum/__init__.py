@@ -9,10 +9,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from quorum.answer import Answer
     from quorum.api import ask, ask_sync, explore, explore_sync
-    from quorum.graph.answer import Answer
     from quorum.graph.approval import Approval
     from quorum.graph.clarification import Clarification
+    from quorum.session import Quorum
     from quorum.settings import Settings
     from quorum.teaching import correct, correct_sync, keep
 
@@ -22,6 +23,7 @@ __all__ = [
     "Answer",
     "Approval",
     "Clarification",
+    "Quorum",
     "Settings",
     "ask",
     "ask_sync",
@@ -33,9 +35,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "quorum.graph.answer",
+    "Answer": "quorum.answer",
     "Approval": "quorum.graph.approval",
     "Clarification": "quorum.graph.clarification",
+    "Quorum": "quorum.session",
     "Settings": "quorum.settings",
     "ask": "quorum.api",
     "ask_sync": "quorum.api",

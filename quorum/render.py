@@ -18,7 +18,9 @@ from rich.text import Text
 from quorum.event_text import link_to, title_of
 from quorum.shell import discard
 from quorum.text import (
+    DEMONSTRATION,
     EXAMPLES,
+    MAX_COLUMNS,
     SHOWN_ROWS,
     Tone,
     agreement,
@@ -30,6 +32,7 @@ from quorum.text import (
     laid_out,
     notices,
     printable,
+    read_as,
     readings_of,
     rows_note,
     shown_rows,
@@ -42,8 +45,6 @@ from quorum.tools.results.readable import size_text
 if TYPE_CHECKING:
     from quorum.graph.answer import Answer, AnswerReading
     from quorum.report import Detail, Entry, Report
-
-MAX_COLUMNS = 14  # wider tables are unreadable in a terminal
 
 OnDone = Callable[[int, int], None]
 """Called with the number of questions done and of all questions."""
@@ -88,14 +89,13 @@ def counting(message: str = "reading") -> Iterator[OnDone]:
         yield lambda done, total: status.update(f"question {done} of {total}")
 
 
-def show_answer(answer: Answer, out: Console) -> None:
-    """Print an answer."""
+def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
+    """Print an answer; ``brief`` leaves out the commands that may follow it."""
     title, tone = status_of(answer)
     if answer.demonstration:
-        notice = "Demonstration: the rule-based offline model answered, not a language model."
-        out.print(Text(notice, style="bold magenta"))
+        out.print(Text(DEMONSTRATION, style="bold magenta"))
     out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
-    for said in filter(None, (answer.missing, answer.summary)):
+    for said in filter(None, (answer.error, answer.hint, answer.missing, answer.summary)):
         out.print(Text(printable(said)))
     if answer.sql:
         sql = sql_text(laid_out(answer.sql, answer.dialect))
@@ -106,16 +106,16 @@ def show_answer(answer: Answer, out: Console) -> None:
     if answer.columns:
         out.print(rows_table(answer.columns, answer.rows, answer.types))
         whole = len(answer.rows) >= answer.row_count
-        more = "" if whole else "; --csv prints all that were kept, --out writes them to a file"
+        more = "" if whole or brief else "; --csv prints all that were kept, --out writes them to a file"
         out.print(Text(rows_note(answer) + more, style="dim"))
-    elif answer.status != "unanswerable":
+    elif answer.status not in ("unanswerable", "failed"):
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
             out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
-    if readings and answer.reading not in ("", answer.summary):
-        out.print(Text(f"Read as: {printable(answer.reading)}"))
+    if said := read_as(answer):
+        out.print(Text(f"Read as: {printable(said)}"))
     for reading in readings:
         _show_reading(reading, out)
     for head, texts in (
@@ -132,7 +132,7 @@ def show_answer(answer: Answer, out: Console) -> None:
     _show_texts("The candidates disagree:", answer.disagreement, out, STYLES["warn"])
     for warning in notices(answer):
         out.print(Text(f"Warning: {printable(warning)}", style=STYLES["warn"]))
-    out.print(_facts(answer))
+    out.print(_facts(answer, brief=brief))
 
 
 def _show_reading(reading: AnswerReading, out: Console) -> None:
@@ -158,7 +158,7 @@ def _show_texts(head: str, texts: list[str], out: Console, style: str = "", *, f
         out.print(Text("\n".join(f"  {text}" for text in said)))
 
 
-def _facts(answer: Answer) -> Table:
+def _facts(answer: Answer, *, brief: bool) -> Table:
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="dim")
     facts.add_column()
@@ -173,9 +173,9 @@ def _facts(answer: Answer) -> Table:
         facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
     if answer.usage:
         facts.add_row("cost", Text(spent(answer.usage)))
-    if run := answer.run_id:
+    if (run := answer.run_id) and not brief:
         facts.add_row("trace", Text(f"{answer.trace}  (quorum trace show {run})"))
-    if run and answer.columns and not is_verified(answer):
+    if run and not brief and answer.columns and not is_verified(answer):
         facts.add_row("right?", Text(f"quorum keep {run}  (wrong: quorum correct {run} --sql …)"))
     return facts
 

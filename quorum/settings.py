@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Self
 
@@ -86,6 +87,10 @@ class Settings(Options):
         """
         given = {name: value for name, value in flags.items() if value is not None and value != ()}
         return type(self)(**self._flags | given)
+
+    def only(self, names: Collection[str], **flags: Any) -> Self:
+        """A copy with the given values of these names only, and those in ``flags``, which win."""
+        return type(self)(**{name: value for name, value in self._flags.items() if name in names} | flags)
 
     def run_options(self) -> RunOptions:
         """The options of a run; its places are absolute, so that it may go on anywhere.

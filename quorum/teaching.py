@@ -79,7 +79,7 @@ def keep(run: str, *, note: str = "", by: str = "", settings: Settings | None = 
     """Keep a run's answer as verified: its question is answered by its query from now on.
 
     Args:
-        run: Its id, a unique beginning of it, or ``last``.
+        run: As ``quorum.graph.runs.find_run``.
         note: What settled the reading; later questions on its tables see it.
         by: Who stands for it; by default who is logged in.
 

@@ -75,8 +75,6 @@ def show_clarification(asked: Clarification, out: Console) -> None:
     """Print the answers and how they differ."""
     out.print()
     out.print(Text("The question can be read in several ways. Which answer is meant?", style="bold yellow"))
-    for sentence in asked.differences:
-        out.print(Text(f"  {printable(sentence)}"))
     votes = any(choice.candidates > 1 for choice in asked.choices)
     for choice in asked.choices:
         more = choice.row_count - len(choice.rows)
@@ -87,6 +85,9 @@ def show_clarification(asked: Clarification, out: Console) -> None:
         out.print(Text.assemble((f"{choice.label}  ", "bold cyan"), printable(choice.says), (shown, "dim")))
         _show_sql(choice.sql, asked.dialect, out)
         out.print(Padding(rows_table(choice.columns, choice.rows, choice.types), (0, 0, 0, 4)))
+    out.print()
+    for sentence in asked.differences:
+        out.print(Text(f"  {printable(sentence)}"))
 
 
 def show_approval(asked: Approval, out: Console) -> None:

@@ -27,11 +27,13 @@ __all__ = [
 
 LONG_LINE = 88  # characters of SQL
 SHOWN_ROWS = 20
+MAX_COLUMNS = 14  # wider tables are unreadable
 LOW, GOOD = 0.4, 0.75
 """Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 
+DEMONSTRATION = "Demonstration: the rule-based offline model answered, not a language model."
 EXAMPLES = "Shown as an example, for it resembles the question:"
 """Heads the verified questions that the models saw (``Answer.verified``)."""
 
@@ -40,6 +42,7 @@ STATUS: dict[str, tuple[str, Tone]] = {
     "unanswerable": ("The data cannot answer this", "warn"),
     "no_answer": ("No answer found", "warn"),
     "stopped": ("Stopped by a limit", "warn"),
+    "failed": ("Failed", "bad"),
 }
 """An answer's status in words, and its tone."""
 
@@ -165,6 +168,11 @@ def readings_of(answer: Answer) -> tuple[list[AnswerReading], list[str]]:
     return [each for each in answer.readings if each.sql], [
         each.says for each in answer.readings if not each.sql
     ]
+
+
+def read_as(answer: Answer) -> str:
+    """Return how the answer reads the question, for readers of others; empty where its summary says it."""
+    return answer.reading if readings_of(answer)[0] and answer.reading != answer.summary else ""
 
 
 def agreement(answer: Answer) -> str:

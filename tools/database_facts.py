@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.definitions.model import DeclaredKey, contradiction
 from quorum.knowledge.naming import write_full_name, write_name
+from quorum.knowledge.profile.model import Kind
 from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector
@@ -47,6 +48,9 @@ async def read_values(
     total, end = 0, time.monotonic() + min(seconds, SECONDS)
     for table, column in _text_columns(catalog):
         place, left = (table.full_name, column.name), end - time.monotonic()
+        if (profile := column.profile) and profile.kind in (Kind.NUMBER, Kind.DATE) and not profile.odd:
+            found[place] = []  # there is no letter in them
+            continue
         owner, own = connector.owner(table)
         name = write_name(own.columns[table.columns.index(column)].name, owner.dialect)
         sql = (

@@ -65,7 +65,8 @@ class Budget:
 class Ledger:
     """Collects usage and enforces the budget. One per run, shared by all agents.
 
-    ``spent_seconds`` is wall clock that an earlier, interrupted process spent on the same run.
+    ``spent_seconds`` is wall clock that an earlier, interrupted process spent on the same run. ``shared`` is
+    the ledger of several runs, which counts this one's calls and whose budget holds for all of them together.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -77,6 +78,7 @@ class Ledger:
     reserved_calls: int = 0
     reserved_usd: float = 0.0
     reserved_bytes: int = 0
+    shared: Ledger | None = None
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -87,6 +89,8 @@ class Ledger:
         if model:
             self.by_model.setdefault(model, Usage()).add(usage)
         self.total.add(usage)
+        if self.shared:
+            self.shared.charge(agent, usage, model=model)
 
     def as_dict(self) -> dict[str, Any]:
         """Return totals, accounts ``by_agent`` and ``by_model``, and ``seconds``, ready for JSON."""
@@ -120,6 +124,8 @@ class Ledger:
         if limit is not None and spent >= limit:
             raise BudgetExceeded(f"All {limit} model calls of the budget are used.", limit="max_calls")
         self._check_dollars(usd)
+        if self.shared:
+            self.shared.reserve_call(usd)
         self.reserved_calls += 1
         self.reserved_usd += usd
 
@@ -164,6 +170,8 @@ class Ledger:
         """Give a reservation back, with the same ``usd``; what the call used is charged apart."""
         self.reserved_calls -= 1
         self.reserved_usd = max(0.0, self.reserved_usd - usd)
+        if self.shared:
+            self.shared.release_call(usd)
 
 
 def usage_dict(

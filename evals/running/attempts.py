@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 from quorum.evals.folder import RUNS
@@ -37,7 +36,6 @@ from quorum.graph.resources import Resources
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
-from quorum.tools.ledger import usage_dict
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -143,24 +141,15 @@ class Attempts:
         Learned weights would depend on the order in which questions end.
         """
         options = self.evaluation.options
-        opening = asyncio.ensure_future(
-            open_context(
-                replace_options(options, database=[question.url], home=str(self.folder)),
-                recipe_of(options),
-                question.question,
-                resume=question.id if resumed else "",
-                run_id="" if resumed else question.id,
-                resources=resources,
-                listener=events,
-            )
+        context = await open_context(
+            replace_options(options, database=[question.url], home=str(self.folder)),
+            recipe_of(options),
+            question.question,
+            resume=question.id if resumed else "",
+            run_id="" if resumed else question.id,
+            resources=resources,
+            listener=events,
         )
-        try:
-            context = await asyncio.shield(opening)
-        except asyncio.CancelledError:  # cut short, it would leave the run's files open in a thread
-            await asyncio.wait([opening])
-            if opening.exception() is None:
-                await opening.result().aclose()
-            raise
         return replace(context, weights=dict.fromkeys(context.weights, 1.0))
 
     async def _failed(
@@ -168,7 +157,7 @@ class Attempts:
     ) -> Record:
         """Return the record of a question whose run ended without an answer."""
         kind = kind_of(error, events.refusals)
-        usage = await asyncio.to_thread(_usage, run)
+        usage = await asyncio.to_thread(run.usage)
         record = replace(record_of(question, "failed"), error=kind, message=message_of(error), usage=usage)
         if kind in ENDPOINTS:
             return record
@@ -217,15 +206,6 @@ async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) ->
     except asyncio.CancelledError:
         context.trace.close()  # its closing in a thread may be cut short too, and somebody may go on at once
         raise
-
-
-def _usage(run: RunFolder) -> dict[str, Any]:
-    """Return the run's usage by its events, in the ledger's form; empty if they cannot be read."""
-    try:
-        spent = run.usage_so_far()
-    except (QuorumError, OSError, KeyError, TypeError):
-        return {}
-    return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
 
 
 def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> Asking:

@@ -34,7 +34,7 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
 @click.argument("question", required=False)
-@click.option("--resume", metavar="RUN", help="go on with a run: its id, a beginning, or last; no QUESTION")
+@click.option("--resume", metavar="RUN", help="go on with a run: its id, first letters, last or last~2")
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option(
     "--csv", "as_csv", is_flag=True, help="print the rows as CSV, exactly as they are, and nothing else"

@@ -20,7 +20,7 @@ from quorum.shell import standard_input
 def command(
     run: str, sql: str, note: str, by: str, database: tuple[str, ...], kb: str | None, home: str | None
 ) -> None:
-    """Keep the right query for the question of a RUN: its id, a unique beginning of it, or `last`.
+    """Keep the right query for the question of a RUN: its id, the first letters of it, `last` or `last~2`.
 
     The query is judged and run first, read-only. It is kept with the one that it corrects, which questions
     like it see too. --db is needed only where the run's URL held a password.

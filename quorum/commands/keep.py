@@ -23,7 +23,7 @@ BY = click.option("--by", default="", metavar="NAME", help="who stands for it  [
 @BY
 @setting_flags("kb", "home")
 def command(run: str, note: str, by: str, kb: str | None, home: str | None) -> None:
-    """Keep the answer of a RUN as verified: its id, a unique beginning of it, or `last`.
+    """Keep the answer of a RUN as verified: its id, the first letters of it, `last` or `last~2`.
 
     From now on its very question is answered by its query, run anew, and questions like it see both as an
     example. It is one file in the knowledge base, for git and for colleagues; `quorum kb` shows them all.

@@ -106,9 +106,9 @@ def graph_command(sources: tuple[str, ...], form: str, without_groups: bool, out
 @command.command("refresh")
 @click.argument("url", metavar="URL")
 def refresh_command(url: str) -> None:
-    """Read the database of a server anew, and keep its catalog for the questions to come.
+    """Read a database again, and cache its catalog for the questions to come.
 
-    Files and folders are read for each question; for them there is nothing to do.
+    A database file that has changed, and a folder of data files, are read again without being asked to.
     """
     from quorum.graph.resources import catalog_cache
     from quorum.settings import Settings

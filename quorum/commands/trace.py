@@ -1,4 +1,4 @@
-"""``quorum trace``: the runs, and each of them step by step."""
+"""``quorum trace``: a run step by step."""
 
 from __future__ import annotations
 
@@ -11,44 +11,9 @@ from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
 
 
-@click.group(short_help="List runs, or show one step by step.")
+@click.group(short_help="Show a run step by step.")
 def command() -> None:
-    """List runs, or show one step by step."""
-
-
-@command.command("list")
-@click.argument("words", nargs=-1)
-@setting_flags("home")
-@click.option("--json", "as_json", is_flag=True, help="print one JSON array")
-@click.option(
-    "-n", "limit", type=click.IntRange(min=1), default=20, show_default=True, help="at most N, latest first"
-)
-def list_command(words: tuple[str, ...], home: str | None, as_json: bool, limit: int) -> None:
-    """List the runs, the latest first; with WORDS those whose question has them all.
-
-    `quorum trace list returned may` finds "How many orders were returned in May?".
-    """
-    from dataclasses import asdict
-
-    from quorum.graph.runs import list_runs
-    from quorum.settings import Settings
-    from quorum.text import one_line, printable
-
-    folder = Settings(home=home).home
-    wanted = " ".join(words).casefold().split()
-    runs = [run for run in list_runs(folder) if all(word in run.question.casefold() for word in wanted)]
-    if as_json:
-        click.echo(json.dumps([asdict(run) for run in runs[:limit]], ensure_ascii=False, indent=2))
-        return
-    if not runs:
-        about = f" whose question has: {printable(' '.join(words))}" if words else ""
-        click.echo(f"There is no run in {folder / 'runs'}{about}.")
-    for run in runs[:limit]:
-        demonstration = "  (demonstration)" if run.demonstration else ""
-        status = run.status.replace("_", " ")
-        click.echo(f"{run.id}  {status:<10}  {one_line(run.question, 80)}{demonstration}")
-    if len(runs) > limit:
-        click.echo(f"… and {len(runs) - limit} more (-n)")
+    """Show a run step by step."""
 
 
 @command.command("show")
@@ -60,7 +25,7 @@ def list_command(words: tuple[str, ...], home: str | None, as_json: bool, limit:
 @click.option("--full", is_flag=True, help="with whole prompts and replies")
 @click.option("--json", "as_json", is_flag=True, help="print run, events and answer as one JSON object")
 def show_command(run: str, home: str | None, page: Path | None, full: bool, as_json: bool) -> None:
-    """Show a RUN step by step: its id, a unique beginning of it, or `last`."""
+    """Show a RUN step by step: its id, the first letters of it, `last` or `last~2`."""
     from quorum.graph.runs import RunFolder
     from quorum.settings import Settings
 

@@ -373,6 +373,10 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
     assert RunFolder.open(tmp_path, "20260101-a").run_id == "20260101-a"  # exact wins
     assert RunFolder.open(tmp_path, "20260102").run_id == "20260102-c"
     assert RunFolder.open(tmp_path, "last").run_id == "20260102-c"
+    assert RunFolder.open(tmp_path, "last~2").run_id == "20260101-a"
+    assert RunFolder.open(Path("elsewhere"), f"{tmp_path}/runs/20260101-ab").run_id == "20260101-ab"
+    with pytest.raises(ConfigurationError, match=r"no run 'last~3' .* `quorum history` shows all 3"):
+        RunFolder.open(tmp_path, "last~3")
     with pytest.raises(ConfigurationError, match=r"2 runs begin with .*Give more of the id, or last"):
         RunFolder.open(tmp_path, "20260101")
     with pytest.raises(ConfigurationError, match="latest is 20260102-c"):

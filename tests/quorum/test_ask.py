@@ -361,7 +361,7 @@ def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
 
 def test_the_names_of_the_package_are_loaded_when_used() -> None:
     assert quorum.Settings.__module__ == "quorum.settings"
-    assert quorum.Answer.__module__ == "quorum.graph.answer"
+    assert quorum.Answer.__module__ == "quorum.answer"
     assert callable(quorum.ask)
     assert callable(quorum.ask_sync)
     with pytest.raises(AttributeError, match="has no attribute 'aks'"):

@@ -261,13 +261,41 @@ def test_schema_show_prints_the_text_of_prompts_and_stats_measure_it(database: s
     assert "customers" not in quorum("schema", "stats", database).stdout
 
 
-def test_trace_list_and_show(run: Trace, workplace: Path) -> None:
-    assert run.run_id in quorum("trace", "list").stdout
-    assert json.loads(quorum("trace", "list", "--json").stdout)[0]["status"] == "answered"
-    assert run.run_id in quorum("trace", "list", "RATING", "average").stdout
-    assert "There is no run" in quorum("trace", "list", "average", "price").stdout
-    assert "There is no run" in quorum("trace", "list", "--home", "empty").stdout
-    assert json.loads(quorum("trace", "list", "--home", "empty", "--json").stdout) == []
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("", 2),
+        ("-n 1", 1),
+        ("RATING average", 1),
+        ("average price", 0),
+        ("--since 2026-11-20", 2),
+        ("--since 1m", 2),
+        ("--since 2999-01-01T12:00", 0),
+        ("--db sqlite:///tickets.db", 1),
+        ("--db other.db", 0),
+        ("--home empty", 0),
+    ],
+)
+def test_the_history_finds_runs(run: Trace, workplace: Path, given: str, found: int) -> None:
+    meta = {"question": "How many?", "options": {"database": [f"{workplace}/tickets.db"]}}
+    Trace.create(workplace / ".quorum", "20991231-later", meta=meta).close()
+    runs = json.loads(quorum("history", *given.split(), "--json").stdout)
+    assert len(runs) == found
+    listed = quorum("history", *given.split()).stdout
+    assert ("There is no run in" in listed) is (found == 0)
+    assert [each["id"] for each in runs if each["id"] not in listed] == []
+    if found == 2:
+        assert [each["status"] for each in runs] == ["unfinished", "answered"]
+        assert quorum("history", "-n", "1").stdout.endswith("… and earlier ones (-n)\n")
+
+
+def test_since_is_a_time() -> None:
+    for wrong in ("soon", "2026-13-01", "2y", "999999w"):
+        result = quorum("history", "--since", wrong)
+        assert (result.exit_code, "is no time; write 2026-11-20, or 2d" in result.output) == (2, True)
+
+
+def test_trace_show(run: Trace, workplace: Path) -> None:
     assert "2 of 3 candidates agree" in quorum("trace", "show", "last").stdout
     found = json.loads(quorum("trace", "show", run.run_id[:8], "--json").stdout)
     assert found["answer"]["run_id"] == run.run_id

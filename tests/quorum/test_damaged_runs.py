@@ -26,7 +26,7 @@ COMMANDS = {
     "show": ("trace", "show", "last"),
     "page": ("trace", "show", "last", "--html", "page.html"),
     "json": ("trace", "show", "last", "--json"),
-    "list": ("trace", "list"),
+    "list": ("history",),
     "resume": ("ask", "-q", "--resume", "last"),
 }
 

@@ -42,7 +42,7 @@ def failed(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: str) -> None:
-    assert f"{failed}  failed" in quorum("trace", "list").stdout
+    assert f"{failed}  failed" in quorum("history").stdout
     shown = quorum("trace", "show", "last").stdout
     assert "it failed: " in shown
     assert "127.0.0.1" in shown
@@ -51,7 +51,7 @@ def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: st
         result = quorum("ask", "--resume", "last", "--json", "--base-url", server.url)
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["status"], answer["run_id"]) == (0, "answered", failed)
-    assert f"{failed}  answered" in quorum("trace", "list").stdout
+    assert f"{failed}  answered" in quorum("history").stdout
     again = quorum("ask", "--resume", failed, "--json")
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
 

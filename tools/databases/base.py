@@ -161,10 +161,10 @@ class Connector(ABC):
         """
         return ()
 
-    def stamp(self, sentence: str) -> str:  # noqa: ARG002
+    def stamp(self, sentence: str = "") -> str:  # noqa: ARG002
         """A text that changes with the files that a sentence of ``Catalog.left_out`` is about.
 
-        Empty where nothing tells.
+        Without a sentence, with all that the database consists of. Empty where nothing tells.
         """
         return ""
 

@@ -1,9 +1,9 @@
-"""Catalogs of databases on servers, cached on disk: no question waits until thousands of tables are read.
+"""Catalogs cached on disk: no question waits until thousands of tables are read.
 
 One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
 its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
-be used is ignored with a line in the log. Tables under row policies are cached without their columns and read
-again each time.
+be used is ignored with a line in the log. The catalog of a database file is read again when that file has
+changed (``Connector.stamp``), and tables under row policies each time: they are cached without their columns.
 
 The same folder keeps, for each database, which warnings an answer has given already
 (``CatalogCache.new_warnings``).
@@ -33,7 +33,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
 
-FORMAT = 3
+FORMAT = 4
 FORGOTTEN_SECONDS = 30 * 86_400.0
 """Files that have not been written for so long are deleted."""
 WAIT_SECONDS = 120.0
@@ -125,13 +125,14 @@ class CatalogFile:
 
     path: Path
     key: str
+    state: str
 
     @classmethod
     def of(cls, folder: Path, connector: Connector, identity: tuple[str, ...], samples: int) -> CatalogFile:
         """Return the file of a connector's identity."""
         known = (FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
         key = _digest(*known)
-        return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key)
+        return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key, connector.stamp())
 
     def load(self, age: float) -> Catalog | None:
         """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
@@ -140,6 +141,8 @@ class CatalogFile:
                 found = json.loads(gzip.decompress(self.path.read_bytes()))
                 if found["format"] != FORMAT or found["key"] != self.key:
                     raise ValueError("it is another catalog's")
+                if found["state"] != self.state:
+                    return None
                 catalog = from_json(found["catalog"])
             return catalog if 0 <= time.time() - float(found["read"]) < age else None
         except FileNotFoundError:
@@ -150,7 +153,8 @@ class CatalogFile:
 
     def save(self, catalog: Catalog, read: float) -> None:
         """Write a catalog that was read then, for its owner alone; where that fails, log it and go on."""
-        found = {"format": FORMAT, "key": self.key, "read": read, "catalog": to_json(_storable(catalog))}
+        head = {"format": FORMAT, "key": self.key, "state": self.state, "read": read}
+        found = head | {"catalog": to_json(_storable(catalog))}
         try:
             content = json.dumps(found, separators=(",", ":")).encode()
             _write(self.path, gzip.compress(content, LEVEL, mtime=0))

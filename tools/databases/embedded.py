@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from os import stat_result
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -25,6 +28,9 @@ SMALL = 2**18
 
 CHILDREN = 4
 """Queries that run at the same time on one connector."""
+
+TICK_SECONDS = 2.0
+"""The coarsest clock of a file system: within it a file may change and show the same time."""
 
 UNSOUND = (ErrorKind.RESOURCES, ErrorKind.UNAVAILABLE, ErrorKind.OTHER)
 """Errors that may leave an engine unwell (short of memory, say): its process answers no further query."""
@@ -145,6 +151,20 @@ class EmbeddedConnector(Connector):
             column_types=tuple(reply.header["types"]),
         )
 
+    async def identity(self) -> tuple[str, ...]:
+        """Return the path of a database that is one file, unless it has just been changed."""
+        alone = self._served == str(self.path) and not self._files
+        changed = max((found.st_mtime for found in _states(self._parts)), default=0.0)
+        return (str(self.path),) if alone and changed < time.time() - TICK_SECONDS else ()
+
+    def stamp(self, sentence: str = "") -> str:  # noqa: ARG002
+        return states_of(self._parts)
+
+    @property
+    def _parts(self) -> tuple[str, ...]:
+        """Return the database's file, its log of changes, and the files that its views read."""
+        return (str(self.path), f"{self.path}-wal", f"{self.path}.wal", *self._files)
+
     @abstractmethod
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         """Return the engine's error as a ``QueryError``."""
@@ -155,6 +175,17 @@ def with_file_descriptions(connector: Connector, catalog: Catalog) -> Catalog:
     if isinstance(connector, EmbeddedConnector) and (folder := connector.folder / FOLDER).is_dir():
         return with_descriptions(catalog, folder)
     return catalog
+
+
+def states_of(files: Iterable[str]) -> str:
+    """Return the size and the time of change of each file that exists, and its number: it may be replaced."""
+    return " ".join(f"{each.st_size}:{each.st_mtime_ns}:{each.st_ino}" for each in _states(files))
+
+
+def _states(files: Iterable[str]) -> Iterator[stat_result]:
+    for file in files:
+        with suppress(OSError):
+            yield Path(file).stat()
 
 
 def file_of(url: str, scheme: str) -> str:

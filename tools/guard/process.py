@@ -102,6 +102,11 @@ class Process:
         if self._exchange((linter.number, linter.outline), START_SECONDS) is not True:
             raise GuardFailed("The guard's process cannot read the catalog.")
 
+    def end(self) -> None:
+        """End the process once the text under way is judged; the next text starts another one."""
+        with self._lock:
+            self.close()
+
     def close(self) -> int | None:
         """End the process; return its exit code, None if there was none."""
         status = None

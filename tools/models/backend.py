@@ -115,6 +115,11 @@ class Backend:
         """Close what the running event loop opened."""
 
 
+def name_of(chat: BaseChatModel) -> str:
+    """Return ``type:model`` of a LangChain chat model, such as ``openai-chat:gpt-4.1``."""
+    return f"{chat._llm_type}:{getattr(chat, 'model_name', '') or getattr(chat, 'model', '') or 'custom'}"
+
+
 class ChatBackend(Backend):
     """A LangChain chat model; structured replies by its ``with_structured_output``.
 
@@ -129,8 +134,8 @@ class ChatBackend(Backend):
     def __init__(
         self, chat: BaseChatModel, settings: ModelSettings, name: str = "", sampled: Collection[str] = ()
     ) -> None:
-        model = str(getattr(chat, "model_name", "") or getattr(chat, "model", "") or "custom")
-        super().__init__(name or f"{chat._llm_type}:{model}", chat, settings)
+        super().__init__(name or name_of(chat), chat, settings)
+        model = name_of(chat).partition(":")[2]
         self.price = price_of(name.partition(":")[2] or model, settings.prices)
         self.endpoint = name.partition(":")[0] or self.name
         keys = [value.get_secret_value() for value in vars(chat).values() if isinstance(value, SecretStr)]

@@ -7,9 +7,11 @@ import gzip
 import json
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -18,7 +20,9 @@ import pytest
 from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases import connect
 from quorum.tools.databases.catalog_cache import FORGOTTEN_SECONDS, CatalogCache
+from quorum.tools.databases.embedded import TICK_SECONDS
 from quorum.tools.databases.postgres.connector import PostgresConnector
+from quorum.tools.databases.sqlite.connector import SqliteConnector
 from tests.servers.postgres_server import PASSWORD, PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
@@ -93,7 +97,37 @@ async def test_a_catalog_is_read_once_in_its_age(
     assert "public.late" in await names(url, cache), "what was read anew is kept"
 
 
-async def test_files_and_databases_of_one_process_are_not_kept(tmp_path: Path, cache: CatalogCache) -> None:
+@pytest.mark.parametrize("mode", ["delete", "wal"])
+async def test_a_database_file_is_read_again_when_it_has_changed(
+    mode: str, tmp_path: Path, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, readings = tmp_path / "shop.sqlite", []
+    real = SqliteConnector.catalog
+
+    async def counted(self: SqliteConnector, *, samples: int = 3) -> Catalog:
+        readings.append(samples)
+        return await real(self, samples=samples)
+
+    monkeypatch.setattr(SqliteConnector, "catalog", counted)
+    with closing(sqlite3.connect(file)) as db:
+        db.execute(f"PRAGMA journal_mode = {mode}")
+        db.execute("CREATE TABLE orders (city TEXT)")
+        db.commit()
+        for _ in range(2):
+            assert (await read(f"sqlite:///{file}", cache)).tables[0].row_count == 0
+        assert len(readings) == 2, "it may change again before its clock ticks"
+        now = time.time()
+        monkeypatch.setattr(time, "time", lambda: now + TICK_SECONDS + 1)
+        first, second = [await read(f"sqlite:///{file}", cache) for _ in range(2)]
+        assert (first, len(readings)) == (second, 3)
+        db.execute("INSERT INTO orders VALUES ('Oslo')")
+        db.commit()
+        monkeypatch.setattr(time, "time", lambda: now + 2 * TICK_SECONDS + 2)
+        assert (await read(f"sqlite:///{file}", cache)).tables[0].row_count == 1
+    assert len(cached_files(cache)) == 1
+
+
+async def test_data_files_are_not_cached(tmp_path: Path, cache: CatalogCache) -> None:
     (tmp_path / "people.csv").write_text("name\nAnn\n")
     assert (await read(str(tmp_path / "people.csv"), cache)).tables
     assert not cache.folder.exists()

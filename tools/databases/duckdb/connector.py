@@ -8,9 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
@@ -131,9 +129,6 @@ class DuckdbConnector(EmbeddedConnector):
         named = {row["name"]: named_files(row["tree"]) for row in views.table.to_pylist()}
         return await asyncio.to_thread(files_of, named, self.folder, allowed)
 
-    def stamp(self, sentence: str) -> str:  # noqa: ARG002
-        return states_of((str(self.path), *self._files))
-
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.duckdb.catalog import introspect
 
@@ -163,16 +158,6 @@ def brief(message: str) -> str:
     """Return an error of DuckDB's in one line: its first sentence, shortened."""
     first = _NEXT.split(" ".join(message.split()), maxsplit=1)[0].rstrip(".")
     return f"{first[:LONGEST]}…" if len(first) > LONGEST else f"{first}."
-
-
-def states_of(files: Iterable[str]) -> str:
-    """Return size and time of change of each file that exists."""
-    states = []
-    for file in files:
-        with suppress(OSError):
-            found = Path(file).stat()
-            states.append(f"{found.st_size}:{found.st_mtime_ns}")
-    return " ".join(states)
 
 
 def _details(message: str) -> dict[str, Any]:

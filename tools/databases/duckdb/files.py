@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief, states_of
+from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief
 from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.views import text
-from quorum.tools.databases.embedded import file_of, read_stream
+from quorum.tools.databases.embedded import file_of, read_stream, states_of
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -119,7 +119,7 @@ class FilesConnector(DuckdbConnector):
             await asyncio.to_thread(self._made.cleanup)
             self._made = None
 
-    def stamp(self, sentence: str) -> str:
+    def stamp(self, sentence: str = "") -> str:
         return states_of(self._about.get(sentence, ()))
 
     async def catalog(self, *, samples: int = 3) -> Catalog:

@@ -152,7 +152,7 @@ class ManyConnector(Connector):
         found = self._by_name.get(table.full_name)
         return (found.owner, found.original) if found else (self, table)
 
-    def stamp(self, sentence: str) -> str:
+    def stamp(self, sentence: str = "") -> str:
         _, _, own = sentence.partition(": ")  # the database's title comes first
         return " ".join(filter(None, (each.stamp(own) for each in self.members)))
 

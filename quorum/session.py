@@ -1,0 +1,618 @@
+"""Sessions: one database with its models and all that is known of it, open for many questions."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from quorum.answer import Answer
+from quorum.graph.resources import OPENED_WITH
+from quorum.graph.runs import RunFolder, new_run_id
+from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MachineFailed, QuorumError
+from quorum.settings import Settings, resumed_options
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.urls import mask_url
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.tools import BaseTool
+
+    from quorum.graph.answering import OnApprove, OnClarify
+    from quorum.graph.options import RunOptions
+    from quorum.graph.recipes.recipe import Recipe
+    from quorum.graph.resources import Begun, Resources
+    from quorum.graph.runs import Event
+    from quorum.teaching import Taught
+
+T = TypeVar("T")
+
+START_GAP = 0.01
+"""Seconds between the starts of the first of many questions, which would reach everything in bursts."""
+
+NAMES = {"db": "database", "docs": "documents"}
+"""Arguments that are called otherwise as options."""
+
+
+class Quorum:
+    """A session: ``async with Quorum(db="shop.db", models=["openai:gpt-4.1"]) as quorum: …``.
+
+    It opens the database, its catalog, the models and the documents when the first question comes, shares
+    them among all its questions, of which many may be asked at once, and closes them at its end. What is
+    verified meanwhile counts for the next question. It belongs to one event loop.
+
+    ``with Quorum(…) as quorum`` gives the same to code without an event loop (``Blocking``).
+
+    Args:
+        db: URL of the database (``sqlite:///shop.db``), its file, data files or their folder, or ``sample``;
+            a list of several, whose tables one query may join.
+        models: Specs ``provider:name`` or LangChain chat models; several share the candidates as experts.
+        docs: Folder of documents that define business terms.
+        settings: Used instead of what environment and ``quorum.toml`` say.
+        chat_models: LangChain chat models of your own, by the spec that ``models`` or ``model_for`` names;
+            without ``models``, these are the models.
+        on_event, on_clarify, on_approve: As ``ask``, for questions that have none of their own.
+        options: Any other field of ``quorum.settings.Settings``, e.g. ``max_usd=0.5``, for each question.
+
+    Raises:
+        ConfigurationError: A setting is wrong or unknown.
+    """
+
+    _lasting: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        db: str | Sequence[str] | None = None,
+        models: str | BaseChatModel | Sequence[str | BaseChatModel] | None = None,
+        recipe: str | None = None,
+        votes: int | None = None,
+        docs: str | Path | None = None,
+        settings: Settings | None = None,
+        chat_models: Mapping[str, BaseChatModel] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        on_clarify: OnClarify | None = None,
+        on_approve: OnApprove | None = None,
+        **options: Any,
+    ) -> None:
+        specs, self._own = _named(models, chat_models or {})
+        given = {"recipe": recipe, "votes": votes, "documents": docs, "models": specs, **options}
+        if db is not None:
+            given["database"] = [db] if isinstance(db, str) else db
+        self._given = settings.changed(**given) if settings else Settings(**given)
+        by_default = None if specs else list(self._own) or None
+        self.settings = self._given.changed(models=by_default) if by_default else self._given
+        self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
+        self._opening: _Opening | None = None
+        self._asking: set[asyncio.Task[Answer]] = set()
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Blocking:
+        self._blocking = Blocking(self)
+        return self._blocking
+
+    def __exit__(self, *_: object) -> None:
+        self._blocking.close()
+
+    async def aclose(self) -> None:
+        """Stop what ``ask_many`` asks and close everything; no child process is left. Safe to call twice."""
+        self._closed = True
+        await _ended(self._asking)
+        if opening := self._opening:
+            self._opening = None
+            await opening.aclose()
+        if self._lasting:
+            from quorum.tools.guard import process
+
+            await asyncio.to_thread(process.PROCESS.end)
+
+    async def resources(self) -> Resources:
+        """Return the open handles that all questions share; open them if they are not.
+
+        Raises:
+            ConfigurationError: A setting is missing or wrong, or the session is closed.
+            DatabaseUnavailable: The database cannot be opened or read; the next call tries again.
+        """
+        return await self._shared(_nothing)
+
+    async def ask(
+        self,
+        question: str = "",
+        *,
+        resume: str | None = None,
+        run_id: str = "",
+        on_event: Callable[[Event], None] | None = None,
+        on_clarify: OnClarify | None = None,
+        on_approve: OnApprove | None = None,
+        shared: Ledger | None = None,
+        **options: Any,
+    ) -> Answer:
+        """Answer a question about the database; the answer's ``status`` says whether it is one.
+
+        Args:
+            resume: Id of an interrupted run, its first letters, ``last`` or ``last~2``: it goes on with its
+                own question and options, and repeats no finished step. Leave the question out; limits and the
+                way to the endpoint may be changed. A run of another database opens that for itself.
+            run_id: Of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.
+            on_event: Hears each step of the run as it happens.
+            on_clarify: Asked which answer is meant, as the option ``clarify`` says; sets it to ``on`` where
+                it is ``off``. It (or what it returns, if that is awaitable) gives a label, an addition to the
+                question, or None to keep the vote; a reply that is of no use is asked for again, twice at
+                most. Another reading that is chosen is kept as a note of the knowledge base
+                (``Answer.convention``).
+            on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
+                it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
+            shared: A ledger that counts this question's calls among others', whose budget holds for all.
+            options: Of this question, e.g. ``votes=3``; not those that the session has opened with.
+
+        Raises:
+            ConfigurationError: A setting is missing, wrong or unknown, the question is no text, the run asks
+                back and ``on_clarify`` or ``on_approve`` is missing, or the session is closed.
+            DatabaseUnavailable: The database cannot be opened or read.
+            ModelUnavailable: No model answered.
+        """
+        on_clarify, on_approve = on_clarify or self._on_clarify, on_approve or self._on_approve
+        if resume is None:
+            run = self._options(options)
+            if on_clarify is not None and run.clarify == "off":
+                run = run.model_copy(update={"clarify": "on"})
+            if on_approve is not None and run.approve == "never":
+                run = run.model_copy(update={"approve": "costly"})
+        else:
+            settings = self._again(options)
+            folder, answer, question, run = await asyncio.to_thread(_resumed, resume, settings, question)
+            if answer is not None:
+                return answer
+            run_id = folder.run_id
+        _check_askable(question, run, self._own, on_clarify, on_approve)
+        from quorum.graph.context import open_context
+
+        context = await open_context(
+            run,
+            partial(_load_graph, run),
+            question,
+            resume=run_id if resume is not None else "",
+            run_id=run_id,
+            api_key=self.settings.key,
+            listener=on_event or self._on_event,
+            chat_models=self._own,
+            resources=self._shared if resume is None or self._holds(run) else None,
+            shared=shared,
+        )
+        from quorum.graph.answering import answer_question
+
+        made = await answer_question(
+            context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
+        )
+        if made.meant:
+            await asyncio.to_thread(_keep_convention, made, self.settings)
+        return Answer.of(made)
+
+    async def ask_many(
+        self,
+        questions: Iterable[str | Mapping[str, Any]],
+        *,
+        concurrency: int = 8,
+        max_usd: float | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Answer]:
+        """Ask many questions, ``concurrency`` at a time, and yield the answers as they come.
+
+        A question that fails, for want of the endpoint or the database say, gives an answer of the status
+        ``failed`` with ``error`` and ``hint``. Closing the iterator stops what is under way; its runs can be
+        resumed.
+
+        Args:
+            questions: Texts, or arguments of ``ask``: ``{"question": "…", "run_id": "row-7", "votes": 3}``.
+                Read one by one as answers come, so there may be any number.
+            max_usd: For all together. Once it is used up, what is under way ends with the status ``stopped``,
+                and no further question is read.
+            options: Of each question, as ``ask``.
+
+        Raises:
+            ConfigurationError: A setting is missing or wrong; nothing was asked.
+            BudgetExceeded: ``max_usd`` is used up and questions are left; all answers have been yielded.
+            MachineFailed: The disk is full, say.
+        """
+        if concurrency < 1:
+            raise ConfigurationError(f"concurrency is {concurrency}; ask one question at a time at least.")
+        budget = Ledger(Budget(max_usd=max_usd))
+        await self._prove(budget, options)
+        waiting, running, begun = iter(questions), set[asyncio.Task[Answer]](), 0
+        none_left: Any = object()
+        spent: BudgetExceeded | None = None
+        try:
+            while True:
+                while len(running) < concurrency:
+                    spent = _spent(budget)
+                    given = none_left if spent else next(waiting, none_left)
+                    if given is none_left:
+                        break
+                    gap = START_GAP * begun if begun < concurrency else 0.0
+                    asking = self._ask_one(given, gap, options | {"shared": budget})
+                    running.add(asyncio.create_task(asking))
+                    begun += 1
+                if not running:
+                    break
+                self._asking |= running
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                self._asking -= done
+                for task in done:
+                    yield task.result()
+        finally:
+            await _ended(running)
+            self._asking -= running
+        if spent and next(waiting, none_left) is not none_left:
+            raise spent
+
+    async def as_tool(self, name: str = "ask_database") -> BaseTool:
+        """Return a LangChain tool that asks a question; its description names the database and its tables.
+
+        An agent gets the answer as Markdown, the ``Answer`` is the message's artifact. Why a question cannot
+        be asked is said to the agent.
+
+        Raises:
+            ConfigurationError, DatabaseUnavailable: As ``resources``.
+        """
+        return _tool(name, await self.resources(), self.ask)
+
+    async def keep(self, run: str, *, note: str = "", by: str = "") -> Taught:
+        """Keep a run's answer as verified, as ``quorum.keep``: the next question of its words gets it."""
+        from quorum.teaching import keep
+
+        return await asyncio.to_thread(keep, run, note=note, by=by, settings=self._again({}))
+
+    async def correct(self, run: str, sql: str, *, note: str = "", by: str = "") -> Taught:
+        """Keep the right query for a run's question, as ``quorum.correct``."""
+        from quorum.teaching import correct
+
+        return await correct(run, sql, note=note, by=by, settings=self._again({}))
+
+    def _options(self, given: Mapping[str, Any]) -> RunOptions:
+        """Return the options of a question.
+
+        Raises:
+            ConfigurationError: One of them is what the session has opened with.
+        """
+        if fixed := [name for name in given if NAMES.get(name, name) in OPENED_WITH]:
+            raise ConfigurationError(
+                f"A question cannot change {', '.join(fixed)}: that is the session's, and open.",
+                hint="Give it to Quorum(…), and open another one where it differs.",
+            )
+        return (self.settings.changed(**given) if given else self.settings).run_options()
+
+    def _again(self, given: Mapping[str, Any]) -> Settings:
+        """Return the settings with which a run goes on, which has options of its own."""
+        return self._given.only(OPENED_WITH, **given) if self._lasting else self._given.changed(**given)
+
+    def _holds(self, run: RunOptions) -> bool:
+        """True if a run would open what the session has or opens."""
+        try:
+            mine = self.settings.run_options()
+        except ConfigurationError:
+            return False
+        return all(getattr(mine, name) == getattr(run, name) for name in OPENED_WITH)
+
+    async def _shared(self, begun: Begun) -> Resources:
+        if self._closed:
+            raise ConfigurationError("The session is closed.", hint="Open another one.")
+        if self._opening is None or self._opening.failed:
+            self._opening = _Opening(self.settings, self._own)
+        return await self._opening.resources(begun)
+
+    async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
+        """Open what is shared, so that a wrong setting fails before anything is asked."""
+        from quorum.knowledge.errors import DatabaseUnavailable
+        from quorum.tools.models import check_priced
+
+        self._options({name: value for name, value in options.items() if not name.startswith("on_")})
+        with suppress(DatabaseUnavailable):  # it is the trouble of the questions
+            found = await self.resources()
+            check_priced((*found.models.values(), *found.role_models.values()), budget.budget)
+
+    async def _ask_one(
+        self, given: str | Mapping[str, Any], gap: float, options: Mapping[str, Any]
+    ) -> Answer:
+        """Ask one of many questions; a failure is an answer, unless it would fail every question."""
+        asked = dict(given) if isinstance(given, Mapping) else {"question": given}
+        if "resume" not in asked:
+            asked.setdefault("run_id", new_run_id())
+        await asyncio.sleep(gap)
+        try:
+            return await self.ask(**{**options, **asked})
+        except MachineFailed:
+            raise
+        except Exception as error:  # noqa: BLE001 - a fault of ours is this question's, not all the others'
+            return await asyncio.to_thread(self._failed, asked, error)
+
+    def _failed(self, asked: Mapping[str, Any], error: Exception) -> Answer:
+        message = Exception.__str__(error) if isinstance(error, QuorumError) else repr(error)
+        run_id = str(asked.get("run_id") or asked.get("resume") or "")
+        folder = RunFolder(self.settings.home / "runs" / run_id)
+        begun = bool(run_id) and folder.folder.is_dir()
+        return Answer(
+            question=str(asked.get("question") or ""),
+            status="failed",
+            error=message,
+            hint=getattr(error, "hint", ""),
+            database=", ".join(map(mask_url, self.settings.database)),
+            dialect="",
+            recipe=self.settings.recipe,
+            run_id=run_id,
+            trace=str(folder.folder) if begun else "",
+            usage=folder.usage() if begun else {},
+        )
+
+
+class OneQuestion(Quorum):
+    """A session that ends with its question: the guard's process is left for the next one."""
+
+    _lasting = False
+
+
+class Blocking:
+    """A session for code without an event loop: it has a loop of its own, in a thread."""
+
+    def __init__(self, session: Quorum) -> None:
+        self.session = session
+        self._ready, self._thread = threading.Event(), threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        self._ready.wait()
+
+    @property
+    def settings(self) -> Settings:
+        return self.session.settings
+
+    def ask(self, question: str = "", **given: Any) -> Answer:
+        """Answer a question as ``Quorum.ask`` does."""
+        return self.wait(self.session.ask(question, **given))
+
+    def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
+        """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""
+        answers = self.session.ask_many(questions, **given)
+
+        async def following() -> Answer | None:
+            return await anext(answers, None)
+
+        try:
+            while (answer := self.wait(following())) is not None:
+                yield answer
+        finally:
+            self.wait(answers.aclose())  # type: ignore[attr-defined]
+
+    def as_tool(self, name: str = "ask_database") -> BaseTool:
+        """Return ``Quorum.as_tool``'s tool for agents with and without an event loop."""
+        return _tool(name, self.wait(self.session.resources()), self._from_any_loop, self.ask)
+
+    def keep(self, run: str, **given: Any) -> Taught:
+        """Keep a run's answer as ``Quorum.keep`` does."""
+        return self.wait(self.session.keep(run, **given))
+
+    def correct(self, run: str, sql: str, **given: Any) -> Taught:
+        """Keep the right query as ``Quorum.correct`` does."""
+        return self.wait(self.session.correct(run, sql, **given))
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the session's loop and return its result; Ctrl-C stops it."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def close(self) -> None:
+        """Close the session; no child process is left."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    async def _from_any_loop(self, question: str) -> Answer:
+        asking = asyncio.run_coroutine_threadsafe(self.session.ask(question), self._loop)
+        return await asyncio.wrap_future(asking)
+
+    def _serve(self) -> None:
+        asyncio.run(self._until_closed())
+
+    async def _until_closed(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self._ready.set()
+        await self._stop.wait()
+        await self.session.aclose()
+
+
+class _Opening:
+    """The handles of a session, being opened or open."""
+
+    def __init__(self, settings: Settings, own: Mapping[str, BaseChatModel]) -> None:
+        from quorum.graph.resources import open_resources
+
+        self._early: asyncio.Future[Resources] = asyncio.get_running_loop().create_future()
+        opening = open_resources(
+            settings.run_options(), api_key=settings.key, chat_models=own, begun=self._begun
+        )
+        self._whole = asyncio.ensure_future(opening)
+        self._now: Resources | None = None
+
+    @property
+    def failed(self) -> bool:
+        return self._whole.done() and (self._whole.cancelled() or self._whole.exception() is not None)
+
+    async def resources(self, begun: Begun) -> Resources:
+        """Return the handles with the verified answers of now; await ``begun`` once the database is open."""
+        if self._now is None:
+            await asyncio.wait([self._early, self._whole], return_when=asyncio.FIRST_COMPLETED)
+            if self._early.done():
+                await begun(self._early.result())
+            self._now = await asyncio.shield(self._whole)
+            return self._now
+        self._now = await self._now.renewed()
+        await begun(self._now)
+        return self._now
+
+    async def aclose(self) -> None:
+        await _ended([self._whole])
+        if not self.failed:
+            await self._whole.result().aclose()
+
+    async def _begun(self, found: Resources) -> None:
+        self._early.set_result(found)
+
+
+async def _nothing(_: Resources) -> None:
+    """Begins nothing."""
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait until they are over."""
+    if tasks := set(tasks):
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+
+def _spent(ledger: Ledger) -> BudgetExceeded | None:
+    try:
+        ledger.reserve_call()
+    except BudgetExceeded as error:
+        return error
+    ledger.release_call()
+    return None
+
+
+def _named(
+    models: str | BaseChatModel | Sequence[str | BaseChatModel] | None, own: Mapping[str, BaseChatModel]
+) -> tuple[list[str] | str | None, dict[str, BaseChatModel]]:
+    """Return specs and the callers' own models by spec: ``openai-chat:gpt-4.1``, a second with ``#2``."""
+    named = dict(own)
+    if models is None or isinstance(models, str):
+        return models or None, named
+    from quorum.tools.models.backend import name_of
+
+    specs = list[str]()
+    for model in models if isinstance(models, Sequence) else [models]:
+        if isinstance(model, str):
+            specs.append(model)
+            continue
+        name, number = name_of(model), 1
+        while (spec := name if number == 1 else f"{name}#{number}") in {*named, *specs}:
+            number += 1
+        named[spec] = model
+        specs.append(spec)
+    return specs or None, named
+
+
+def _tool(name: str, resources: Resources, ask: Any, ask_now: Any = None) -> BaseTool:
+    from langchain_core.tools import StructuredTool, ToolException
+
+    catalog = resources.catalog
+    tables = [table.name for table in catalog.tables]
+    shown = ", ".join(tables[:40]) + (f" and {len(tables) - 40} more" if len(tables) > 40 else "")
+
+    def said(made: Answer) -> tuple[str, Answer]:
+        return made.to_markdown(), made
+
+    async def asked(question: str) -> tuple[str, Answer]:
+        try:
+            return said(await ask(question))
+        except QuorumError as error:
+            raise ToolException(str(error)) from error
+
+    def asked_now(question: str) -> tuple[str, Answer]:
+        try:
+            return said(ask_now(question))
+        except QuorumError as error:
+            raise ToolException(str(error)) from error
+
+    return StructuredTool.from_function(
+        func=asked_now if ask_now else None,
+        coroutine=asked,
+        name=name,
+        description=(
+            f"Answers a question in plain language about the database {catalog.name} ({catalog.dialect}), "
+            f"read-only: writes SQL, runs and checks it. Its tables: {shown}. The reply has the query, the "
+            "first rows, what it assumes and how far to trust it."
+        ),
+        response_format="content_and_artifact",
+        handle_tool_error=True,
+    )
+
+
+def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, Answer | None, str, RunOptions]:
+    """Return a run's folder, its answer if it has ended, its question and its options.
+
+    Raises:
+        ConfigurationError: There is no such run, or it cannot go on as asked.
+    """
+    if question.strip():
+        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
+    folder = RunFolder.open(settings.home, run)
+    meta = folder.meta()
+    options = resumed_options(meta, settings)
+    answer = folder.answer()
+    return folder, Answer.of(answer) if answer else None, str(meta["question"]), options
+
+
+def _load_graph(options: RunOptions) -> Recipe:
+    """Import the graph, which takes as long as all else that a run opens; return its recipe."""
+    from quorum.graph.recipes import recipe_of
+    from quorum.graph.resources import IMPORTING
+
+    with IMPORTING:
+        import quorum.graph.answering  # noqa: F401
+
+        return recipe_of(options)
+
+
+def _keep_convention(answer: Any, settings: Settings) -> None:
+    from quorum.teaching import keep_convention
+
+    try:
+        answer.convention = str(keep_convention(answer, settings))
+    except ConfigurationError as error:
+        answer.warnings.append(f"The reading that you chose was not kept: {error}")
+
+
+def _check_askable(
+    question: str,
+    options: RunOptions,
+    own: Mapping[str, BaseChatModel],
+    on_clarify: OnClarify | None,
+    on_approve: OnApprove | None,
+) -> None:
+    if not isinstance(question, str):
+        raise ConfigurationError(f"The question is {type(question).__name__}, not text.")
+    try:
+        question.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigurationError(
+            f"The question is not UTF-8 text, from character {error.start + 1} on.",
+            hint="Convert it, e.g. with iconv, or set the terminal to UTF-8.",
+        ) from error
+    if not question.strip():
+        raise ConfigurationError("The question is empty.")
+    if strangers := set(own) - set(options.specs):
+        raise ConfigurationError(
+            f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
+            hint=f"The models are: {', '.join(options.specs)}.",
+        )
+    if options.clarify != "off" and on_clarify is None:
+        raise ConfigurationError(
+            "The run may ask back which answer is meant, and there is nobody to ask.",
+            hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
+        )
+    if options.approve != "never" and on_approve is None:
+        raise ConfigurationError(
+            f"The run asks before queries run (approve={options.approve}), and there is nobody to ask.",
+            hint="Pass on_approve, ask on a terminal, or set approve to never.",
+        )

@@ -129,7 +129,7 @@ def command(
     from quorum.suites import open_suite
 
     check_workers(workers, cluster, concurrency)
-    asks = {"gold": True, "off": False, None: None}
+    asks = {"gold": "always", "off": "off", None: None}
     settings = Settings(**flags, clarify=asks[clarify])
     allow_files(concurrency)  # before there are workers, which inherit it
     wanted = read_ids(ids) if ids else None

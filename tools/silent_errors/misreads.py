@@ -14,11 +14,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sqlglot import exp
 
-from quorum.knowledge.profile.amounts import order_of, ordered
 from quorum.knowledge.profile.columns import plain_text, unpadded
-from quorum.knowledge.profile.forms import UNITS
+from quorum.knowledge.profile.forms import UNITS, amounts, read_date, skeletons
 from quorum.knowledge.profile.model import ColumnProfile, Kind
-from quorum.knowledge.profile.values import amounts, days
 from quorum.tools.silent_errors import doubts
 from quorum.tools.silent_errors.cores import Core
 from quorum.tools.silent_errors.doubts import Query, Rows, Trial, by, listed, many, number, value
@@ -63,7 +61,7 @@ def trials(query: Query) -> Iterator[Trial]:
         for column in core.columns(core.select):
             origin = core.origin(column)
             profile = origin and origin.profile
-            if not profile or not (profile.forms or profile.variants or profile.no_value):
+            if not profile or not (profile.forms or profile.variants or profile.no_value or profile.keys):
                 continue
             node = _expression(core, column, profile.kind)
             if node is column and _is_read_later(query, core, column):
@@ -246,16 +244,13 @@ def judge(reads: list[_Read], profile: ColumnProfile, text: str, use: _Use, *, n
 def _with_forms(reads: list[_Read], profile: ColumnProfile) -> list[_Read]:
     """Return the numbers, or the dates, with their forms; ``13/02/2024`` has an order of its own."""
     if profile.kind is Kind.DATE:
-        dated = ((each, *days(each.held, profile)) for each in reads)
-        return [
-            each._replace(form=ordered(form, order_of(each.held)), means=meant)
-            for each, form, meant in dated
-            if meant
-        ]
-    shapes, sizes = amounts(Counter({each.held: each.rows for each in reads}))
-    return [
-        each._replace(form=shapes[each.held], means=sizes[each.held]) for each in reads if each.held in sizes
-    ]
+        orders = frozenset(form.text[:2] for form in profile.forms)
+        dated = ((each, *read_date(each.held, orders)) for each in reads)
+        return [each._replace(form=form, means=meant) for each, form, meant in dated if meant]
+    rows = Counter({each.held: each.rows for each in reads})
+    found = amounts(skeletons(rows), rows)
+    numbers = ((each, found[each.held]) for each in reads if each.held in found)
+    return [each._replace(form=amount.shape, means=amount.size) for each, amount in numbers]
 
 
 def _by(key: Callable[[_Read], Hashable], reads: Iterable[_Read]) -> list[list[_Read]]:

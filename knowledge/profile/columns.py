@@ -41,7 +41,6 @@ LEAST_ROWS = 8
 """Rows with a value below which nothing is said: the samples show them."""
 FEW = 12
 """Values of a column that may tell which form another column has, or be units."""
-
 FEWEST = 5
 """Different values of a key."""
 UNIQUE = 0.9
@@ -84,7 +83,8 @@ def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, 
     numbers = [columns[name] for name, each in found.items() if each.kind is Kind.NUMBER]
     for name, each in found.items():
         if each.forms or each.kind not in (Kind.NUMBER, Kind.DATE):
-            found[name] = _with_totals(_with_order(each, columns[name], columns), columns[name], numbers)
+            each = _with_totals(each, columns[name], numbers)
+            found[name] = _with_order(each, columns[name], columns)
     return found
 
 
@@ -239,22 +239,22 @@ def _with_order(
     profile: ColumnProfile, texts: Sequence[Any], columns: Mapping[str, Sequence[Any]]
 ) -> ColumnProfile:
     """Return the profile with the column that tells in which order day and month stand, if one does."""
-    unsure = next((form for form in profile.forms if form.text.startswith("AA")), None)
+    unsure = next((form.text for form in profile.forms if form.text.startswith("AA")), "")
+    both = [ordered(unsure, order) for order in ("DM", "MD")]
     for other, values in columns.items() if unsure else ():
         if values is texts or not 2 <= len({*values}) <= FEW:
             continue
-        both = [ordered(unsure.text, order) for order in ("DM", "MD")]
         seen = defaultdict[Any, Counter[str]](Counter)
         for text, told in zip(texts, values, strict=True):
-            if isinstance(text, str) and (form := read_date(text)[0]) in (*both, unsure.text):
+            if isinstance(text, str) and (form := read_date(text)[0]) in (*both, unsure):
                 seen[told][form] += 1
         sure = {told: [form for form in both if forms[form]] for told, forms in seen.items()}
         if any(len(each) != 1 for each in sure.values()) or len({each[0] for each in sure.values()}) < 2:
             continue
         more = Counter[str]()
         for told, forms in seen.items():
-            more[sure[told][0]] += forms[unsure.text]
-        found = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f is not unsure]
+            more[sure[told][0]] += forms[unsure]
+        found = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f.text != unsure]
         return replace(profile, forms=tuple(sorted(found, key=lambda form: -form.rows)), told_by=other)
     return profile
 
@@ -263,17 +263,15 @@ def _with_totals(
     profile: ColumnProfile, texts: Sequence[Any], numbers: Sequence[Sequence[Any]]
 ) -> ColumnProfile:
     """Return the profile with values such as ``Total``, where numbers of their rows are larger."""
-    counted = Counter(text for text in texts if isinstance(text, str))
-    totals = [text for text in counted if _TOTALS.fullmatch(text.strip())]
-    for amounts_there in numbers if 0 < len(totals) < len(counted) else ():
+    totals = [text for text in {*texts} if isinstance(text, str) and _TOTALS.fullmatch(text.strip())]
+    for column in numbers if totals else ():
         sizes = defaultdict[bool, list[float]](list)
-        for text, amount in zip(texts, amounts_there, strict=True):
+        for text, amount in zip(texts, column, strict=True):
             if isinstance(amount, str):
                 sizes[text in totals].append(number(amount))
         if sizes[True] and sizes[False] and fmean(sizes[True]) > 1.9 * fmean(sizes[False]) > 0:
-            forms = tuple(form for form in profile.forms if form.text not in totals)
-            regular = len(forms) == 1 and (forms[0].plain or forms[0].text.startswith("YYYY"))
-            return replace(profile, totals=_counts(totals, counted), forms=() if regular else forms)
+            rest = _profile([None if text in totals else text for text in texts], profile.whole)
+            return replace(rest, totals=_counts(sorted(totals), Counter(texts)))
     return profile
 
 
@@ -313,8 +311,10 @@ def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, Rows]) -> lis
                 found[place].append(match)
 
     def with_matches(table: str, column: Column) -> Column:
-        matches = tuple(found.get((table, column.name), ()))
-        return replace(column, profile=column.profile and replace(column.profile, keys=matches))
+        matches, profile = found.get((table, column.name)), column.profile
+        return (
+            replace(column, profile=replace(profile, keys=tuple(matches))) if matches and profile else column
+        )
 
     return [replace(t, columns=tuple(with_matches(t.full_name, c) for c in t.columns)) for t in tables]
 

@@ -38,7 +38,7 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 
 APPROACHES: dict[Style, str] = {
     "": "",
-    "direct": "Write it directly: no more subqueries and no more work than the question needs.",
+    "direct": "Write it directly: one sentence of reasoning, and no more subqueries than the question needs.",
     "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
     "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
@@ -60,10 +60,9 @@ class Draft(Form):
     assumptions: Assumptions = Field(default_factory=list)
     readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
-        description="What else somebody may have meant by this very question, so that other rows or values "
-        "would be shown: one definite alternative each, in one sentence, the likeliest first; not merely "
-        "another layout, order or column that nobody asked for; "
-        f"{MAX_READINGS} at most. Empty if there is only one sensible reading.",
+        description="What the question's words can mean instead, so that other rows or values are shown: one "
+        "definite meaning each, in one sentence, the likeliest first; no other layout, order or column; "
+        f"{MAX_READINGS} at most. Empty if there is only one sensible meaning.",
     )
     missing: Missing = None
     sql: Annotated[Said, Ours("The complete query.")] = Field(

@@ -144,6 +144,8 @@ class Tally:
             f" · {about} · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {self.cost}"
             f" · {duration(self.seconds)}"
         ]
+        if found["demonstration"]:
+            lines.insert(0, "Demonstration: the rule-based offline model answered, not a language model.")
         if found["executes"] is None and found["linking_questions"]:
             tables, columns = found["table_recall"], found["column_recall"]
             lines.append(

@@ -225,7 +225,7 @@ class _Batch:
             "status": record.status if record.finished else "open",
             "sql": record.sql or None,
             "row_count": record.rows,
-            "confidence": record.confidence,
+            "confidence": round(record.confidence, 4),
             "usd": usage.get("usd"),
             "model_calls": usage.get("model_calls", 0),
             "tokens": usage.get("input_tokens", 0) + usage.get("output_tokens", 0),

@@ -270,8 +270,6 @@ def _close(evaluation: Evaluation, tally: Tally, message: str, *, as_json: bool,
         }
         click.echo(json.dumps(about | tally.summary(), ensure_ascii=False))
     else:
-        if any(record.demonstration for record in tally.records.values()):
-            click.echo("Demonstration: the rule-based offline model answered, not a language model.")
         for line in tally.closing():
             click.echo(printable(line))
         click.echo(f"Kept in {folder}; report: quorum eval report {folder}")

@@ -59,10 +59,14 @@ def card(dialect: str, schema: str | None = None) -> str:
 def idioms(dialect: str, topics: Container[str]) -> list[str]:
     """Return the lines on how the dialect reads odd values (``knowledge/cards/odd``), of these topics.
 
+    A line on one form of dates takes the place of that on dates of any form.
+
     Example: ``flag variants: `lower(trim(s)) IN ('yes', 'y', 'true', '1')`.``
     """
     lines = (line.removeprefix("- ") for line in ODD.get(_known(dialect), "").splitlines())
-    return [line for line in lines if line.partition(":")[0] in topics]
+    found = [line for line in lines if line.partition(":")[0] in topics]
+    own = any(line.startswith("date ") and not line.startswith("date forms") for line in found)
+    return [line for line in found if not (own and line.startswith("date forms"))]
 
 
 def _known(dialect: str) -> str:

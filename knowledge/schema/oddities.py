@@ -39,7 +39,8 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
 def topics(profile: ColumnProfile) -> set[str]:
     """Return the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
     odd = (name for name in ("forms", "variants", "no_value", "keys") if getattr(profile, name))
-    return {name if name in ("no_value", "keys") else f"{profile.kind} {name}" for name in odd}
+    dates = {f"date {form.text[:10]}" for form in profile.forms if profile.kind is Kind.DATE}
+    return {name if name in ("no_value", "keys") else f"{profile.kind} {name}" for name in odd} | dates
 
 
 def _facts(column: Column, profile: ColumnProfile, *, keyless: bool) -> Iterator[str]:

@@ -231,7 +231,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
     ),
-    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE}),
+    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE, "others": ["shops", "towns"]}),
     "generation": (
         GEN_AGENT,
         CONTEXT,

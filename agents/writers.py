@@ -55,14 +55,14 @@ class Draft(Form):
     """A complete query with its writer's remarks, or what the data lacks for one."""
 
     reasoning: Annotated[str, Ours()] = Field(
-        default="", description="Which tables, joins and filters, and why; three sentences at most."
+        default="", description="Tables, joins and filters, and why; three sentences at most."
     )
     assumptions: Assumptions = Field(default_factory=list)
     readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
         description="What the question's words can mean instead, so that other rows or values are shown: one "
         "definite meaning each, in one sentence, the likeliest first; no other layout, order or column; "
-        f"{MAX_READINGS} at most. Empty if there is only one sensible meaning.",
+        f"{MAX_READINGS} at most. Empty if only one meaning is sensible.",
     )
     missing: Missing = None
     sql: Annotated[Said, Ours("The complete query.")] = Field(

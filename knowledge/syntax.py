@@ -24,7 +24,9 @@ ODD = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.parent.glo
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 NEEDS = {
     "dates": re.compile(r"date|time|yyyy|\d{4}[-/.]\d\d|\d\d?([-/.])\d\d?\1\d{4}", re.IGNORECASE),
-    "nested": re.compile(r"(?i:json)|\b(?:VARIANT|OBJECT|ARRAY|MAP|STRUCT|RECORD)\b|\w\[\]|\{\s*\\?\""),
+    "nested": re.compile(
+        r"(?i:json)|\b(?:VARIANT|OBJECT|ARRAY|MAP|STRUCT|RECORD)\b|\w\[\]|[{[]\s*\"\"|^ {4}\S", re.MULTILINE
+    ),
     "ranges": re.compile(r"^tables .*\{", re.MULTILINE),
     "places": re.compile(r"geography|geometry|latitude|\blat\b", re.IGNORECASE),
 }
@@ -59,14 +61,10 @@ def card(dialect: str, schema: str | None = None) -> str:
 def idioms(dialect: str, topics: Container[str]) -> list[str]:
     """Return the lines on how the dialect reads odd values (``knowledge/cards/odd``), of these topics.
 
-    A line on one form of dates takes the place of that on dates of any form.
-
     Example: ``flag variants: `lower(trim(s)) IN ('yes', 'y', 'true', '1')`.``
     """
     lines = (line.removeprefix("- ") for line in ODD.get(_known(dialect), "").splitlines())
-    found = [line for line in lines if line.partition(":")[0] in topics]
-    own = any(line.startswith("date ") and not line.startswith("date forms") for line in found)
-    return [line for line in found if not (own and line.startswith("date forms"))]
+    return [line for line in lines if line.partition(":")[0] in topics]
 
 
 def _known(dialect: str) -> str:

@@ -160,10 +160,6 @@ class Reading(Form):
     sql: SqlText = Field(description="The whole query of this reading.")
 
 
-def _first_readings(readings: list[Reading]) -> list[Reading]:
-    return readings[:MAX_READINGS]
-
-
 class Readings(Form):
     """The readings that are open."""
 
@@ -177,7 +173,9 @@ class Readings(Form):
             '"Counts each order once, by the day it was placed."; empty if nothing is open.',
         )
     )
-    readings: Annotated[list[Reading], usable(Reading), AfterValidator(_first_readings)] = Field(
+    readings: Annotated[
+        list[Reading], usable(Reading), AfterValidator(lambda found: found[:MAX_READINGS])
+    ] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )

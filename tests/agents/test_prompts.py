@@ -162,7 +162,7 @@ CASES: dict[str, Case] = {
         {
             "sql": SQL,
             "noted": ["Sales may be paid orders."],
-            "ties": "No rows share the place at which the query cuts.",
+            "ties": ["2 answers share place 1."],
             **ROWS,
         },
     ),

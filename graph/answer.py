@@ -120,7 +120,7 @@ class Answer(BaseModel):
         stopped_by: The limit that ended the run, else empty.
         demonstration: True when the rule-based offline model took part.
         turn: In a conversation, what was said; ``became`` is what was made of it, if that is something else.
-        of: The run whose result is shown or spoken of, of a turn that needed no query.
+        of_run: The run whose result is shown or spoken of, of a turn that needed no query.
         words: Such a turn's reply in words; the other fields are those of the answer that it is about.
         chart: How such a turn wants the rows drawn: ``bar``, ``line`` or ``point``.
     """
@@ -163,7 +163,7 @@ class Answer(BaseModel):
     demonstration: bool = False
     turn: str = ""
     became: str = ""
-    of: str = ""
+    of_run: str = ""
     words: str = ""
     chart: str = ""
 

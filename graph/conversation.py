@@ -31,10 +31,8 @@ from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Known
 from quorum.graph.turns import (
     TURNS,
-    Past,
     conversation,
     describe,
-    past_of,
     plain_view,
     stands_alone,
     supported,
@@ -45,6 +43,8 @@ from quorum.tools.query import QueryResult
 
 Answering: TypeAlias = Callable[[Context, str], Awaitable[Answer]]
 """Answers a question in an open context, and closes that if the graph opened it."""
+
+LEFT_OUT = " (Sentences with numbers that no query returned are left out.)"
 
 
 class TalkInput(TypedDict):
@@ -68,7 +68,7 @@ class Talk:
 
     messages: Annotated[list[AnyMessage], add_messages] = field(default_factory=list)
     answer: dict[str, Any] | None = None
-    turns: list[Past] = field(default_factory=list)
+    turns: list[dict[str, Any]] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
     became: str = ""
     view: dict[str, Any] | None = None
@@ -130,9 +130,9 @@ async def rewrite(state: Talk, context: Context) -> Update:
     if state.answer is None or stands_alone(turn, tables):
         return new | {"became": _with(turn, settled)}
     last = Answer.model_validate(state.answer)
-    if (view := plain_view(turn, last.columns)) and await asyncio.to_thread(view_of, last, view):
+    if (view := plain_view(turn)) and await asyncio.to_thread(view_of, last, view):
         return new | {"became": describe(view), "view": view.model_dump()}
-    told = conversation(state.turns)
+    told = conversation([Answer.model_validate(each) for each in state.turns])
     asked = Known(question=turn, run_id=context.trace.run_id)
     about: dict[str, Any] = {"conversation": told, "settled": settled}
     reply = await tell(asked, context, QUESTION_REWRITER, "rewriting", **about)
@@ -140,6 +140,7 @@ async def rewrite(state: Talk, context: Context) -> Update:
     if reply.ask == "view" and await asyncio.to_thread(view_of, last, reply.view):
         return new | {"became": describe(reply.view), "view": reply.view.model_dump()}
     if reply.ask == "words" and (words := supported(reply.words, f"{told}\n{turn}")):
+        words += LEFT_OUT if len(words) < len(reply.words.strip()) else ""
         return new | {"became": "a question about the answer before", "words": words}
     became = _with(reply.question, reply.settled)
     await asyncio.to_thread(context.trace.amend, question=became, turn=turn)
@@ -170,7 +171,7 @@ async def show(state: Talk, context: Context, *, say: Callable[[Answer], str]) -
     changed |= {
         "turn": state.question,
         "became": state.became,
-        "of": last.of or last.run_id,
+        "of_run": last.of_run or last.run_id,
         "usage": context.ledger.as_dict(),
         "run_id": context.trace.run_id,
         "trace": str(context.trace.folder),
@@ -207,5 +208,10 @@ def _replied(state: Talk, made: Answer, say: Callable[[Answer], str]) -> Update:
     return {
         "messages": [AIMessage(say(made))],
         "answer": made.model_dump(mode="json"),
-        "turns": [*state.turns, past_of(made)][-TURNS:],
+        "turns": [*state.turns, remembered(made)][-TURNS:],
     }
+
+
+def remembered(made: Answer) -> dict[str, Any]:
+    """Return what a conversation keeps of an answer for later turns."""
+    return made.model_dump(mode="json", exclude={"candidates", "vote", "usage", "tables", "disagreement"})

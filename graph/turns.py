@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -20,24 +19,8 @@ TURNS = 6
 HEAD_ROWS = 3
 """Rows that it sees of each; of the last turn it sees those that the answer shows."""
 
-MAX_SQL = 3_000
-"""Characters of each query that it sees."""
-
 LEAST_WORDS = 7
 """A shorter turn may lean on the turn before, whatever it says."""
-
-
-class Past(TypedDict):
-    """A turn that was answered; ``remarks`` are what the answer says beside its rows."""
-
-    turn: str
-    became: str
-    sql: str
-    columns: list[str]
-    rows: list[str]
-    row_count: int
-    truncated: bool
-    remarks: list[str]
 
 
 _BEGINS = re.compile(
@@ -76,13 +59,12 @@ _CHART = re.compile(
     r"(?:(?:show|draw|plot) )?(?:(?:it|this|that|them|these) )?as (?:an? )?(bar|line|point)s?(?: chart)?"
 )
 _FIRST = re.compile(r"(?:show )?(?:only|just) the first (\w+)(?: rows?)?")
-_SORT = re.compile(r"(?:sort|order)(?: (?:it|this|them|these))? by (.+?)(?:,? (ascending|descending))?")
 
 
-def plain_view(turn: str, columns: Sequence[str]) -> View | None:
+def plain_view(turn: str) -> View | None:
     """Return the view that a turn asks for in plain English; None where a role has to read it.
 
-    ``Show it as bars``, ``only the first three``, ``sort by spent, descending``.
+    ``Show it as bars``, ``only the first three``.
     """
     said = " ".join(turn.casefold().split()).strip(" .!?")
     if found := _CHART.fullmatch(said):
@@ -90,8 +72,6 @@ def plain_view(turn: str, columns: Sequence[str]) -> View | None:
     if found := _FIRST.fullmatch(said):
         rows = f"{_NUMBERS.index(found[1]) + 1}" if found[1] in _NUMBERS else found[1]
         return View(first=int(rows)) if re.fullmatch(r"[1-9][0-9]{0,5}", rows) else None
-    if (found := _SORT.fullmatch(said)) and _place(found[1].replace(" ", "_"), columns) is not None:
-        return View(sort_by=found[1].replace(" ", "_"), descending=found[2] == "descending")
     return None
 
 
@@ -157,46 +137,29 @@ def _number(text: str) -> str:
     return f"{whole.lstrip('0') or '0'}{(dot + rest).rstrip('0').rstrip('.')}"
 
 
-def past_of(answer: Answer) -> Past:
-    """Return what is kept of a turn."""
-    remarks = [
-        f"No answer: {answer.missing or answer.status}" if answer.status != "answered" else "",
-        answer.words or answer.summary,
-        *(f"It assumes: {text}" for text in answer.assumptions),
-        *(f"It could also mean: {reading.says}" for reading in answer.readings),
-        *(f"The data shows: {text}" for text in answer.doubts),
-        f"The person chose: {answer.meant}" if answer.meant else "",
-        f"Confidence: {100 * answer.confidence:.0f} %" if answer.confidence else "",
-    ]
-    return Past(
-        turn=answer.turn or answer.question,
-        became=answer.became or answer.question,
-        sql="" if answer.words else answer.sql[:MAX_SQL],
-        columns=answer.columns,
-        rows=[show_row(row) for row in answer.rows],
-        row_count=answer.row_count,
-        truncated=answer.truncated,
-        remarks=[text for text in remarks if text],
-    )
-
-
-def conversation(turns: Sequence[Past]) -> str:
+def conversation(turns: Sequence[Answer]) -> str:
     """Return the turns as the QuestionRewriter sees them: of all but the last the first few rows."""
-    return "\n\n".join("\n".join(_lines(n, past, n == len(turns))) for n, past in enumerate(turns, 1))
+    return "\n\n".join("\n".join(_lines(n, each, n == len(turns))) for n, each in enumerate(turns, 1))
 
 
-def _lines(number: int, past: Past, last: bool) -> Iterable[str]:
-    yield f"Turn {number}: {past['turn']}"
-    if past["became"] != past["turn"]:
-        yield f"It became: {past['became']}"
-    yield from past["remarks"]
-    if past["sql"]:
-        yield f"Query: {past['sql']}"
-    if not past["columns"]:
-        return
-    rows = past["rows"] if last else past["rows"][:HEAD_ROWS]
-    cut = ", cut off: there are more" if past["truncated"] else ""
-    yield f"Result: {past['row_count']} rows{cut}; columns: {', '.join(past['columns'])}"
-    yield from rows
-    if len(rows) < past["row_count"]:
-        yield f"({len(rows)} of {past['row_count']} rows shown)"
+def _lines(number: int, past: Answer, last: bool) -> Iterator[str]:
+    yield f"Turn {number}: {past.turn or past.question}"
+    if became := past.became or (past.turn and past.question != past.turn and past.question):
+        yield f"It became: {became}"
+    if past.words:
+        yield f"Reply: {past.words}"
+        if not last:
+            return
+    if past.status != "answered":
+        yield f"No answer: {past.missing or past.status}"
+    yield from (f"It assumes: {text}" for text in past.assumptions)
+    yield from (f"It could also mean: {reading.says}" for reading in past.readings)
+    yield from (f"The data shows: {text}" for text in past.doubts)
+    if past.sql:
+        yield f"Query: {past.sql}"
+    if past.columns:
+        rows = past.rows if last else past.rows[:HEAD_ROWS]
+        cut = ", cut off: there are more" if past.truncated else ""
+        yield f"Confidence: {100 * past.confidence:.0f} %; columns: {', '.join(past.columns)}"
+        yield from map(show_row, rows)
+        yield f"({len(rows)} of {past.row_count} rows{cut})"

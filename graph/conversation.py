@@ -199,6 +199,8 @@ async def _view(last: Answer, view: View, context: Context) -> dict[str, Any]:
         "result_file": str(context.trace.folder / kept.file),
         "chart": view.chart,
         "readings": [],
+        "sources": [],
+        "verified": [],
         "convention": "",
     }
 

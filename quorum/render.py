@@ -102,7 +102,7 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
     out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
     for said in filter(None, (answer.error, answer.hint, answer.missing, answer.summary)):
         out.print(Text(printable(said)))
-    if answer.sql:
+    if answer.sql and not answer.of_run:
         sql = sql_text(laid_out(answer.sql, answer.dialect))
         out.print(
             Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,

@@ -5,8 +5,8 @@ what they leave open is the sample database and the offline demonstration, both 
 update has what it changed in the state, null for nothing; the custom stream has the steps that
 ``quorum ask`` shows. Names and descriptions stand in ``langgraph.json``.
 
-``chat`` is a conversation by messages, which Agent Chat UI and other clients of LangGraph's API show: its input
-is ``{"messages": [{"role": "user", "content": "…"}]}``, its state has the typed answer beside the messages.
+``chat`` is a conversation by messages for Agent Chat UI and other clients of LangGraph's API: its input is
+``{"messages": [{"role": "user", "content": "…"}]}``, and its state has the typed answer beside the messages.
 """
 
 from __future__ import annotations

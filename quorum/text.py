@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agreement", "bars_of", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration",
-    "failures", "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "shown_rows",
-    "spent", "status_of", "text_of", "trust",
+    "failures", "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note",
+    "shown_rows", "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL

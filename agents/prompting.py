@@ -108,7 +108,7 @@ class Prompts:
     def _system(self, context: PromptContext, sql: bool, schema: bool) -> str:
         parts = [self.render("rules", {**vars(context), "sql": sql})]
         if schema:
-            guide = card(context.dialect) if context.house else ""
+            guide = card(context.dialect, context.schema) if context.house else ""
             parts.append(self.render("context", {**vars(context), "card": guide}))
         return "\n\n".join(parts)
 

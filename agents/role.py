@@ -252,8 +252,9 @@ Assumptions: TypeAlias = Annotated[
     Ours(),
     BeforeValidator(all_said),
     Field(
-        description="What neither the question nor the house rules settle and you decide, so that another "
-        "choice would change the answer (a measure, a period, a denominator); one short sentence each."
+        description="What the question does not say and you decide, so that another choice would change the "
+        "answer (a measure, a period, a denominator), or a condition that can never hold; one short sentence "
+        "each, nothing that the house rules settle."
     ),
 ]
 """What an answer rests on without the question having said it."""
@@ -262,8 +263,8 @@ Missing: TypeAlias = Annotated[
     Said,
     Ours(),
     Field(
-        description="If no query over this database can answer the question: what it lacks, in one "
-        "sentence; the query is null then. Else null."
+        description="If no query over this database can answer: what it lacks, in one sentence, with a query "
+        "of null. Else null."
     ),
 ]
 """That the data cannot answer is a reply like any other."""

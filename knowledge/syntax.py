@@ -1,9 +1,10 @@
 """What is known of the dialects: a card each for all prompts, and references whose sections come on demand.
 
-A card (``knowledge/cards``) is what models get wrong most, each rule with examples; its lines in
-``cards/odd`` say how odd values are read, and schema text shows those that its columns need. A reference
-(``knowledge/dialects``, for the SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment
-with keywords and a few lines with one example.
+A card (``knowledge/cards``) is what models get wrong most, each rule with examples; lines under a heading
+(``NEEDS``) are for schemas that have such columns or tables. Its lines in ``cards/odd`` say how odd values
+are read, and schema text shows those that its columns need. A reference (``knowledge/dialects``, for the
+SyntaxRetriever) is Markdown; each ``## topic`` is followed by a comment with keywords and a few lines with
+one example.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from quorum.knowledge.search.lexical import Bm25, terms
@@ -21,6 +22,13 @@ CARDS = {path.stem: path.read_text(encoding="utf-8").strip() for path in FOLDER.
 """Read now: no disk once an event loop runs."""
 ODD = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("cards/odd/*.md")}
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
+NEEDS = {
+    "dates": re.compile(r"date|time|yyyy|\d{4}[-/.]\d\d|\d\d?([-/.])\d\d?\1\d{4}", re.IGNORECASE),
+    "nested": re.compile(r"(?i:json)|\b(?:VARIANT|OBJECT|ARRAY|MAP|STRUCT|RECORD)\b|\w\[\]|\{\s*\\?\""),
+    "ranges": re.compile(r"^tables .*\{", re.MULTILINE),
+    "places": re.compile(r"geography|geometry|latitude|\blat\b", re.IGNORECASE),
+}
+"""Headings in cards, and what shows in a schema text that the lines below them may be needed."""
 KEYWORDS = re.compile(r"^<!-- (.*?) -->\n", re.MULTILINE)
 
 
@@ -39,9 +47,13 @@ def dialects() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.md"))
 
 
-def card(dialect: str) -> str:
-    """The card of a dialect; empty where there is none."""
-    return CARDS.get(_known(dialect), "")
+@lru_cache(16)
+def card(dialect: str, schema: str | None = None) -> str:
+    """Return the card of a dialect without the lines that a schema text cannot need; empty where there is
+    none."""
+    first, *others = CARDS.get(_known(dialect), "").split("\n## ")
+    parts = (part.partition("\n")[::2] for part in others)
+    return "\n".join([first, *(text for need, text in parts if schema is None or NEEDS[need].search(schema))])
 
 
 def idioms(dialect: str, topics: Container[str]) -> list[str]:

@@ -66,7 +66,8 @@ async def read_values(
         found[place] = [text for text in texts if text.isprintable() and any(map(str.isalpha, text))]
         total += len(texts)
         cut += [place] if answer.truncated else []
-    return ValueIndex(found, unread, cut)
+    names = (name for table, column in catalog.columns() for name in (table.name, column.name))
+    return ValueIndex(found, unread, cut, names)
 
 
 async def contradicted(

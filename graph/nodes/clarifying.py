@@ -15,6 +15,7 @@ from langgraph.types import interrupt
 from quorum.agents.critics import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import (
+    ASK_BELOW,
     MAX_ASKED,
     Choice,
     Clarification,
@@ -33,7 +34,7 @@ from quorum.graph.disagreement import (
     sides,
     sides_of,
 )
-from quorum.graph.nodes.readings import taken
+from quorum.graph.nodes.readings import own_reading, taken
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
 
@@ -42,16 +43,20 @@ CHOSEN = 0.9
 
 
 async def clarify(state: RunState, context: Context) -> Update:
-    """Ask the user, if the run may and the vote is close or other readings show something else; the reply
-    decides it or adds to the question.
+    """Ask the user if the vote is close or other readings show something else; the reply decides it or adds
+    to the question.
 
-    Nobody is asked in a run that a limit ended.
+    With the option at ``on`` the answer must be doubtful. Nobody is asked in a run that a limit ended.
 
     A label makes that answer the winner. The user's own words are added to the question and the candidates
     are asked again, once in a run. No reply, or ``MAX_ASKED`` unusable ones, keeps the vote.
     """
     vote = state.vote
-    if not context.options.clarify or vote is None or state.limited:
+    when = context.options.clarify
+    if when == "off" or vote is None or state.limited:
+        return {}
+    doubtful = bool(state.open_doubts) or vote.confidence < ASK_BELOW
+    if when == "on" and not doubtful:
         return {}
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
@@ -61,6 +66,7 @@ async def clarify(state: RunState, context: Context) -> Update:
     context.trace.record(
         "clarification",
         agent="user",
+        doubtful=doubtful,
         differences=payload.differences,
         choices=[{"label": each.label, "says": each.says, "sql": each.sql} for each in payload.choices],
         reply=reply.kind,
@@ -128,9 +134,13 @@ def _clarification(
     if len(meant) < 2:
         return None
     found = sides_of(speakers, context.trace.folder, ordered=order_counts(state.candidates))
+    said = [_said(state, *each) for each in zip(speakers, meant, strict=False)]
     payload = Clarification(
         question=state.question,
-        choices=[_choice(*each, context.dialect) for each in zip(found, speakers, meant, strict=False)],
+        choices=[
+            _choice(text if said.count(text) == 1 else "", side, candidate, each, context.dialect)
+            for text, side, candidate, each in zip(said, found, speakers, meant, strict=False)
+        ],
         differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
@@ -139,12 +149,23 @@ def _clarification(
     return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 
 
-def _choice(side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str) -> Choice:
+def _said(state: RunState, candidate: Candidate, meant: Cluster | OtherReading) -> str:
+    """Return how an answer reads the question, in a model's words; empty where none says so."""
+    if isinstance(meant, OtherReading):
+        return meant.says
+    if state.vote and meant is state.vote.winning:
+        return own_reading(state)
+    return candidate.remarks.summary if candidate.remarks else ""
+
+
+def _choice(
+    says: str, side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str
+) -> Choice:
     result = candidate.result
     assert result is not None  # only candidates with a result vote
     return Choice(
         label=side.label,
-        says=meant.says if isinstance(meant, OtherReading) else describe(side, dialect),
+        says=says or describe(side, dialect),
         sql=side.sql,
         columns=result.columns,
         types=result.types,

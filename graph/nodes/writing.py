@@ -9,6 +9,7 @@ from typing import Any
 from quorum.agents.writers import APPROACHES, SQL_WRITER, Style
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
+from quorum.graph.nodes.prepare import LONG_QUESTION
 from quorum.graph.nodes.step import Update, record, tell
 from quorum.graph.state import CandidateState, Failure, PromptExtras, Remarks
 from quorum.knowledge.errors import ConfigurationError
@@ -21,10 +22,12 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     """SqlWriter: the whole query; ``styles`` take turns over the candidates.
 
     A plan is shown only to the candidate that it leads: the others read the question independently, so their
-    agreement says more. It leads the first whose turn it is, in a run of fewer candidates the last one.
+    agreement says more. It leads the first whose turn it is, in a run of fewer candidates the last one. Only
+    a short question is written directly.
     """
     extras = state.input.extras
     style = styles[state.input.number % len(styles)]
+    style = "" if style == "direct" and len(state.question.split()) >= LONG_QUESTION else style
     if "plan-led" in styles:
         led = bool(state.steps) and state.input.number == min(context.votes, len(styles)) - 1
         style = "plan-led" if led else "" if style == "plan-led" else style

@@ -3,8 +3,9 @@
 A value is found by its words, whatever their case, accents, plural and typing errors (rapidfuzz); by words
 that one is made of (``European``, ``Europe``); two words of a question may be one of a value (``New Mexico``,
 ``NewMexico``), and capitals those of a name (``United States``, ``US``). What a question has in quotes is
-looked for within values. A value of which the question has a part is none if all of that names a table or a
-column: who asks for products means no "Product Director".
+looked for within values. Left out is a value that is hardly meant: one of which the question has a part, if
+all of that names a table or a column (who asks for products means no "Product Director"), belongs to another
+value (who asks for Sky Radio means no "Sky Music"), or is a plain word, and the column has many values.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ LEAST_COVERAGE = 0.5
 LEAST_LIKENESS = 84.0
 """Of two words, 0 to 100, to be one word with a typing error; short words must be equal."""
 SHORT = 5
+FEW = 30
+"""Values of a column of which one may be meant by a part that is written as a plain word."""
 ALIKE = 0.6
 """How much a word counts that is only alike."""
 
@@ -61,6 +64,7 @@ class ValueIndex:
 
     Attributes:
         unread, cut: Columns of which no value was read, or only some.
+        names: Of all tables and columns.
     """
 
     def __init__(
@@ -68,8 +72,9 @@ class ValueIndex:
         values: Mapping[Place, Sequence[str]],
         unread: Iterable[Place] = (),
         cut: Iterable[Place] = (),
+        names: Iterable[str] = (),
     ) -> None:
-        self.values = values
+        self.values, self.names = values, {*names}.union(*values)
         self.unread, self.cut = frozenset(unread), frozenset(cut)
 
     @cached_property
@@ -94,7 +99,7 @@ class ValueIndex:
     @cached_property
     def _naming(self) -> frozenset[str]:
         """Words of almost every question, and of names: a question that has one may mean what they name."""
-        return COMMON.union(*(terms(name) for place in self.values for name in place))
+        return COMMON.union(*map(terms, self.names))
 
     @cached_property
     def _vocabulary(self) -> dict[str, list[str]]:
@@ -110,11 +115,12 @@ class ValueIndex:
         asked = words(question)
         joined = {a + b for a, b in pairwise(asked)} | set(_capitals(question))
         sought = ({*asked} - STOPWORDS) | joined
-        found = dict.fromkeys(sought & self._postings.keys(), 1.0)
-        for word in sought - found.keys():
-            for near in self._alike(word):
-                found[near] = max(found.get(near, 0.0), ALIKE)
-        matches = [*self._quoted(question), *self._sharing(asked, found)]
+        exact = sought & self._postings.keys()
+        found = {word: (1.0, word) for word in exact}
+        for word in sorted(sought):
+            for near in self._alike(word, exact=word in exact):
+                found.setdefault(near, (ALIKE, word))
+        matches = [*self._quoted(question), *self._sharing(question, asked, found)]
         matches.sort(key=lambda match: (-match.whole, -match.score, match.table, match.column, match.text))
         kept: dict[tuple[str, str, str], Match] = {}
         of_column = defaultdict[tuple[str, str], int](int)
@@ -129,16 +135,20 @@ class ValueIndex:
                 kept[*place, match.text] = match
         return list(kept.values())[:k]
 
-    def _alike(self, word: str) -> list[str]:
-        """Words of values that this one may be: misspelt, or the same with another ending."""
+    def _alike(self, word: str, *, exact: bool) -> list[str]:
+        """Return words of values that this one may be: the same with another ending, or misspelt unless
+        ``exact``."""
         if len(word) < SHORT:
             return []
+        stems = {word[:length] for length in range(max(SHORT - 1, math.ceil(len(word) * 0.6)), len(word))}
+        found = [stem for stem in stems if stem in self._postings]
+        if exact:
+            return found
         from rapidfuzz import fuzz, process
 
-        known = self._vocabulary.get(word[0], [])
-        near = process.extract(word, known, scorer=fuzz.ratio, score_cutoff=LEAST_LIKENESS, limit=3)
-        stems = {word[:length] for length in range(max(SHORT, math.ceil(len(word) * 0.6)), len(word))}
-        return [alike for alike, _, _ in near] + [stem for stem in stems if stem in self._postings]
+        words = self._vocabulary.get(word[0], [])
+        near = process.extract(word, words, scorer=fuzz.ratio, score_cutoff=LEAST_LIKENESS, limit=3)
+        return found + [alike for alike, _, _ in near]
 
     def _quoted(self, question: str) -> Iterator[Match]:
         for phrase in {(found[1] or found[2]).casefold() for found in _QUOTED.finditer(question)}:
@@ -149,19 +159,37 @@ class ValueIndex:
                             table, column, text, len(phrase) / len(text), whole=phrase == text.casefold()
                         )
 
-    def _sharing(self, asked: tuple[str, ...], found: Mapping[str, float]) -> Iterator[Match]:
-        text = f" {' '.join(asked)} "
-        rarity = {word: self._rarity(word) for word in found}
-        for form in {form for word in found for form in self._postings[word]}:
-            own = set(form)
-            shared = sum(rarity[word] * found[word] for word in own if word in found)
-            coverage = shared / sum(map(self._rarity, own))
-            if coverage >= LEAST_COVERAGE:
-                whole = f" {' '.join(form)} " in text
-                part = not whole and not own <= found.keys()
-                if part and all(word in self._naming for word in own if word in found):
+    def _sharing(
+        self, question: str, asked: tuple[str, ...], found: Mapping[str, tuple[float, str]]
+    ) -> Iterator[Match]:
+        """Yield the values that share words with the question.
+
+        Args:
+            found: How much a word of values counts, and the question's word that it is.
+        """
+        text = rest = f" {' '.join(asked)} "
+        plain, names = _plain(question), _names(question)
+        forms = {form for word in found for form in self._postings[word]}
+        for form in sorted(forms, key=lambda form: (f" {' '.join(form)} " not in text, -len(form), form)):
+            own, phrase = {*form}, f" {' '.join(form)} "
+            shared = own & found.keys()
+            score = sum(self._rarity(word) * found[word][0] for word in shared)
+            coverage = score / sum(map(self._rarity, own))
+            if coverage < LEAST_COVERAGE or (phrase in text and phrase not in rest):
+                continue
+            rest = rest.replace(phrase, " | ")
+            meant = {found[word][1] for word in shared}
+            part = phrase not in text and bool(own - found.keys() - STOPWORDS)
+            telling = {word for word in shared - self._naming if len(word) > 1}
+            if part and (not telling or meant <= {*asked} - {*rest.split()}):
+                continue
+            for table, column, value in self._forms[form]:
+                many = len(self.values[table, column]) > FEW
+                if (part and many and meant.isdisjoint(names)) or (
+                    own <= self._naming and not _plain(value) <= plain
+                ):
                     continue
-                yield from (Match(*place, shared * coverage, whole) for place in self._forms[form])
+                yield Match(table, column, value, score * coverage, phrase in text)
 
     def _rarity(self, word: str) -> float:
         """Return a word's rarity in nats. Numbers and stop words count little: people leave them out."""
@@ -173,6 +201,17 @@ def _capitals(question: str) -> Iterator[str]:
     """Short names in capitals, and the capitals of longer names."""
     for found in _NAME.findall(question):
         yield (found if found.isupper() else "".join(part[0] for part in re.split("[ -]", found))).casefold()
+
+
+def _plain(text: str) -> set[str]:
+    """Return a text's words as they are, but for case."""
+    return {*WORD.findall(text.casefold().replace("_", " "))}
+
+
+def _names(question: str) -> set[str]:
+    """Return the words that a question writes as names: with a capital, or in quotes."""
+    quoted = (found[1] or found[2] for found in _QUOTED.finditer(question))
+    return {word for part in (*quoted, *re.findall(r"\b[A-Z]\w*", question)) for word in words(part)}
 
 
 def words(text: str) -> tuple[str, ...]:

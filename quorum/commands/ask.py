@@ -169,9 +169,9 @@ def ask_live(
         given: dict[str, Any] = {"settings": settings}
         if resume is None:
             options = settings.run_options()
-            if options.clarify:
+            if options.clarify != "off":
                 check_terminal(
-                    "clarify", "Leave it out: how the answers disagree is shown with the answer either way."
+                    "clarify", "Leave it out: other readings are shown with the answer either way."
                 )
             if options.approve != "never":
                 check_terminal(
@@ -186,7 +186,7 @@ def ask_live(
         from quorum.api import ask  # heavy: only once the settings are right
 
         with Progress(console(stderr=True), quiet=quiet) as progress:
-            if on_terminal() and (settings.clarify or resume is not None):
+            if on_terminal() and (settings.clarify != "off" or resume is not None):
                 given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
                 given["on_approve"] = Dialog(progress).approve

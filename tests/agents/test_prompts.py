@@ -162,7 +162,16 @@ CASES: dict[str, Case] = {
         replace(CONTEXT, question="and by month?"),
         {"conversation": f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]", "settled": ["A sale is a paid order."]},
     ),
-    "readings": (READING_WRITER, CONTEXT, {"sql": SQL, "noted": ["Sales may be paid orders."], **ROWS}),
+    "readings": (
+        READING_WRITER,
+        CONTEXT,
+        {
+            "sql": SQL,
+            "noted": ["Sales may be paid orders."],
+            "ties": "No rows share the place at which the query cuts.",
+            **ROWS,
+        },
+    ),
     "readings of assumptions": (
         READING_WRITER,
         WITH_FORMAT,

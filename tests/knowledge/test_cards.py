@@ -40,7 +40,28 @@ def test_every_example_is_right(dialect: str, sql: str) -> None:
 @pytest.mark.parametrize("dialect", dialects())
 def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> None:
     context = PromptContext(dialect=dialect, schema="table t")
-    system = prompts().system(context, True, True)
-    assert card(dialect) in system
-    assert system.index(card(dialect)) < system.index("<schema database"), "what databases share comes first"
-    assert card(dialect) not in prompts().system(context, True, False)
+    system, guide = prompts().system(context, True, True), card(dialect, "table t")
+    assert guide in system
+    assert system.index(guide) < system.index("<schema database"), "what databases share comes first"
+    assert guide not in prompts().system(context, True, False)
+
+
+@pytest.mark.parametrize(
+    ("column", "needs"),
+    [
+        ("day DATE", {"dates"}),
+        ("created_at TEXT [2024-01-05 10:00]", {"dates"}),
+        ("d TEXT [5/1/2024]", {"dates"}),
+        ("made TEXT [05.01.2024]", {"dates"}),
+        ("phone TEXT [555-1234, 12.50]", set()),
+        ("doc jsonb", {"nested"}),
+        ('doc TEXT ["{\\"a\\": 1}"]', {"nested"}),
+        ("tags text[]", {"nested"}),
+        ("object_id INTEGER [1, 2, 3]", set()),
+    ],
+)
+def test_a_card_has_no_line_that_the_schema_cannot_need(column: str, needs: set[str]) -> None:
+    shown, marks = card("bigquery", f"table t\n  {column}"), {"dates": "DATE_TRUNC", "nested": "STRUCT"}
+    assert {need for need, mark in marks.items() if mark in shown} == needs
+    assert "_TABLE_SUFFIX" not in shown
+    assert "_TABLE_SUFFIX" in card("bigquery", "tables events_{20240101..20240131} (31 tables)")

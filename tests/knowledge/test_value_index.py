@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.search.lexical import STOPWORDS
-from quorum.knowledge.search.values import OF_COLUMN, SHOWN, ValueIndex, words
+from quorum.knowledge.search.values import FEW, OF_COLUMN, SHOWN, ValueIndex, words
 
 SHOP = ValueIndex(
     {
@@ -75,8 +75,39 @@ def test_one_column_does_not_crowd_out_the_others() -> None:
 
 
 def test_whole_names_come_first_and_parts_of_long_names_not_at_all() -> None:
-    index = ValueIndex({("a", "b"): ["Lyon 2", "Lyon", "The Great Lyon Water Works Company"]})
-    assert [match.text for match in index.match("Orders from Lyon")] == ["Lyon", "Lyon 2"]
+    index = ValueIndex({("a", "b"): ["Florence", "Lyon 2", "Lyon", "The Great Lyon Water Works Company"]})
+    assert [match.text for match in index.match("Orders from Florense and Lyon")] == ["Lyon", "Florence"]
+
+
+MANY = [f"Absolute zero {number}" for number in range(FEW)]
+WORLD = ValueIndex(
+    {
+        ("tv", "series"): ["Sky Radio", "Sky Music", "Sky", "Sky1"],
+        ("country", "region"): ["Asia", "Eastern Asia", "Africa", "Central African Republic"],
+        ("country", "code"): ["NAM", "COD", "ASI"],
+        ("tracks", "title"): ["Absolute Zero", *MANY, "Warm Water", "Cold Water"],
+        ("tracks", "genre"): ["Warm Jazz", "Cold Jazz"],
+    },
+    names=["area", "surface"],
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("What is the content of Sky Radio?", ["Sky Radio"]),
+        ("How many countries are in Asia?", ["Asia"]),
+        ("Which Asian countries are large?", ["Asia"]),
+        ("Which African countries are large?", ["Africa"]),
+        ("What are the names and codes?", []),
+        ("What is the code COD?", ["COD"]),
+        ("How many zero plays did the album have?", []),
+        ("How many plays did warm tracks have?", ["Warm Jazz"]),
+        ("How many plays did 'Warm' have?", ["Warm Jazz", "Warm Water"]),
+    ],
+)
+def test_what_is_hardly_meant_is_left_out(question: str, shown: list[str]) -> None:
+    assert sorted(match.text for match in WORLD.match(question)) == shown
 
 
 def test_short_words_are_not_guessed() -> None:

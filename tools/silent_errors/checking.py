@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.silent_errors import days, fan_out, literals, misreads, odd_rows, ties
+from quorum.tools.silent_errors import days, fan_out, literals, rewrites, ties
 from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, by, many, number, value
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.writing import write
@@ -89,8 +89,7 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
     try:
         query = Query(sql, catalog, question)
         checks = (
-            misreads,
-            odd_rows,
+            rewrites,
             fan_out,
             days,
             ties,
@@ -123,17 +122,14 @@ class _Asked:
         says = doubt.tell(rows) if doubt and rows else ""
         if doubt is None or not says:
             return None
-        dialect = self.query.dialect
-        shown = write(doubt.evidence, dialect)
-        if doubt.mend is None:
-            return Suspicion(doubt.kind, says, shown)
-        mended = doubt.mend()
-        pair = await self._changed(mended)
+        pair = await self._changed(doubt)
         if pair is None:
             return None
-        return Suspicion(doubt.kind, says, shown, write(mended, dialect), _effect(differences(*pair)))
+        shown, mended = (write(tree, self.query.dialect) for tree in (doubt.evidence, doubt.mend()))
+        matters = "The answer changes." if doubt.partly else _effect(differences(*pair))
+        return Suspicion(doubt.kind, says, shown, mended, matters)
 
-    async def _changed(self, mended: exp.Expr) -> list[pa.Table] | None:
+    async def _changed(self, doubt: Trial) -> list[pa.Table] | None:
         """Return the results of the query and of the mended one, if they differ.
 
         Of rows that share a place LIMIT keeps any, so both are asked with ties broken alike. The query is
@@ -141,14 +137,20 @@ class _Asked:
         """
         from quorum.tools.results.compare import equal
 
-        before, after = (_steadied(tree, self.query.dialect) for tree in (self.query.tree, mended))
+        tree = doubt.own() if doubt.own else self.query.tree
+        before, after = (_steadied(each, self.query.dialect) for each in (tree, doubt.mend()))
         if before is None or after is None:
             return None
+        whole = before is tree  # without LIMIT
         other = await self._ask(write(after, self.query.dialect))
-        if other is None or (before is self.query.tree and equal(self.result, other)):
+        if other is None or (whole and equal(self.result, other)):
             return None
         own = await self._ask(write(before, self.query.dialect))
-        return None if own is None or equal(own, other) else [own, other]
+        if own is None or equal(own, other) or (doubt.own and whole and not equal(own, self.result)):
+            return None
+        if doubt.cell and equal(*(_read(each, doubt.cell) for each in (own, other))):
+            return None
+        return [own, other]
 
     async def _rows(self, query: exp.Query) -> Rows:
         from quorum.tools.results.values import plain_rows
@@ -167,6 +169,13 @@ class _Asked:
         limited = replace(self.database, limits=limits)
         outcome = await execute(limited, sql, agent=self.agent, candidate=self.candidate)
         return None if isinstance(outcome, QueryError) or outcome.truncated else outcome.table
+
+
+def _read(table: pa.Table, cell: Callable[[Any], str | None]) -> pa.Table:
+    import pyarrow as pa
+
+    columns = [pa.array(map(cell, column.to_pylist()), pa.string()) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
 
 
 def _effect(found: Differences) -> str:

@@ -136,23 +136,6 @@ class Core:
         found = source.table.column(column.name) if source and source.table else None
         return (source, found) if source and found else None
 
-    def origin(self, column: exp.Column) -> Column | None:
-        """Return the catalog's column whose values a column has, also through subqueries and CTEs."""
-        source = self.owner(column)
-        if source is None or source.table is not None:
-            return source.table.column(column.name) if source and source.table else None
-        if not isinstance(source.inner, exp.Select):
-            return None
-        core, name = Core(source.inner, self._catalog), column.name.casefold()
-        for item in source.inner.expressions:
-            if item.is_star:
-                inner = next((each for each in core.sources if name in (each.columns or ())), None)
-                if inner and (found := core.origin(inner.column(column.name, self.dialect))):
-                    return found
-            elif item.alias_or_name.casefold() == name:
-                return core.origin(item.unalias()) if isinstance(item.unalias(), exp.Column) else None
-        return None
-
     def same(self, one: exp.Expr, other: exp.Expr) -> bool:
         """True if two expressions are one column, however they are written, or are written alike."""
         if not isinstance(one, exp.Column) or not isinstance(other, exp.Column):

@@ -65,13 +65,19 @@ class Trial:
     Attributes:
         evidence: The query that shows it.
         tell: The sentence that its rows allow; empty where they show nothing.
-        mend: The query without the doubt, a copy of the one in doubt; None where the evidence is enough.
+        mend: The query without the doubt, a copy of the one in doubt.
+        own: The query in doubt as it is compared with that; None if it is the query itself.
+        cell: What a cell of a result says, where the values behind it are written otherwise.
+        partly: True if the query without the doubt shows only that the result changes, not how far.
     """
 
     kind: Kind
     evidence: exp.Query
     tell: Callable[[Rows], str]
-    mend: Callable[[], exp.Expr] | None
+    mend: Callable[[], exp.Expr]
+    own: Callable[[], exp.Expr] | None = None
+    cell: Callable[[Any], str | None] | None = None
+    partly: bool = False
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,16 @@ class Query:
         """Its SELECTs that can be asked by themselves."""
         found = (Core(select, self.catalog) for select in self.tree.find_all(exp.Select))
         return [core for core in found if core.known]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The names of tables and columns in it, in small letters."""
+        return frozenset(each.name.casefold() for each in self.tree.find_all(exp.Identifier))
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """The texts and numbers in it."""
+        return frozenset(each.name for each in self.tree.find_all(exp.Literal))
 
     def copy(self, *nodes: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
         """Return a copy of the tree to be changed, and the copies of these nodes, in the same order."""

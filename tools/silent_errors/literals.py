@@ -95,7 +95,7 @@ class _Compared:
             same, alike = found[0]
             _, column = self.core.stored(next(iter(self.core.columns(self.node.this)))) or (None, None)
             profile = column and column.profile
-            told = bool(profile and profile.variants)  # other spellings are told by misreads
+            told = bool(profile and profile.variants)  # other spellings are told by rewrites
             return None if same and (same == alike or told) else self._values(occurs=bool(same))
 
         return Look(exp.select(*shown).from_(self.table).where(alike), follow)

@@ -169,6 +169,7 @@ async def show(state: Talk, context: Context, *, say: Callable[[Answer], str]) -
     last = Answer.model_validate(state.answer)
     changed = await _view(last, View(**state.view), context) if state.view else {"words": state.words}
     changed |= {
+        "question": state.question,
         "turn": state.question,
         "became": state.became,
         "of_run": last.of_run or last.run_id,

@@ -41,7 +41,7 @@ class Chat:
         self.thread = thread or new_run_id()
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", self.thread):
             raise ConfigurationError(
-                f"{self.thread!r} names no conversation.", hint="Use letters, digits, -_."
+                f"{self.thread!r} cannot name a conversation: use letters, digits, '-', '_', '.'."
             )
         self._file = home / "talks" / f"{self.thread}.sqlite"
 

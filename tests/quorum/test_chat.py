@@ -105,7 +105,7 @@ async def test_a_conversation_goes_on_in_another_process_and_from_any_run(tmp_pa
     assert f"Turn 1: {QUESTION}" in model.rewritings[0]
     assert f"Turn 1: {IN_ALL}" in model.rewritings[1]
     settings = settings_of(alone.run_id, Settings(home=tmp_path / "q"))
-    assert settings.database == [str(tmp_path / 'shop.db')]
+    assert settings.database == [str(tmp_path / "shop.db")]
     with pytest.raises(ConfigurationError, match="cannot name a conversation"):
         session(tmp_path, model).chat("../x")
 

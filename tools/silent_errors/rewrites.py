@@ -316,8 +316,9 @@ def _spelt(column: Column, alike: Alike, to: str) -> exp.Expr:
     other = exp.cast(_held(column), to) if to == "double" else _held(column)
     case = exp.Case().when(exp.not_(_among(column, alike)), other)  # most rows are asked once
     for new, texts in groupby(sorted(alike, key=lambda text: alike[text] or ""), key=alike.__getitem__):
-        case = case.when(_among(column, texts), exp.Null() if new is None else literal(new))
-    whole = case.else_(other.copy()) if alike else other
+        made = exp.Null() if new is None else literal(new)
+        case.when(_among(column, texts), made, copy=False)  # a copy each would be quadratic
+    whole = case.else_(other.copy(), copy=False) if alike else other
     return exp.cast(whole, to) if to else whole
 
 

@@ -48,15 +48,15 @@ def written_alike(counted: Rows, profile: ColumnProfile, named: frozenset[str]) 
     stand_ins = {text for text, _ in profile.no_value}
     real = {text: rows for text, rows in counted.items() if text not in stand_ins}
     if profile.kind is Kind.NUMBER:
-        return _numbers(real)
+        return _numbers(real)[0]
     return _dates(real, profile) if profile.kind is Kind.DATE else _words(real, profile, named)
 
 
 def typed(counted: Rows, profile: ColumnProfile) -> Alike:
     """Return the number, or the ISO date, in each text that a CAST does not read as one."""
     if profile.kind is Kind.NUMBER:
-        sizes = amounts(counted)[1]
-        odd = [text for text in counted if not _PLAIN.fullmatch(text.strip())]
+        sizes = amounts(counted)[1] | _numbers(counted)[1]
+        odd = [t for t in counted if not _PLAIN.fullmatch(t.strip()) or float(t) != sizes.get(t)]
         return {text: repr(sizes[text]) if text in sizes else None for text in odd}
     read = {text: days(text, profile) for text in counted}
     made = {text: _day(f"YYYY-MM-DD{_clock(form)}", text, form, of) for text, (form, of) in read.items()}
@@ -71,17 +71,19 @@ def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
     return max(rows, key=rows.__getitem__, default="")
 
 
-def _numbers(counted: Rows) -> Alike:
+def _numbers(counted: Rows) -> tuple[Alike, dict[str, float]]:
+    """Return numbers in the usual form, and their size in the usual unit."""
     shapes, sizes = amounts(counted)
     usual = _BODY.fullmatch(_usual(shapes, counted))
-    found: Alike = {}
+    found, sized = Alike(), dict[str, float]()
     for text, shape in shapes.items() if usual else ():
         form = _BODY.fullmatch(shape.strip("()"))
         if usual and form and shape != usual[0]:
             scale = _scale(_unit(form), _unit(usual), sizes[text])
             if scale is not None:
-                found[text] = _number(sizes[text] * scale, usual)
-    return found
+                sized[text] = sizes[text] * scale
+                found[text] = _number(sized[text], usual)
+    return found, sized
 
 
 def _scale(one: str, two: str, size: float) -> float | None:

@@ -116,8 +116,8 @@ def _odd(place: _Place, kind: Kind, counts: Iterable[tuple[str, int]]) -> Iterat
     """Yield one for values that stand for none, or for sums: as NULL, or without their rows."""
     folded = {each.casefold().strip() for each in place.query.named}
     every = [text for text, _ in counts]
-    texts = [text for text in every if text.casefold().strip().lstrip("-") not in folded]
-    if not texts or (kind is Kind.STAND_IN and len(texts) < len(every)):
+    texts = [text for text in every if text.casefold().strip() not in folded]
+    if not texts:
         return
     evidence, tell = place.values(texts), partial(_tell, kind, place)
     if kind is Kind.TOTALS:
@@ -197,10 +197,12 @@ def _is_told(place: _Place, uses: Sequence[exp.Column]) -> bool:
 def _seeks_form(use: exp.Column) -> bool:
     """True where a form is looked for: ``LIKE 'USD%'``, ``TRY_CAST(x AS DOUBLE) IS NULL``, LENGTH."""
     node: exp.Expr = use
-    while (parent := node.parent) is not None and not isinstance(parent, exp.Query | exp.If | exp.AggFunc):
+    if isinstance(use.find_ancestor(exp.If, exp.Query), exp.If):  # CASE reads each form by itself
+        return False
+    while (parent := node.parent) is not None and not isinstance(parent, exp.Query | exp.AggFunc):
         pattern = isinstance(parent, _PATTERNS) and not re.search(r"\d\d", parent.expression.name)
-        null = isinstance(parent, exp.Is) and not isinstance(parent.parent, exp.Not)
-        if pattern or (null and node is not use) or isinstance(parent, exp.Length):
+        null = isinstance(parent, exp.Is) and not isinstance(parent.parent, exp.Not) and node is not use
+        if pattern or null or isinstance(parent, exp.Length):
             return True
         node = parent
     return False

@@ -103,6 +103,7 @@ class Answer(BaseModel):
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         types: Of the columns, as Arrow writes them: ``decimal128(12, 2)``.
         row_count: Rows kept; with ``truncated`` there were more.
+        reading: How it reads the question, in a sentence like those of ``readings``; may be empty.
         readings: What else the question could mean, say those who gave this answer; at most three.
         readings_tried: Other readings that the ReadingWriter wrote, 0 if it finds nothing open; None where it
             was not asked.
@@ -140,6 +141,7 @@ class Answer(BaseModel):
     confidence: float = 0.0
     vote: AnswerVote | None = None
     assumptions: list[str] = []
+    reading: str = ""
     readings: list[AnswerReading] = []
     readings_tried: int | None = None
     meant: str = ""

@@ -129,7 +129,7 @@ class Vote:
         excluded: Who did not vote, and why.
         unanswerable: Candidates that say that the data cannot answer.
         doubt: Share of the writers that named another reading of the question, 0 to 1; None if none could.
-            Once such readings have run, how likely the likeliest with another result is (``DOUBTS``).
+            Once such readings have run, ``DOUBT`` if one has another result, else 0.
         assumed: Assumptions that the answer's writers name, in the mean; None if none could.
         notes: For people: exclusions, blanks, objections.
         decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.

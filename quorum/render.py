@@ -113,6 +113,8 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
         for names, error in failed:
             out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
+    if readings and answer.reading:
+        out.print(Text(f"Read as: {printable(answer.reading)}"))
     for reading in readings:
         _show_reading(reading, out)
     for head, texts in (

@@ -15,6 +15,7 @@ from langgraph.types import interrupt
 from quorum.agents.critics import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import (
+    ASK_BELOW,
     MAX_ASKED,
     Choice,
     Clarification,
@@ -27,13 +28,12 @@ from quorum.graph.context import Context
 from quorum.graph.disagreement import (
     Side,
     close_rivals,
-    describe,
     disagreement,
     disagreements,
     sides,
     sides_of,
 )
-from quorum.graph.nodes.readings import taken
+from quorum.graph.nodes.readings import reading_of, taken
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
 
@@ -42,16 +42,19 @@ CHOSEN = 0.9
 
 
 async def clarify(state: RunState, context: Context) -> Update:
-    """Ask the user, if the run may and the vote is close or other readings show something else; the reply
-    decides it or adds to the question.
+    """Ask the user if the vote is close or other readings show something else; the reply decides it or adds
+    to the question.
 
-    Nobody is asked in a run that a limit ended.
+    With the option at ``on`` the answer must be doubtful. Nobody is asked in a run that a limit ended.
 
     A label makes that answer the winner. The user's own words are added to the question and the candidates
     are asked again, once in a run. No reply, or ``MAX_ASKED`` unusable ones, keeps the vote.
     """
     vote = state.vote
-    if not context.options.clarify or vote is None or state.limited:
+    when = context.options.clarify
+    if when == "off" or vote is None or state.limited:
+        return {}
+    if when == "on" and not state.open_doubts and vote.confidence >= ASK_BELOW:
         return {}
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
@@ -130,7 +133,7 @@ def _clarification(
     found = sides_of(speakers, context.trace.folder, ordered=order_counts(state.candidates))
     payload = Clarification(
         question=state.question,
-        choices=[_choice(*each, context.dialect) for each in zip(found, speakers, meant, strict=False)],
+        choices=[_choice(state, *each) for each in zip(found, speakers, meant, strict=False)],
         differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
@@ -139,12 +142,13 @@ def _clarification(
     return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 
 
-def _choice(side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str) -> Choice:
+def _choice(state: RunState, side: Side, candidate: Candidate, meant: Cluster | OtherReading) -> Choice:
     result = candidate.result
     assert result is not None  # only candidates with a result vote
+    said = meant.says if isinstance(meant, OtherReading) else reading_of(state, candidate)
     return Choice(
         label=side.label,
-        says=meant.says if isinstance(meant, OtherReading) else describe(side, dialect),
+        says=said or f"Shows {', '.join(result.columns)}.",
         sql=side.sql,
         columns=result.columns,
         types=result.types,

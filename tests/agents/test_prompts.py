@@ -156,7 +156,16 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"sql": SQL, "objection": "Ghent is also spelt 'Gent'.", "checked": True, **ROWS},
     ),
-    "readings": (READING_WRITER, CONTEXT, {"sql": SQL, "noted": ["Sales may be paid orders."], **ROWS}),
+    "readings": (
+        READING_WRITER,
+        CONTEXT,
+        {
+            "sql": SQL,
+            "noted": ["Sales may be paid orders."],
+            "ties": ["2 answers share place 1."],
+            **ROWS,
+        },
+    ),
     "readings of assumptions": (
         READING_WRITER,
         WITH_FORMAT,
@@ -231,7 +240,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
     ),
-    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE}),
+    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE, "others": ["shops", "towns"]}),
     "generation": (
         GEN_AGENT,
         CONTEXT,

@@ -14,6 +14,7 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
+    from quorum.chat import BlockingChat
     from quorum.graph.resources import Resources
     from quorum.session import Quorum
 
@@ -35,6 +36,12 @@ class Blocking:
     def ask(self, question: str = "", **given: Any) -> Answer:
         """Answer a question as ``Quorum.ask`` does."""
         return self.wait(self.session.ask(question, **given))
+
+    def chat(self, thread: str = "", **given: Any) -> BlockingChat:
+        """Return a conversation as ``Quorum.chat`` does; its ``ask`` needs no ``await``."""
+        from quorum.chat import BlockingChat
+
+        return BlockingChat(self.session.chat(thread, **given), self.wait)
 
     def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
         """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from quorum.answer import Answer
+from quorum.graph.answer import Answer as _Answer
 from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
     from langchain_core.tools import BaseTool
 
     from quorum.blocking import Blocking
+    from quorum.chat import Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
     from quorum.graph.recipes.recipe import Recipe
     from quorum.graph.resources import Begun, Resources
     from quorum.graph.runs import Event
     from quorum.teaching import Taught
+
+Through: TypeAlias = Callable[..., Awaitable[_Answer]]
 
 NAMES = {"db": "database", "docs": "documents"}
 """Arguments that are called otherwise as options."""
@@ -132,6 +136,7 @@ class Quorum:
         on_clarify: OnClarify | None = None,
         on_approve: OnApprove | None = None,
         shared: Ledger | None = None,
+        through: Through | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a question about the database; the answer's ``status`` says whether it is one.
@@ -150,6 +155,7 @@ class Quorum:
             on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
                 it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
             shared: A ledger that counts this question's calls among others', whose budget holds for all.
+            through: Answers in the open context in the place of the question's graph (``quorum.chat``).
             options: Of this question, e.g. ``votes=3``; not those that the session has opened with.
 
         Raises:
@@ -188,12 +194,26 @@ class Quorum:
         )
         from quorum.graph.answering import answer_question
 
-        made = await answer_question(
+        made = await (through or answer_question)(
             context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
         )
         if made.meant:
             await asyncio.to_thread(_keep_convention, made, self.settings)
         return Answer.of(made)
+
+    def chat(self, thread: str = "", *, run: str = "") -> Chat:
+        """Return a conversation, whose turns refer to those before: ``await chat.ask("and by month?")``.
+
+        Args:
+            thread: The name of one that goes on; without it a new one begins.
+            run: A run whose conversation goes on, or that begins one.
+
+        Raises:
+            ConfigurationError: There is no such run, it has no answer, or the name is malformed.
+        """
+        from quorum.chat import Chat
+
+        return Chat(self, thread, run=run)
 
     async def ask_many(
         self,

@@ -181,7 +181,11 @@ def _forms(place: _Place, computed: bool) -> Look:
 def _is_computed(kind: Values, uses: Sequence[exp.Column]) -> bool:
     """True if a query takes a text for the number or the date in it, and does nothing else with it."""
     own = [each.parent for each in uses if not isinstance(each.parent, _PASSED)]
-    return bool(own) and all(isinstance(each, _COMPUTED.get(kind, ())) for each in own)
+    names = {each.name.casefold() for each in uses}
+    compared = [c for each in own if isinstance(each, exp.Predicate) for c in each.find_all(exp.Column)]
+    text = any(isinstance(each, exp.Cast) and each.is_type(*exp.DataType.TEXT_TYPES) for each in own)
+    as_texts = text or any(each.name.casefold() not in names for each in compared)
+    return bool(own) and not as_texts and all(isinstance(each, _COMPUTED.get(kind, ())) for each in own)
 
 
 def _is_told(place: _Place, uses: Sequence[exp.Column]) -> bool:

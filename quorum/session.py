@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -124,7 +124,7 @@ class Quorum:
             ConfigurationError: A setting is missing or wrong, or the session is closed.
             DatabaseUnavailable: The database cannot be opened or read; the next call tries again.
         """
-        return await self._shared(_nothing)
+        return await self._shared()
 
     async def ask(
         self,
@@ -222,7 +222,7 @@ class Quorum:
         concurrency: int = 8,
         max_usd: float | None = None,
         **options: Any,
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncGenerator[Answer]:
         """Ask many questions, ``concurrency`` at a time, and yield the answers as they come.
 
         A question that fails, for want of the endpoint or the database say, gives an answer of the status
@@ -316,7 +316,7 @@ class Quorum:
             return False
         return all(getattr(mine, name) == getattr(run, name) for name in OPENED_WITH)
 
-    async def _shared(self, begun: Begun) -> Resources:
+    async def _shared(self, begun: Begun | None = None) -> Resources:
         if self._closed:
             raise ConfigurationError("The session is closed. Open another one.")
         if self._opening is None or self._opening.failed:
@@ -386,16 +386,17 @@ class _Opening:
     def failed(self) -> bool:
         return self._whole.done() and (self._whole.cancelled() or self._whole.exception() is not None)
 
-    async def resources(self, begun: Begun) -> Resources:
+    async def resources(self, begun: Begun | None) -> Resources:
         """Return the handles with the verified answers of now; await ``begun`` once the database is open."""
         if self._now is None:
             await asyncio.wait([self._early, self._whole], return_when=asyncio.FIRST_COMPLETED)
-            if self._early.done():
-                await begun(self._early.result())
+            early = self._early.result() if self._early.done() else None
+        else:
+            early = self._now = await self._now.renewed()
+        if begun and early:
+            await begun(early)
+        if self._now is None:
             self._now = await asyncio.shield(self._whole)
-            return self._now
-        self._now = await self._now.renewed()
-        await begun(self._now)
         return self._now
 
     async def aclose(self) -> None:
@@ -405,10 +406,6 @@ class _Opening:
 
     async def _begun(self, found: Resources) -> None:
         self._early.set_result(found)
-
-
-async def _nothing(_: Resources) -> None:
-    """Begins nothing."""
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -30,8 +30,9 @@ class AnswerVote(BaseModel):
 
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
     because a person has verified the query. ``stopping`` is the rule that
-    ended the sampling, ``saved`` the candidates that it spared, ``doubt`` the share of writers that saw
-    another reading of the question.
+    ended the sampling, ``saved`` the candidates that it spared. ``doubt`` is the number of other readings that
+    show something else (until they are run, the share of writers that saw one), ``assumed`` how many
+    assumptions the answer's writers name, in the mean.
     """
 
     strategy: str
@@ -44,6 +45,7 @@ class AnswerVote(BaseModel):
     stopping: str = "never"
     saved: int = 0
     doubt: float | None = None
+    assumed: float | None = None
     notes: list[str] = []
 
 
@@ -111,6 +113,7 @@ class Answer(BaseModel):
         convention: The file that keeps it for later questions (``quorum.ask``).
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
+        grounds: Why it is that, in a short sentence; empty without a result.
         usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
         parts: What was read in each database for the query, of a question about several.
@@ -138,6 +141,7 @@ class Answer(BaseModel):
     truncated: bool = False
     result_file: str = ""
     confidence: float = 0.0
+    grounds: str = ""
     vote: AnswerVote | None = None
     assumptions: list[str] = []
     readings: list[AnswerReading] = []

@@ -8,7 +8,7 @@ else the question could mean (ours).
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -24,6 +24,7 @@ from quorum.agents.role import (
     SqlText,
     Summary,
     all_said,
+    said,
     sentence,
     usable,
 )
@@ -148,23 +149,15 @@ class ToolStep(Form):
 
 TOOL_USER = Role("tool_user", "ToolUser", "{action}: {sql}{command}{missing}", ToolStep)
 
-Likely: TypeAlias = Literal["more", "as", "less"]
-LIKELY = get_args(Likely)
-
 
 class Reading(Form):
     """One definite other meaning of the question, and its query."""
 
     meaning: Annotated[NeededText, AfterValidator(sentence)] = Field(
-        description='The question, said anew so that it can only mean this; never "X or Y".'
+        description="How it reads the question, in a sentence like `answered` that shows where the two "
+        'differ; never "X or Y".'
     )
     sql: SqlText = Field(description="The whole query of this reading.")
-    summary: Summary = ""
-    likely: Annotated[Likely, BeforeValidator(lambda said: said if said in LIKELY else "less")] = Field(
-        default="less",
-        description="Whether those who ask in these words mean this more often than what the colleague "
-        "answers, as often, or less often.",
-    )
 
 
 def _first_readings(readings: list[Reading]) -> list[Reading]:
@@ -176,6 +169,13 @@ class Readings(Form):
 
     reasoning: str = Field(
         default="", description="Which words leave what open, or why nothing is; three sentences at most."
+    )
+    answered: Annotated[str, BeforeValidator(lambda text: said(text) or ""), AfterValidator(sentence)] = (
+        Field(
+            default="",
+            description="How the colleague's query reads the question, in one plain sentence without SQL: "
+            '"Counts each order once, by the day it was placed."; empty if nothing is open.',
+        )
     )
     readings: Annotated[list[Reading], usable(Reading), AfterValidator(_first_readings)] = Field(
         default_factory=list,

@@ -29,10 +29,10 @@ class AnswerVote(BaseModel):
     """The vote of the candidates: the weight of each expert, and the seed if it was drawn.
 
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
-    because a person has verified the query. ``stopping`` is the rule that
-    ended the sampling, ``saved`` the candidates that it spared. ``doubt`` is the number of other readings that
-    show something else (until they are run, the share of writers that saw one), ``assumed`` how many
-    assumptions the answer's writers name, in the mean.
+    because a person has verified the query. ``stopping`` is the rule that ended the sampling, ``saved`` the
+    candidates that it spared. ``doubt`` is the number of other readings that show something else (where none
+    was run, the share of writers that saw one), ``assumed`` how many assumptions the answer's writers name,
+    in the mean.
     """
 
     strategy: str
@@ -105,6 +105,7 @@ class Answer(BaseModel):
         rows: The first 20 rows; all kept rows lie in ``result_file`` (Parquet).
         types: Of the columns, as Arrow writes them: ``decimal128(12, 2)``.
         row_count: Rows kept; with ``truncated`` there were more.
+        reading: How it reads the question, in a sentence like those of ``readings``; may be empty.
         readings: What else the question could mean, say those who gave this answer; at most three.
         readings_tried: Other readings that the ReadingWriter wrote, 0 if it finds nothing open; None where it
             was not asked.
@@ -144,6 +145,7 @@ class Answer(BaseModel):
     grounds: str = ""
     vote: AnswerVote | None = None
     assumptions: list[str] = []
+    reading: str = ""
     readings: list[AnswerReading] = []
     readings_tried: int | None = None
     meant: str = ""

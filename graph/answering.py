@@ -37,7 +37,7 @@ async def answer_question(
 
     Args:
         resumed: The run was begun before: it goes on where its checkpoint stands, if it has one.
-        on_clarify: Asked which answer is meant; needed where ``context.options.clarify`` is set.
+        on_clarify: Asked which answer is meant; needed where ``context.options.clarify`` is not ``off``.
         on_approve: Asked before queries run; needed where ``context.options.approve`` is not ``never``.
 
     Raises:

@@ -30,8 +30,15 @@ SIGNS = (1, 1, -1, -1, -1)
 USUAL_ASSUMED, USUAL_SIZE = 1.5, 60
 """Assumptions, and tokens of a query, where they are not known."""
 
+DISPUTED_SIZE = 250
+"""Tokens that a disputed query counts as, at least, the median of the recorded votes: a question on which
+candidates differ is not easy, however short its answer."""
+
 LOW = 0.4
 """Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
+
+CHOSEN = 0.9
+"""Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 BLANK = 0.3
 """Upper bound where only blank results voted."""
@@ -155,17 +162,21 @@ def confidence(
     Raises:
         ConfigurationError: The calibration that ships cannot be read.
     """
+    if vote.decided == "user":
+        return LOW if doubted else CHOSEN
     fit = calibration or load()
     winning, lacking = vote.winning, vote.heads
     if headed := lacking and vote.cannot_answer:
-        agreeing, share, said = lacking, lacking / vote.cast, (None, None, 0)
+        agreeing, share = lacking, lacking / vote.cast
     elif winning is None:
         return 0.0
     else:
-        agreeing, share, said = len(winning.candidates), vote.share, (vote.assumed, vote.doubt, vote.size)
+        agreeing, share = len(winning.candidates), vote.share
     disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
+    size = max(vote.size, DISPUTED_SIZE) if disputed else vote.size
+    said = (None, None, 0) if headed else (vote.assumed, vote.doubt, size)
     odds = fit.log_odds(features(agreeing, share, *said))
     if disputed:
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *said)))

@@ -46,6 +46,7 @@ class Option:
         unset: What holds by default, e.g. "the recipe's", if the default value does not say.
         metavar: Stands for the value in ``--help``; without one the unit's, NAME or N.
         flag: Another, shorter spelling of its flag.
+        bare: The value that its flag stands for by itself.
         variable: An environment variable that counts beside ``QUORUM_<NAME>``.
         secret: The value may hold a secret; messages never show it.
         on_resume: May be given again when a run is resumed.
@@ -58,6 +59,7 @@ class Option:
     unset: str = ""
     metavar: str = ""
     flag: str = ""
+    bare: str = ""
     variable: str = ""
     secret: bool = False
     on_resume: bool = False
@@ -190,7 +192,12 @@ class Options(BaseModel):
         "when enough have voted: `never`, `decided`, `beta:0.9`; auto is the recipe's rule",
         metavar="RULE",
     )
-    clarify: bool = option(False, "ask which answer is meant when strong ones disagree")
+    clarify: values.Clarify = option(
+        "off",
+        "ask which reading is meant where another shows something else; `on`: if the answer is doubtful",
+        metavar="[WHEN]",
+        bare="on",
+    )
     abstain_below: float = option(
         0.0, "answers of less confidence are shown as best effort only; 0.25 is a good value", ge=0, le=1
     )

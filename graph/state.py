@@ -385,6 +385,7 @@ class RunState(Known):
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….
+        reading: How the answer reads the question, where the ReadingWriter says so.
         read: What came of them.
         others: Those of them whose results differ from the answer's and from each other.
         clarified: The user has made the question more precise.
@@ -413,6 +414,7 @@ class RunState(Known):
     stopped_by: str = ""
     reopened: str = ""
     readings: list[Reading] | None = None
+    reading: str = ""
     read: Annotated[list[Candidate], merge] = field(default_factory=list)
     others: list[OtherReading] = field(default_factory=list)
     clarified: bool = False

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -46,6 +46,12 @@ def _size(value: Any) -> Any:
     if found is None or found[2].lower() not in _BYTES:
         return value
     return int(float(found[1]) * _BYTES[found[2].lower()])
+
+
+def _switched(value: Any) -> Any:
+    """Return ``on`` or ``off`` for a truth value, or a word for one."""
+    word = str(value).strip().lower()
+    return "on" if word in ("true", "yes", "1") else "off" if word in ("false", "no", "0") else word
 
 
 def _approval(value: Any) -> Any:
@@ -160,6 +166,7 @@ RoleModels = Annotated[
     dict[str, str], BeforeValidator(_pairs), AfterValidator(partial(_checked, check_roles))
 ]
 Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
+Clarify = Annotated[Literal["off", "on", "always"], BeforeValidator(_switched)]
 Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]
 Place = Annotated[Path, AfterValidator(_place)]

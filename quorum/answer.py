@@ -14,6 +14,7 @@ from quorum.text import (
     MAX_COLUMNS,
     laid_out,
     notices,
+    read_as,
     readings_of,
     rows_note,
     shown_rows,
@@ -63,6 +64,8 @@ class Answer(_Answer):
         if self.columns:
             yield _table(self.columns, self.rows, self.types)
             yield rows_note(self)
+        if said := read_as(self):
+            yield f"Read as: {markdown(said)}"
         for reading in readings_of(self)[0]:
             yield f"If you meant: {markdown(reading.says)}"
             yield _table(reading.columns, reading.rows, reading.types)

@@ -147,10 +147,11 @@ class Quorum:
                 way to the endpoint may be changed. A run of another database opens that for itself.
             run_id: Of a new run (letters, digits, ``-_.``); without it the run gets one that sorts by time.
             on_event: Hears each step of the run as it happens.
-            on_clarify: Asked which answer is meant when strong ones disagree; sets ``clarify``. It (or
-                what it returns, if that is awaitable) gives a label, an addition to the question, or
-                None to keep the vote; a reply that is of no use is asked for again, twice at most. Another
-                reading that is chosen is kept as a note of the knowledge base (``Answer.convention``).
+            on_clarify: Asked which answer is meant, as the option ``clarify`` says; sets it to ``on`` where
+                it is ``off``. It (or what it returns, if that is awaitable) gives a label, an addition to the
+                question, or None to keep the vote; a reply that is of no use is asked for again, twice at
+                most. Another reading that is chosen is kept as a note of the knowledge base
+                (``Answer.convention``).
             on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
                 it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
             shared: A ledger that counts this question's calls among others', whose budget holds for all.
@@ -165,8 +166,8 @@ class Quorum:
         on_clarify, on_approve = on_clarify or self._on_clarify, on_approve or self._on_approve
         if resume is None:
             run = self._options(options)
-            if on_clarify is not None:
-                run = run.model_copy(update={"clarify": True})
+            if on_clarify is not None and run.clarify == "off":
+                run = run.model_copy(update={"clarify": "on"})
             if on_approve is not None and run.approve == "never":
                 run = run.model_copy(update={"approve": "costly"})
         else:
@@ -605,7 +606,7 @@ def _check_askable(
             f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
             hint=f"The models are: {', '.join(options.specs)}.",
         )
-    if options.clarify and on_clarify is None:
+    if options.clarify != "off" and on_clarify is None:
         raise ConfigurationError(
             "The run may ask back which answer is meant, and there is nobody to ask.",
             hint="Pass on_clarify, ask on a terminal, or leave clarify out.",

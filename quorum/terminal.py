@@ -38,7 +38,7 @@ class Dialog:
         self._progress = progress
 
     def clarify(self, asked: Clarification) -> str:
-        """Ask which of the disagreeing answers is meant."""
+        """Ask which of several answers is meant."""
         labels = [choice.label for choice in asked.choices]
         own = ", or say it in your own words" if asked.own_words else ""
         prompt = f"{', '.join(labels)}{own} (Enter: {labels[0]})"
@@ -74,17 +74,20 @@ class Dialog:
 def show_clarification(asked: Clarification, out: Console) -> None:
     """Print the answers and how they differ."""
     out.print()
-    out.print(Text("The candidates disagree. Which answer is meant?", style="bold yellow"))
-    for sentence in asked.differences:
-        out.print(Text(f"  {printable(sentence)}"))
+    out.print(Text("The question can be read in several ways. Which answer is meant?", style="bold yellow"))
+    votes = any(choice.candidates > 1 for choice in asked.choices)
     for choice in asked.choices:
         more = choice.row_count - len(choice.rows)
-        rows = f"; {more:,} more rows" if more > 0 else ""
-        backing = f"  ({count(choice.candidates, 'candidate')}{rows})"
+        backing = [count(choice.candidates, "candidate")] if votes else []
+        backing += [f"{count(more, 'more row')}"] if more > 0 else []
+        shown = f"  ({'; '.join(backing)})" if backing else ""
         out.print()
-        out.print(Text.assemble((f"{choice.label}  ", "bold cyan"), printable(choice.says), (backing, "dim")))
+        out.print(Text.assemble((f"{choice.label}  ", "bold cyan"), printable(choice.says), (shown, "dim")))
         _show_sql(choice.sql, asked.dialect, out)
         out.print(Padding(rows_table(choice.columns, choice.rows, choice.types), (0, 0, 0, 4)))
+    out.print()
+    for sentence in asked.differences:
+        out.print(Text(f"  {printable(sentence)}"))
 
 
 def show_approval(asked: Approval, out: Console) -> None:

@@ -125,13 +125,11 @@ def refit(votes: Sequence[KnownVote]) -> Refit:
     fitted, checked = halves
     made, rate = fit(fitted), fmean(vote.right for vote in fitted)
     base = fmean((rate - vote.right) ** 2 for vote in checked)
-    before, after = (_checked(each, checked) for each in (load(), made))
-    by_source = {
-        source: [vote for vote in checked if vote.source == source] for source in {each for each, _ in asked}
-    }
-    sources = {
-        source: (_checked(load(), own), _checked(made, own)) for source, own in sorted(by_source.items()) if own
-    }
+    before, after = _checked(load(), checked), _checked(made, checked)
+    sources = {}
+    for source in sorted({vote.source for vote in checked}):
+        own = [vote for vote in checked if vote.source == source]
+        sources[source] = (_checked(load(), own), _checked(made, own))
     made = replace(made, checked=len(checked), brier=round(after.brier, 4), base=round(base, 4))
     return Refit(made, before, after, sources)
 
@@ -164,4 +162,5 @@ def fit(votes: Sequence[KnownVote]) -> Calibration:
     for _ in range(STEPS):
         missed = counts * (1 / (1 + np.exp(-data @ weights)) - right)
         weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
-    return Calibration(*(round(float(weight), 4) for weight in weights), votes=len(votes))
+    intercept, agreeing, share, assumed, readings, size = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, assumed, readings, size, votes=len(votes))

@@ -67,6 +67,10 @@ def _was_asked(record: Record) -> bool:
     return record.asking is not None and bool(record.asking.choices)
 
 
+def _in_doubt(record: Record) -> bool:
+    return _was_asked(record) and record.asking is not None and record.asking.doubtful
+
+
 def voted(record: Record) -> bool:
     """True if candidates voted. A verified query is answered without a vote."""
     return bool(record.vote) and (record.vote or {}).get("settled") != "verified"
@@ -129,6 +133,11 @@ ONE_QUESTION = {
         lambda it: not got_meant(it, question=True),
         _was_asked,
     ),
+    "with_doubtful": Column(
+        "all questions: it is, with one question only where the answer is in doubt (`--clarify`)",
+        lambda it: got_meant(it, question=_in_doubt(it)),
+    ),
+    "doubtful_asked": Column("all questions: the user was asked, and the answer is in doubt", _in_doubt),
 }
 SQL = {
     "with_sql": Column("is there, of all questions recorded", lambda it: it.sql, bool),

@@ -123,9 +123,9 @@ def one_question(found: Opened) -> Iterator[str]:
             ],
         )
     yield (
-        "A simulated user, who knows the gold, chose the answer that meets it where the run asked which is "
-        "meant; of several right readings they mean one, drawn by the seed. All other figures are those of "
-        "the run without a reply: this is not EX."
+        "A simulated user, who knows the gold, chose the answer that meets it wherever another reading has "
+        "another result (`--clarify always`); of several right readings they mean one, drawn by the seed. "
+        "All other figures are those of the run without a reply: this is not EX."
     )
 
 

@@ -70,7 +70,7 @@ class Evaluation:
                 f"concurrency is {self.concurrency}; ask one question at a time at least."
             )
         recipe_of(self.options)
-        if self.options.clarify != self.simulated:
+        if (self.options.clarify != "off") != self.simulated:
             raise ConfigurationError(
                 "An evaluation has nobody to ask which answer is meant.",
                 hint="Say --clarify off, or --clarify gold for a simulated user who knows the gold.",

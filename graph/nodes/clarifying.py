@@ -15,6 +15,7 @@ from langgraph.types import interrupt
 from quorum.agents.critics import LABELS, SAMPLE_ROWS
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.clarification import (
+    ASK_BELOW,
     MAX_ASKED,
     Choice,
     Clarification,
@@ -33,25 +34,27 @@ from quorum.graph.disagreement import (
     sides,
     sides_of,
 )
-from quorum.graph.nodes.readings import taken
+from quorum.graph.nodes.readings import own_reading, taken
 from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import changed
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
-
-CHOSEN = 0.9
-"""Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 
 async def clarify(state: RunState, context: Context) -> Update:
-    """Ask the user, if the run may and the vote is close or other readings show something else; the reply
-    decides it or adds to the question.
+    """Ask the user if the vote is close or other readings show something else; the reply decides it or adds
+    to the question.
 
-    Nobody is asked in a run that a limit ended.
+    With the option at ``on`` the answer must be doubtful. Nobody is asked in a run that a limit ended.
 
     A label makes that answer the winner. The user's own words are added to the question and the candidates
     are asked again, once in a run. No reply, or ``MAX_ASKED`` unusable ones, keeps the vote.
     """
     vote = state.vote
-    if not context.options.clarify or vote is None or state.limited:
+    when = context.options.clarify
+    if when == "off" or vote is None or state.limited:
+        return {}
+    doubtful = vote.confidence < ASK_BELOW
+    if when == "on" and not doubtful:
         return {}
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
@@ -61,6 +64,7 @@ async def clarify(state: RunState, context: Context) -> Update:
     context.trace.record(
         "clarification",
         agent="user",
+        doubtful=doubtful,
         differences=payload.differences,
         choices=[{"label": each.label, "says": each.says, "sql": each.sql} for each in payload.choices],
         reply=reply.kind,
@@ -72,8 +76,8 @@ async def clarify(state: RunState, context: Context) -> Update:
     if isinstance(chosen, OtherReading):
         decision = f"Then the user chose this reading: {chosen.says}"
         update = taken(state, chosen, decided="user", upheld=False, decision=decision)
-        return update | {"vote": replace(update["vote"], confidence=CHOSEN), "meant": chosen.says}
-    return {"vote": _chosen(vote, reply.text, chosen)} if chosen else {}
+        return update | {"meant": chosen.says}
+    return {"vote": _chosen(state, vote, reply.text, chosen)} if chosen else {}
 
 
 def _asked_anew(state: RunState, words: str) -> Update:
@@ -128,9 +132,13 @@ def _clarification(
     if len(meant) < 2:
         return None
     found = sides_of(speakers, context.trace.folder, ordered=order_counts(state.candidates))
+    said = [_said(state, *each) for each in zip(speakers, meant, strict=False)]
     payload = Clarification(
         question=state.question,
-        choices=[_choice(*each, context.dialect) for each in zip(found, speakers, meant, strict=False)],
+        choices=[
+            _choice(text if said.count(text) == 1 else "", side, candidate, each, context.dialect)
+            for text, side, candidate, each in zip(said, found, speakers, meant, strict=False)
+        ],
         differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
@@ -139,12 +147,23 @@ def _clarification(
     return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 
 
-def _choice(side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str) -> Choice:
+def _said(state: RunState, candidate: Candidate, meant: Cluster | OtherReading) -> str:
+    """Return how an answer reads the question, in a model's words; empty where none says so."""
+    if isinstance(meant, OtherReading):
+        return meant.says
+    if state.vote and meant is state.vote.winning:
+        return own_reading(state)
+    return candidate.remarks.summary if candidate.remarks else ""
+
+
+def _choice(
+    says: str, side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str
+) -> Choice:
     result = candidate.result
     assert result is not None  # only candidates with a result vote
     return Choice(
         label=side.label,
-        says=meant.says if isinstance(meant, OtherReading) else describe(side, dialect),
+        says=says or describe(side, dialect),
         sql=side.sql,
         columns=result.columns,
         types=result.types,
@@ -164,16 +183,16 @@ def _reply(payload: Clarification) -> Reply:
     return Reply(kind="keep")
 
 
-def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
+def _chosen(state: RunState, vote: Vote, label: str, cluster: Cluster) -> Vote:
     """Return the vote after the user's choice."""
     upheld = vote.winner in cluster.candidates
-    return replace(
+    return changed(
+        state,
         vote,
         winner=vote.winner if upheld else cluster.candidates[0],
         share=cluster.share,
         decided="user",
         upheld=upheld,
-        confidence=CHOSEN,
         notes=vote.remarks,
         decision=f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}.",
     )

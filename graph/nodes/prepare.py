@@ -44,7 +44,7 @@ async def open_run(state: RunState, context: Context) -> Update:
         notes=list(context.resources.catalog.notes),
         ref=schema_ref,
     )
-    alone, asks = begins_alone(context), context.options.clarify
+    alone, asks = begins_alone(context), context.options.clarify != "off"
     new = fresh(state.question, context.trace.run_id, schema_ref=schema_ref, alone=alone, asks=asks)
     before = vars(state)
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}

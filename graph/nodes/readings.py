@@ -15,17 +15,12 @@ from langgraph.types import Send
 
 from quorum.agents.writers import READING_WRITER, Reading
 from quorum.graph.ballots import Cluster, Vote
-from quorum.graph.confidence import USUAL_DOUBT
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, lost, same_query, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, ending, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
-
-DOUBTS = {"more": 1.0, "as": USUAL_DOUBT, "less": 0.25}
-"""``Vote.doubt`` by how likely a reading is that shows something else. Of 87 answers, replies by hand,
-31 of 35 were right beside a reading called less likely, 9 of 12 beside another, 32 of 40 beside none."""
 
 SAMPLE_ROWS = 10
 """Rows of the answer that the ReadingWriter sees."""
@@ -52,8 +47,11 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
     assert winner is not None  # as needs_readings says
     assert winner.result is not None
     assert vote is not None
+    from quorum.tools.silent_errors.ties import ties_at_cut  # loads the SQL parser
+
     noted, result = _named(state, winner), winner.result
     try:
+        ties = await ties_at_cut(context.database, winner.sql, agent="checks", candidate=winner.id)
         found = await try_tell(
             state,
             context,
@@ -62,6 +60,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
             spare=UNUSABLE_OR_GONE,
             sql=winner.sql,
             noted=noted,
+            ties=ties,
             assumed=winner.remarks.assumptions if winner.remarks else [],
             **first_rows(result, SAMPLE_ROWS),
         )
@@ -74,11 +73,11 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
     batch = []
     for number, reading in enumerate(readings):
-        given = {"by": READING_WRITER.name, "sql": reading.sql, "summary": reading.summary}
+        given = {"by": READING_WRITER.name, "sql": reading.sql, "summary": reading.meaning}
         start = candidate_input(state, context, number, prefix="r")
         extras = replace(start.extras, given=context.put(json.dumps(given)))
         batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))
-    return {"batch": batch, "readings": readings}
+    return {"batch": batch, "readings": readings, "reading": found.answered}
 
 
 def _named(state: RunState, winner: Candidate) -> list[str]:
@@ -109,9 +108,8 @@ async def weigh_readings(state: RunState, context: Context) -> Update:
         ],
     )
     others = [OtherReading(reading.meaning, each) for reading, each, found in outcomes if found == "differs"]
-    open = (DOUBTS[reading.likely] for reading, _, found in outcomes if found in ("differs", "failed"))
-    doubt = max(open, default=0.0)
-    state = replace(state, others=others, vote=changed(state, vote, doubt=doubt))
+    doubt = sum(found in ("differs", "failed") for *_, found in outcomes)
+    state = replace(state, others=others, vote=changed(state, vote, doubt=float(doubt)))
     stopped = next((each.stopped_by for each in state.read if each.stopped_by), "")
     warnings = [f"Other readings were not all looked at: {stopped} was reached."] if stopped else []
     update: Update = {"others": others, "vote": state.vote, "warnings": warnings}
@@ -142,14 +140,19 @@ async def _outcomes(
     return found
 
 
+def own_reading(state: RunState) -> str:
+    """Return how the answer reads the question: the ReadingWriter's sentence, else its own writer's."""
+    remarks = state.winner.remarks if state.winner else None
+    return state.reading or (remarks.summary if remarks else "")
+
+
 def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
     """Make another reading the answer; the former answer becomes one of the others."""
     winner, vote, result = state.winner, state.vote, other.answer.result
     assert winner is not None
     assert vote is not None
     assert result is not None
-    said = winner.remarks.summary if winner.remarks else ""
-    first = OtherReading(f"As first read: {said}" if said else "As it was first read.", winner)
+    first = OtherReading(own_reading(state) or "As it was first read.", winner)
     mark = result.mark(ordered=order_counts(state.candidates))
     weight = vote.winning.weight if vote.winning else 1.0
     own = Cluster(mark, mark, (other.answer.id,), (other.answer.model,), weight, vote.share)
@@ -158,6 +161,7 @@ def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
     vote = Vote(**{**vars(vote), **chosen, "tied": (), "approved": None})
     return {
         "candidates": [other.answer],
+        "reading": other.says,
         "others": [first, *(each for each in state.others if each is not other)],
         "vote": changed(state, vote, **decision),
     }

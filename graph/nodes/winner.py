@@ -153,7 +153,11 @@ async def check_winner(state: RunState, context: Context) -> Update:
     if vote is None or vote.decided in ("user", "verified") or winner is None or state.limited:
         return {}
     doubted, objection = await _doubts(state, context, winner)
-    return {"doubted": doubted, "objection": objection, "vote": changed(replace(state, doubted=doubted), vote)}
+    return {
+        "doubted": doubted,
+        "objection": objection,
+        "vote": changed(replace(state, doubted=doubted), vote),
+    }
 
 
 async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tuple[list[Doubted], str]:

@@ -144,9 +144,9 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         given: dict[str, Any] = {"settings": settings, "resume": resume}
         if resume is None:
             options = settings.run_options()
-            if options.clarify:
+            if options.clarify != "off":
                 check_terminal(
-                    "clarify", "Leave it out: how the answers disagree is shown with the answer either way."
+                    "clarify", "Leave it out: other readings are shown with the answer either way."
                 )
             if options.approve != "never":
                 check_terminal(
@@ -160,7 +160,7 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         from quorum.api import ask  # heavy: only once the settings are right
 
         with Progress(console(stderr=True), quiet=quiet) as progress:
-            if on_terminal() and (settings.clarify or resume is not None):
+            if on_terminal() and (settings.clarify != "off" or resume is not None):
                 given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
                 given["on_approve"] = Dialog(progress).approve

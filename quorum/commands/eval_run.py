@@ -131,7 +131,7 @@ def command(
         raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
     if workers > 1 and cluster:
         raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
-    asks = {"gold": True, "off": False, None: None}
+    asks = {"gold": "always", "off": "off", None: None}
     settings = Settings(**flags, clarify=asks[clarify])
     _allow_files(concurrency)  # before there are workers, which inherit it
     wanted = read_ids(ids) if ids else None

@@ -30,6 +30,17 @@ class Flag(click.Option):
 class Command(click.Command):
     """A command whose help lists its own flags first, then those of the options under their headings."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Give a flag that needs no value the one it stands for: ``--clarify "How many?"``."""
+        declared = Settings.declared()
+        flags = {each.opts[0]: declared[str(each.name)] for each in self.params if isinstance(each, Flag)}
+        bare = {name: option for name, option in flags.items() if option.bare}
+        spelt = [
+            f"{arg}={bare[arg].bare}" if arg in bare and after not in bare[arg].choices else arg
+            for arg, after in zip(args, [*args[1:], ""], strict=False)
+        ]
+        return super().parse_args(ctx, spelt)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         of, heading = {}, "Options"
         for name in Settings.model_fields:

@@ -136,7 +136,7 @@ def test_an_item_that_lacks_what_it_needs_costs_itself() -> None:
     assert [(each.number, each.sql) for each in found.later] == [(2, "SELECT 2")]
 
 
-READING = {"meaning": "How many sales were shipped to each city?", "sql": SQL}
+READING = {"meaning": "Counts the sales that were shipped to each city.", "sql": SQL}
 
 
 @pytest.mark.parametrize(
@@ -144,6 +144,9 @@ READING = {"meaning": "How many sales were shipped to each city?", "sql": SQL}
     [
         (Draft, {"sql": f"\n{SQL} "}, "sql", SQL),
         (Draft, {"sql": SQL, "readings": None}, "readings", []),
+        (Readings, {"readings": []}, "answered", ""),
+        (Readings, {"readings": [], "answered": " Counts\nall sales. "}, "answered", "Counts all sales."),
+        (Readings, {"readings": [], "answered": "None."}, "answered", ""),
         (Draft, {"sql": SQL, "readings": "Paid orders."}, "readings", ["Paid orders."]),
         (Draft, {"sql": SQL, "readings": ["Paid.", "none", "Open."]}, "readings", ["Paid.", "Open."]),
         (Draft, {"sql": SQL, "readings": list("1234")}, "readings", list("123")),
@@ -191,17 +194,6 @@ def test_what_is_sent_back(form: type[BaseModel], given: dict[str, Any], problem
     found = replied(form, given)
     assert isinstance(found, Problem)
     assert problem in found.message
-
-
-def test_a_reading_has_its_query_and_how_likely_it_is() -> None:
-    found = replied(
-        Readings, {"readings": [READING, READING | {"likely": "more"}, READING | {"likely": "As"}]}
-    )
-    assert [(each.sql, each.likely) for each in found.readings] == [
-        (SQL, "less"),
-        (SQL, "more"),
-        (SQL, "less"),
-    ]
 
 
 def test_a_correction_mends_the_queries_that_wait_by_number() -> None:

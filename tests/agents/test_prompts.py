@@ -156,7 +156,16 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"sql": SQL, "objection": "Ghent is also spelt 'Gent'.", "checked": True, **ROWS},
     ),
-    "readings": (READING_WRITER, CONTEXT, {"sql": SQL, "noted": ["Sales may be paid orders."], **ROWS}),
+    "readings": (
+        READING_WRITER,
+        CONTEXT,
+        {
+            "sql": SQL,
+            "noted": ["Sales may be paid orders."],
+            "ties": "No rows share the place at which the query cuts.",
+            **ROWS,
+        },
+    ),
     "readings of assumptions": (
         READING_WRITER,
         WITH_FORMAT,

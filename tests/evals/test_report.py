@@ -380,7 +380,7 @@ def choices(*met: tuple[int, ...]) -> tuple[ChoiceRow, ...]:
 
 SIMULATED = [
     record("right, not asked", asking=Asking()),
-    record("right, asked", asking=Asking(choices=choices((0,), ()))),
+    record("right, asked", asking=Asking(choices=choices((0,), ()), doubtful=False)),
     record("helped", match=False, asking=Asking(choices=choices((), (0,)))),
     record("in vain", match=False, asking=Asking(choices=choices((), ()))),
     record("wrong, not asked", match=False, asking=Asking()),
@@ -397,6 +397,8 @@ def test_one_question_to_the_user_is_shown_next_to_ex_and_not_as_ex(tmp_path: Pa
         ["1", "3", "33.3"],  # helped
         ["1", "3", "33.3"],  # needless
         ["1", "3", "33.3"],  # unhelpful
+        ["3", "6", "50.0"],  # with a question only in doubt
+        ["2", "6", "33.3"],  # asked in doubt
     ]
     assert rows(text, "Execution accuracy")[1][:3] == ["all questions asked for", "2", "6"]
     plain = [dataclasses.replace(record, asking=None) for record in SIMULATED]
@@ -414,8 +416,8 @@ def test_over_all_readings_each_counts_as_much(tmp_path: Path) -> None:
         ],
     )
     shown = rows(text, "With one question to the user")
-    assert [row[1] for row in shown[1:7]] == ["1", "2", "2", "1", "0", "1"]
-    assert [row[:2] for row in shown[8:]] == [["without a question", "66.7"], ["with one question", "83.3"]]
+    assert [row[1] for row in shown[1:9]] == ["1", "2", "2", "1", "0", "1", "2", "2"]
+    assert [row[:2] for row in shown[10:]] == [["without a question", "66.7"], ["with one question", "83.3"]]
 
 
 def test_questions_are_listed_in_order(found: Opened) -> None:

@@ -82,7 +82,7 @@ def test_other_values_are_langgraphs_affair(value: Any) -> None:
 
 
 def test_a_reading_comes_back() -> None:
-    reading = Reading(meaning="All of them.", sql="SELECT 1", summary="", likely="as")
+    reading = Reading(meaning="All of them.", sql="SELECT 1")
     serializer = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
     assert serializer.loads_typed(serializer.dumps_typed([reading])) == [reading]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from quorum import ask
-from quorum.graph.nodes.clarifying import CHOSEN
-from quorum.graph.nodes.readings import DOUBTS
+from quorum.graph.confidence import CHOSEN
+from quorum.graph.nodes import clarifying
 from quorum.graph.recipes.quorum import Quorum
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
@@ -24,16 +24,22 @@ SAME = f"WITH counted AS ({GOOD}) SELECT * FROM counted"
 NOTED = "It could also be something else."
 
 
-def reading(sql: str, meaning: str = "Cheap?", *, likely: str = "as") -> dict[str, Any]:
-    return {"meaning": meaning, "sql": sql, "summary": f"Shows {meaning}", "likely": likely}
+ALL = "Counts every order."
 
 
-def roles(*readings: Any, sql: str = GOOD, noted: bool = True, **more: Any) -> dict[str, Any]:
+def reading(sql: str, meaning: str = "Counts cheap orders.") -> dict[str, Any]:
+    return {"meaning": meaning, "sql": sql}
+
+
+def roles(
+    *readings: Any, sql: str = GOOD, noted: bool = True, assumed: int = 0, **more: Any
+) -> dict[str, Any]:
     """A writer who notes that there are other readings, and a colleague who writes these."""
     written = {"reasoning": "", "sql": sql, "summary": "All orders.", "readings": [NOTED] if noted else []}
+    written["assumptions"] = [f"Number {n} is meant." for n in range(assumed)]
     return {
         "sql_writer": written,
-        "reading_writer": {"reasoning": "A word is open.", "readings": list(readings)},
+        "reading_writer": {"reasoning": "", "answered": ALL if readings else "", "readings": list(readings)},
         **more,
     }
 
@@ -62,28 +68,29 @@ async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> Non
 
 
 async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run: Run) -> None:
-    ran = await run(script(**roles(reading(CHEAP, "How many cheap orders did each city place?"))))
+    ran = await run(script(**roles(reading(CHEAP))))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
     (shown,) = ran.answer.readings
     assert ran.answer.readings_tried == 1
     assert (ran.answer.sql, shown.says, shown.sql) == (
         GOOD,
-        "How many cheap orders did each city place?",
+        "Counts cheap orders.",
         CHEAP,
     )
+    assert (ran.answer.reading, ran.answer.summary) == (ALL, "All orders.")
     assert (shown.columns, shown.row_count) == (["city", "orders"], 1)
     assert shown.result_file
     prompt = ran.prompt("reading_writer")
     assert f"<noted>\n- {NOTED}\n</noted>" in prompt
     assert f"<sql>\n{GOOD}\n</sql>\n<result>\n2 rows; columns: city, orders\n" in prompt
     sure = await run(script(**roles(noted=False)))
-    assert ran.answer.confidence < sure.answer.confidence
+    assert ran.answer.confidence <= sure.answer.confidence
 
 
 async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
     ran = await run(script(**roles()))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
-    assert ran.answer.readings == []
+    assert (ran.answer.readings, ran.answer.reading) == ([], "All orders.")
     assert ran.answer.vote is not None
     assert ran.answer.vote.doubt == 0.0
 
@@ -107,8 +114,8 @@ async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(run: Run, que
 
 
 async def test_two_readings_that_show_the_same_are_shown_once(run: Run) -> None:
-    ran = await run(script(**roles(reading(CHEAP), reading(CHEAP, "Low?"))))
-    assert [each.says for each in ran.answer.readings] == ["Cheap?"]
+    ran = await run(script(**roles(reading(CHEAP), reading(CHEAP, "Low."))))
+    assert [each.says for each in ran.answer.readings] == ["Counts cheap orders."]
 
 
 async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
@@ -116,15 +123,7 @@ async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
     ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
     assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
     assert ran.answer.vote is not None
-    assert ran.answer.vote.doubt == DOUBTS["as"]
-
-
-async def test_the_likelier_another_reading_the_less_the_answer_is_trusted(run: Run) -> None:
-    found = [await run(script(**roles(reading(CHEAP, likely=each)))) for each in ("less", "as", "more")]
-    sure = await run(script(**roles(noted=False)))
-    trusted = [each.answer.confidence for each in (sure, *found)]
-    assert trusted == sorted(trusted, reverse=True)
-    assert len(set(trusted)) == 4
+    assert ran.answer.vote.doubt == 1
 
 
 async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run: Run) -> None:
@@ -134,13 +133,12 @@ async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run
     assert ran.of("first_answer")[0]["why"] == "its result is blank"
 
 
-async def test_each_assumption_beyond_the_first_costs_trust(run: Run) -> None:
+async def test_each_assumption_costs_trust(run: Run) -> None:
     trusted = []
     for count in (0, 1, 2, 3, 4, 5):
-        said = roles(noted=False)
-        said["sql_writer"]["assumptions"] = [f"Number {n} is meant." for n in range(count)]
+        said = roles(noted=False, assumed=count)
         trusted.append((await run(script(**said))).answer.confidence)
-    assert trusted[0] == trusted[1] > trusted[2] > trusted[3] > trusted[4] == trusted[5]
+    assert trusted[0] > trusted[1] > trusted[2] > trusted[3] > trusted[4] == trusted[5]
 
 
 async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run: Run) -> None:
@@ -148,8 +146,8 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
     said = script(**roles(reading(CHEAP), sql=NOTHING, self_refiner=confirmed))
     ran = await run(said, votes=1, validation="never")
     assert (ran.answer.sql, ran.answer.rows) == (CHEAP, [["Lyon", 2]])
-    assert ran.answer.summary == "Shows Cheap?"
-    assert [each.says for each in ran.answer.readings] == ["As first read: All orders."]
+    assert ran.answer.summary == ran.answer.reading == "Counts cheap orders."
+    assert [each.says for each in ran.answer.readings] == [ALL]
     assert ran.answer.vote is not None
     assert ran.answer.vote.clusters[0].candidates == ["r1"]
 
@@ -189,15 +187,51 @@ async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(
 
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:
     said = script(**roles(reading(CHEAP)))
-    asked = Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, recipe="quorum", votes=None)
+    given: dict[str, Any] = {"recipe": "quorum", "votes": None, "clarify": "always"}
+    asked = Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, **given)
     answer = await asked("B")
     (clarification,) = asked.questions
-    assert [choice.label for choice in clarification.choices] == ["A", "B"]
-    assert clarification.choices[1].says == "Cheap?"
-    assert (answer["sql"], answer["meant"], answer["confidence"]) == (CHEAP, "Cheap?", CHOSEN)
-    assert answer["readings"] == []
-    kept = Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, recipe="quorum", votes=None)
-    assert (await kept("A"))["sql"] == GOOD
+    shown = [(choice.label, choice.says) for choice in clarification.choices]
+    assert shown == [("A", ALL), ("B", "Counts cheap orders.")], "sentences of one kind"
+    assert (answer["sql"], answer["meant"], answer["confidence"]) == (CHEAP, "Counts cheap orders.", CHOSEN)
+    assert (answer["readings"], answer["reading"]) == ([], answer["meant"])
+    kept = await Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, **given)("A")
+    assert (kept["sql"], kept["reading"]) == (GOOD, ALL)
+
+
+@pytest.mark.parametrize(
+    ("clarify", "assumed", "questions"), [("on", 0, 0), ("on", 2, 1), ("always", 0, 1), ("off", 2, 0)]
+)
+async def test_only_always_asks_where_the_answer_is_not_in_doubt(
+    clarify: str, assumed: int, questions: int, shop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clarifying, "ASK_BELOW", 0.87)
+    said = {"m": script(**roles(reading(CHEAP), assumed=assumed))}
+    asked = Asked(f"sqlite:///{shop}", tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
+    answer = await asked(*[""] * questions)
+    assert len(asked.questions) == questions
+    assert [each["says"] for each in answer["readings"]] == ["Counts cheap orders."], "shown in any case"
+    assert (answer["confidence"] < 0.87) is (assumed == 2)
+    assert [e["doubtful"] for e in asked.events if e["kind"] == "clarification"] == [assumed == 2] * questions
+
+
+TOP = (
+    "SELECT c.city FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city ORDER BY {} LIMIT 1"
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (TOP.format("COUNT(*) DESC"), "No rows share the place at which the query cuts."),
+        (TOP.format("MIN(1)"), "2 answers share place 1, and LIMIT 1 cuts between them"),
+        (GOOD, ""),
+    ],
+)
+async def test_the_reading_writer_is_told_of_ties_at_the_cut(run: Run, query: str, told: str) -> None:
+    ran = await run(script(**roles(reading(CHEAP), sql=query)))
+    result = ran.prompt("reading_writer").split("<result>\n")[-1].split("</result>")[0]
+    assert (told in result) if told else ("share" not in result)
 
 
 async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
@@ -205,9 +239,9 @@ async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
 ) -> None:
     where: dict[str, Any] = {"db": f"sqlite:///{shop}", "settings": Settings(home=tmp_path)}
     said = {"m": scripted(script(**roles(reading(CHEAP))))}
-    answer = await ask(QUESTION, **where, chat_models=said, on_clarify=lambda _: "B")
-    assert (answer.sql, answer.meant) == (CHEAP, "Cheap?")
-    assert "this is meant: Cheap?" in Path(answer.convention).read_text()
+    answer = await ask(QUESTION, **where, chat_models=said, clarify="always", on_clarify=lambda _: "B")
+    assert (answer.sql, answer.meant) == (CHEAP, "Counts cheap orders.")
+    assert "this is meant: Counts cheap orders." in Path(answer.convention).read_text()
     seen: list[str] = []
 
     def write(prompt: Prompt) -> Any:
@@ -215,7 +249,7 @@ async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
         return {"reasoning": "", "sql": GOOD}
 
     await ask(f"{QUESTION} And why?", **where, chat_models={"m": scripted(script(sql_writer=write))})
-    assert "this is meant: Cheap?" in seen[0]
+    assert "this is meant: Counts cheap orders." in seen[0]
 
 
 MISSPELT = "SELECT name FROM customers WHERE city IN ('lyon', 'Ghent')"

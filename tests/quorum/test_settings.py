@@ -88,8 +88,17 @@ def test_a_deadline(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "read"),
+    [(True, "on"), ("true", "on"), ("1", "on"), (False, "off"), ("No", "off"), ("Always", "always")],
+)
+def test_a_truth_value_says_if_the_user_is_asked(given: Any, read: str) -> None:
+    assert Settings(clarify=given).clarify == read
+
+
+@pytest.mark.parametrize(
     ("name", "value", "said"),
     [
+        ("QUORUM_CLARIFY", "maybe", r"clarify = 'maybe' \(environment QUORUM_CLARIFY\): .*'always'"),
         *(("deadline", text, "deadline") for text in ("soon", "5x", "-5", "0", "1.2.3s", "s", "")),
         ("strategy", "loudest", r"strategy = 'loudest' \(flag\): .*sql_majority"),
         ("stopping", "soon", r"stopping = 'soon' \(flag\): .*beta:P"),

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph.state import CompiledStateGraph
 
+from quorum.graph.node_context import OTHER_RECIPE
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import STATE_TYPES, RunInput, RunOutput, RunState
+from quorum.knowledge.errors import ConfigurationError
 
 Graph = CompiledStateGraph[RunState, Any, RunInput, RunOutput]
 
 
 def build_graph(
-    recipe: str | Recipe = "quorum",
+    recipe: str | Recipe = "",
     *,
     checkpointer: BaseCheckpointSaver[Any] | None = None,
-    options: type[RunOptions] = RunOptions,
+    options: type[RunOptions] | RunOptions = RunOptions,
 ) -> Graph:
     """Compile a recipe's graph.
 
@@ -29,15 +32,22 @@ def build_graph(
     ``quorum.graph.answer.Answer`` as a dict.
 
     Args:
-        recipe: A name, or what ``find_recipe(name, switches)`` returns.
+        recipe: A name, or what ``find_recipe(name, switches)`` returns; by default that of ``options``.
         checkpointer: The types of the state are added to what its serialiser may load.
-        options: The context schema, for other defaults.
+        options: The context schema, for other defaults; or the options of every run, which make the graph
+            one that needs no context: a node of any other graph, say.
 
     Raises:
-        ConfigurationError: There is no such recipe.
+        ConfigurationError: There is no such recipe, or ``options`` have another one.
     """
-    found = find_recipe(recipe) if isinstance(recipe, str) else recipe
-    compiled = _compiled(found, options)
+    if isinstance(options, RunOptions):
+        found = recipe_of(options)
+        if recipe not in ("", found.name, found):
+            raise ConfigurationError(OTHER_RECIPE, hint="Name it in the options, with its switches.")
+        compiled = _compiled.__wrapped__(replace(found, bound=options), type(options))
+    else:
+        found = find_recipe(recipe or "quorum") if isinstance(recipe, str) else recipe
+        compiled = _compiled(found, options)
     if checkpointer is None:
         return compiled
     types = [(kind.__module__, kind.__name__) for kind in STATE_TYPES]

@@ -28,6 +28,8 @@ from quorum.tools.urls import REDACTED, mask_url
 IDLE_SECONDS = 600.0
 """Seconds that an interrupted run keeps its context; resumed later, it opens a new one."""
 
+OTHER_RECIPE = "The options ask for another recipe, or other switches, than the graph was built with."
+
 
 @dataclass
 class _Own:
@@ -117,10 +119,7 @@ async def close_own(context: Context) -> None:
 
 def _check(same: bool) -> None:
     if not same:
-        raise ConfigurationError(
-            "The options ask for another recipe, or other switches, than the graph was built with.",
-            hint="Build it from find_recipe(name, switches).",
-        )
+        raise ConfigurationError(OTHER_RECIPE, hint="Build it from find_recipe(name, switches).")
 
 
 async def _ready(context: Context) -> Context:

@@ -271,7 +271,10 @@ def _with_outcome(home: Path, begun: RunSummary) -> RunSummary:
     except (QuorumError, KeyError):
         return dataclasses.replace(begun, status="unreadable")
     demonstration = answer is not None and answer.demonstration
-    return dataclasses.replace(begun, status=begun.status or status, demonstration=demonstration)
+    question = answer.question if answer else begun.question  # it may have been made precise
+    return dataclasses.replace(
+        begun, status=begun.status or status, question=question, demonstration=demonstration
+    )
 
 
 def _read_object(path: Path) -> dict[str, Any]:

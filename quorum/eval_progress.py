@@ -17,6 +17,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.format import percent
 from quorum.evals.reports.frame import Frame, right, unscorable
 from quorum.evals.reports.statistics import mean_of
+from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import FAULT
 from quorum.text import count, dollars, duration, one_line
 
@@ -142,6 +143,44 @@ class Tally:
         for id in found["faults"]:
             last = self.records[id].message.strip().splitlines()[-1:]
             lines.append(f"Fault in {id}: {one_line(last[0] if last else '', 200)}")
+        return lines
+
+
+class BatchTally(Tally):
+    """The figures of a batch so far: nothing is right or wrong in it.
+
+    Args:
+        total: The dollars for all questions, if they are limited.
+    """
+
+    def __init__(self, asked: int, total: TotalBudget | None) -> None:
+        super().__init__(asked)
+        self.total = total
+
+    def line(self) -> str:
+        """Return one line: ETA, cost, how many got no answer."""
+        left = self.left_seconds
+        eta = f"ETA {duration(left)}" if left is not None else "ETA –"
+        return f"{eta} · {self.cost} · {self.errors.total():,} without an answer"
+
+    @property
+    def cost(self) -> str:
+        """Return the dollars so far, of all processes, and those there are."""
+        return f"{dollars(self.total.spent)} of ${self.total.usd:g}" if self.total else dollars(self.usd)
+
+    def closing(self) -> list[str]:
+        """Return the summary in lines for people."""
+        found = self.summary()
+        tokens = found["input_tokens"] + found["output_tokens"]
+        lines = [
+            f"{self.done:,} of {count(self.asked, 'question')} · {found['answered']:,} answered"
+            f" · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {self.cost}"
+            f" · {duration(self.seconds)}"
+        ]
+        if self.errors:
+            lines.append(f"Without an answer: {_counts(found['errors'])}.")
+        if found["demonstration"]:
+            lines.append("Demonstration: the rule-based offline model answered, not a language model.")
         return lines
 
 

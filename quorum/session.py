@@ -36,6 +36,8 @@ T = TypeVar("T")
 START_GAP = 0.01
 """Seconds between the starts of the first of many questions, which would reach everything in bursts."""
 
+CLOSED, ANOTHER = "The session is closed.", "Open another one."
+
 NAMES = {"db": "database", "docs": "documents"}
 """Arguments that are called otherwise as options."""
 
@@ -236,7 +238,7 @@ class Quorum:
         try:
             while True:
                 while len(running) < concurrency:
-                    spent = _spent(budget)
+                    spent = budget.refusal or _spent(budget)
                     given = none_left if spent else next(waiting, none_left)
                     if given is none_left:
                         break
@@ -307,7 +309,7 @@ class Quorum:
 
     async def _shared(self, begun: Begun) -> Resources:
         if self._closed:
-            raise ConfigurationError("The session is closed.", hint="Open another one.")
+            raise ConfigurationError(CLOSED, hint=ANOTHER)
         if self._opening is None or self._opening.failed:
             self._opening = _Opening(self.settings, self._own)
         return await self._opening.resources(begun)
@@ -406,6 +408,9 @@ class Blocking:
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the session's loop and return its result; Ctrl-C stops it."""
+        if self._loop.is_closed():
+            work.close()
+            raise ConfigurationError(CLOSED, hint=ANOTHER)
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()

@@ -10,6 +10,7 @@ from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quorum.evals.questions import Suite
+    from quorum.settings import Settings
 
 OWN = (".jsonl", ".csv")
 """Files with a user's own questions."""
@@ -48,18 +49,27 @@ def open_suite(name: str, folder: Path | None, db: str | None = None, *, flag: s
         return load_suite(name, folder or Path())
     from quorum.evals.suites.own import load_own
     from quorum.settings import Settings
-    from quorum.tools.urls import anchored
 
     if folder is not None:
         raise ConfigurationError(
             f"{flag} is a benchmark's folder.", hint="Own questions need none: leave it out."
         )
     settings = Settings(database=None if db is None else [db])
+    return with_sample(load_own(Path(name), database_of(settings)), settings.home)
+
+
+def database_of(settings: Settings) -> str | None:
+    """Return the URL of the database of own questions that name none; None if none is set.
+
+    Raises:
+        ConfigurationError: Several are set.
+    """
+    from quorum.tools.urls import anchored
+
     if len(settings.database) > 1:
         raise ConfigurationError("Own questions are on one database each.", hint="Name one with --db.")
     databases = [anchored(url, Path.cwd()) for url in settings.database]
-    suite = load_own(Path(name), databases[0] if databases else None)
-    return _with_sample(suite, settings.home)
+    return databases[0] if databases else None
 
 
 def _on_server(name: str, folder: Path, db: str) -> Suite:
@@ -75,7 +85,7 @@ def _on_server(name: str, folder: Path, db: str) -> Suite:
     return load_on_server(folder, db)
 
 
-def _with_sample(suite: Suite, home: Path) -> Suite:
+def with_sample(suite: Suite, home: Path) -> Suite:
     """Questions on the sample database, which is made where it is not there yet, get its file's URL."""
     from quorum.evals.suites.files import sqlite_url
     from quorum.tools.sample import sample_database

@@ -110,7 +110,7 @@ def test_no_other_distribution_owns_our_name() -> None:
         "from quorum.cli import cli; cli(['--help'], standalone_mode=False)",
         "from quorum.cli import cli; cli(['ask', '--help'], standalone_mode=False)",
         "from quorum.cli import cli; cli(['guard', '--dialect', 'mysql', 'SELECT 1'], standalone_mode=False)",
-        "from quorum.cli import cli; cli(['trace', 'list'], standalone_mode=False)",
+        "from quorum.cli import cli; cli(['history'], standalone_mode=False)",
     ],
 )
 def test_the_front_door_opens_without_the_heavy_packages(code: str, root: Path) -> None:

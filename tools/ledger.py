@@ -66,7 +66,8 @@ class Ledger:
     """Collects usage and enforces the budget. One per run, shared by all agents.
 
     ``spent_seconds`` is wall clock that an earlier, interrupted process spent on the same run. ``shared`` is
-    the ledger of several runs, which counts this one's calls and whose budget holds for all of them together.
+    the ledger of several runs, which counts this one's calls and whose budget holds for all of them together;
+    its ``refusal`` is the last error that it raised for one of them.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -79,6 +80,7 @@ class Ledger:
     reserved_usd: float = 0.0
     reserved_bytes: int = 0
     shared: Ledger | None = None
+    refusal: BudgetExceeded | None = None
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -125,7 +127,11 @@ class Ledger:
             raise BudgetExceeded(f"All {limit} model calls of the budget are used.", limit="max_calls")
         self._check_dollars(usd)
         if self.shared:
-            self.shared.reserve_call(usd)
+            try:
+                self.shared.reserve_call(usd)
+            except BudgetExceeded as error:
+                self.shared.refusal = error
+                raise
         self.reserved_calls += 1
         self.reserved_usd += usd
 

@@ -17,6 +17,7 @@ from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.linking import gold_part, linking_of_schema
 from quorum.evals.running.run_events import RunEvents
+from quorum.evals.running.total_budget import note_lost, spent_on
 from quorum.evals.running.verdicts import (
     OUTSIDE,
     judge,
@@ -71,7 +72,7 @@ class Attempts:
             ConfigurationError: An option is wrong.
             MachineFailed: The disk is full, say.
         """
-        run, discarded = RunFolder(self.folder / RUNS / question.id), ""
+        run, discarded = self._run(question), ""
         while True:
             events, resumed = RunEvents(self.replied), False
             try:
@@ -90,6 +91,9 @@ class Attempts:
                 made = await self._failed(question, run, error, events)
             place = f"{RUNS}/{question.id}" if run.folder.is_dir() else ""
             return replace(made, run=place, resumed=resumed, discarded=discarded)
+
+    def _run(self, question: EvalQuestion) -> RunFolder:
+        return RunFolder(self.folder / RUNS / question.id)
 
     async def close(self, url: str) -> None:
         """Close the database after its last question."""
@@ -141,8 +145,13 @@ class Attempts:
         Learned weights would depend on the order in which questions end.
         """
         options = self.evaluation.options
+        own: dict[str, object] = {"database": [question.url], "home": str(self.folder)}
+        if question.max_usd is not None:
+            earlier = await asyncio.to_thread(spent_on, self._run(question)) if resumed else 0.0
+            limits = [question.max_usd + earlier, *([options.max_usd] if options.max_usd else [])]
+            own["max_usd"] = min(limits)
         context = await open_context(
-            replace_options(options, database=[question.url], home=str(self.folder)),
+            replace_options(options, **own),
             recipe_of(options),
             question.question,
             resume=question.id if resumed else "",
@@ -193,6 +202,8 @@ class Attempts:
 
     def _discard(self, run: RunFolder) -> None:
         """Delete a run, atomically for other processes."""
+        if usd := spent_on(run):
+            note_lost(self.folder, usd)
         gone = self.folder / DISCARDED / f"{run.run_id}-{uuid4().hex[:8]}"
         gone.parent.mkdir(exist_ok=True)
         run.folder.rename(gone)

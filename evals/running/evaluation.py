@@ -45,6 +45,8 @@ class Evaluation:
         simulated: A user who knows the gold is asked where ``options.clarify`` asks one
             (``quorum.evals.running.attempts``).
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
+        fixed: Going on needs the same knowledge base and explorations; False where what is kept meanwhile may
+            count for the questions that are left.
     """
 
     suite: Suite
@@ -57,6 +59,7 @@ class Evaluation:
     simulated: bool = False
     api_key: str = field(default="", repr=False)
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
+    fixed: bool = True
 
     def check(self) -> None:
         """Check what needs no open handles.
@@ -94,11 +97,14 @@ class Evaluation:
             ConfigurationError: They cannot be read.
         """
         scorer = self.suite.scorer
+        options = (
+            self.options if self.fixed else self.options.model_copy(update={"kb": None, "explored": None})
+        )
         return Manifest(
             suite=self.suite.name,
             rules=scorer.rules,
             metrics=tuple(_metric(metric) for metric in scorer.metrics),
-            options=_kept(self.options) | ({"gold": self.gold} if self.gold else {}),
+            options=_kept(options) | ({"gold": self.gold} if self.gold else {}),
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
             missing=self.suite.missing,

@@ -28,9 +28,12 @@ from quorum.evals.running.attempts import Attempts, begin_attempts
 from quorum.evals.running.cluster import Shares, Workers
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation, check_same, now
+from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import ENDPOINT
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.garbage import rare_collections
+from quorum.tools.ledger import Budget
+from quorum.tools.models import check_priced
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
@@ -64,6 +67,7 @@ async def run_evaluation(
     evaluation: Evaluation,
     *,
     workers: Workers | None = None,
+    total: TotalBudget | None = None,
     on_begin: Callable[[Collection[Record]], None] = _nobody,
     on_record: Callable[[Record], None] = _nobody,
 ) -> dict[str, Record]:
@@ -77,11 +81,12 @@ async def run_evaluation(
 
     Args:
         workers: Processes that ask in place of this one (``quorum.evals.running.cluster.workers_of``).
+        total: Dollars for all questions together; those that it cannot pay are not asked.
         on_begin: Called with the finished records of earlier processes, before anything is asked.
         on_record: Called with each further record as it is written.
 
     Returns:
-        The records of all questions asked for, in their order.
+        The records of all questions that were asked, in their order.
 
     Raises:
         ConfigurationError: An option is wrong, or the folder holds another evaluation or cannot be written;
@@ -96,17 +101,19 @@ async def run_evaluation(
     evaluation = _for_one_of(workers.count if workers else 1, evaluation)
     databases = Databases.for_evaluation(evaluation)
     try:
-        await _prove(databases, left)
+        await _prove(databases, left, total)
         with EvalWriter(evaluation.folder) as writer:
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
+            if total:
+                await asyncio.to_thread(total.begin, writer.folder, records.values())
             on_begin(records.values())
             with rare_collections():
-                run = _Run(evaluation, writer, records, on_record)
+                run = _Run(evaluation, writer, records, on_record, total)
                 await run.all(_left(evaluation, records), databases, workers)
     finally:
         await databases.aclose()
-    return {question.id: records[question.id] for question in evaluation.questions}
+    return {question.id: records[question.id] for question in evaluation.questions if question.id in records}
 
 
 def _finished(manifest: Manifest, folder: EvalFolder) -> dict[str, Record]:
@@ -142,10 +149,13 @@ def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
     return dataclasses.replace(evaluation, options=options)
 
 
-async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
+async def _prove(databases: Databases, questions: Sequence[EvalQuestion], total: TotalBudget | None) -> None:
     """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
-        await databases.models()
+        opened = await databases.models()
+        if total:
+            models = (*opened.models.values(), *opened.role_models.values())
+            check_priced(models, Budget(max_usd=total.usd))
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
             await databases.of(questions[0])
 
@@ -159,8 +169,9 @@ class _Run:
         writer: EvalWriter,
         records: dict[str, Record],
         tell: Callable[[Record], None],
+        total: TotalBudget | None = None,
     ) -> None:
-        self.evaluation, self.writer = evaluation, writer
+        self.evaluation, self.writer, self.total = evaluation, writer, total
         self.records, self.tell = records, tell
         self.session = uuid4().hex[:12]
         self.memory = Watch()
@@ -202,10 +213,15 @@ class _Run:
     ) -> None:
         await asyncio.sleep(begin)
         for question in waiting:
-            made = await asker.record(question)
+            asked = await self.total.claim(question) if self.total else question
+            if asked is None:
+                return
+            made = await asker.record(asked)
             record = dataclasses.replace(made, session=self.session, ended=now(), memory=self.memory.peak())
             self.writer.add(record)
             self.records[question.id] = record
+            if self.total:
+                await self.total.settle(record)
             self.tell(record)
             self.left[question.url] -= 1
             if not self.left[question.url]:

@@ -27,7 +27,7 @@ KNOWLEDGE = ("knowledge", "evidence", "documents")
 EXAMPLE = '{"question": "How many users are there?", "sql": "SELECT COUNT(*) FROM users"}'
 
 
-class _Line(BaseModel):
+class OwnLine(BaseModel):
     """The fields of a question; numbers are taken for the text that they are."""
 
     model_config = ConfigDict(extra="ignore", str_strip_whitespace=True, coerce_numbers_to_str=True)
@@ -54,7 +54,7 @@ class _Line(BaseModel):
         return queries
 
 
-class _Wrong(Exception):
+class WrongLine(Exception):
     """A message about a line, and a hint."""
 
 
@@ -83,25 +83,27 @@ def load_own(path: Path, database: str | None) -> Suite:
     Raises:
         ConfigurationError: The file cannot be read, or a line is wrong; the message names it.
     """
-    dialect_of = cache(_dialect)
+    known = cache(dialect_of)
     questions: dict[str, EvalQuestion] = {}
     unknown: dict[str, None] = {}
     for place, (number, values) in enumerate(_rows(path)):
         try:
-            question = _question(_Line.model_validate(values), place, path.parent, database, dialect_of)
+            question = own_question(OwnLine.model_validate(values), place, path.parent, database, known)
             if question.id.casefold() in questions:
-                raise _Wrong(f"there is a question {question.id} before it.", "Give each an id of its own.")
+                raise WrongLine(
+                    f"there is a question {question.id} before it.", "Give each an id of its own."
+                )
         except ValidationError as error:
             raise _wrong(path, number, f"{first_in_words(error)}.", "Mend the field.") from None
-        except _Wrong as error:
+        except WrongLine as error:
             raise _wrong(path, number, *error.args) from error.__cause__
         questions[question.id.casefold()] = question
-        unknown |= dict.fromkeys(name for name in values if name not in _Line.model_fields)
+        unknown |= dict.fromkeys(name for name in values if name not in OwnLine.model_fields)
     if not questions:
         raise ConfigurationError(f"{path} holds no question.", hint="Write one a line.")
     found, missing = tuple(questions.values()), []
     if unknown:
-        missing.append(f"Fields left out: {', '.join(unknown)}. Known are {', '.join(_Line.model_fields)}.")
+        missing.append(f"Fields left out: {', '.join(unknown)}. Known are {', '.join(OwnLine.model_fields)}.")
     unscored = [question.id for question in found if not question.gold_sql and not question.extra]
     if unscored:
         named = ", ".join(unscored[:3]) + (" and others" if len(unscored) > 3 else "")
@@ -109,22 +111,31 @@ def load_own(path: Path, database: str | None) -> Suite:
     return Suite(path.name, path.parent, found, OwnScorer(), tuple(missing))
 
 
-def _question(
-    line: _Line, place: int, folder: Path, database: str | None, dialect_of: Callable[[str], str]
+def own_question(
+    line: OwnLine, place: int, folder: Path, database: str | None, dialect_of: Callable[[str], str]
 ) -> EvalQuestion:
+    """Return the question of a line.
+
+    Args:
+        place: Of the line, from 0; its id where it names none.
+        folder: Where relative paths begin.
+
+    Raises:
+        WrongLine: A field cannot be used.
+    """
     id = line.id or f"{place:04}"
     if not is_id(id):
-        raise _Wrong(f"the id {id!r} cannot be used.", ID_HINT)
+        raise WrongLine(f"the id {id!r} cannot be used.", ID_HINT)
     if line.database and line.db:
-        raise _Wrong("it names its database twice.", "Fill in database or db, not both.")
+        raise WrongLine("it names its database twice.", "Fill in database or db, not both.")
     given = line.database or line.db
     url = anchored(given, folder.resolve()) if given else database
     if not url:
-        raise _Wrong("it names no database.", "Fill in the field database, or give one with --db.")
+        raise WrongLine("it names no database.", "Fill in the field database, or give one with --db.")
     try:
         dialect = dialect_of(url)
     except (ConfigurationError, DatabaseUnavailable) as error:
-        raise _Wrong(f"its database cannot be used. {mask_url(error.args[0])}", error.hint) from error
+        raise WrongLine(f"its database cannot be used. {mask_url(error.args[0])}", error.hint) from error
     return EvalQuestion(
         id=id,
         question=line.question,
@@ -141,13 +152,13 @@ def _question(
 def _result(name: str, folder: Path) -> Path:
     file = (folder / Path(name).expanduser()).resolve()
     if file.suffix.lower() not in SUFFIXES:
-        raise _Wrong(f"the result {name} is neither .csv nor .parquet.", "Save it as one of them.")
+        raise WrongLine(f"the result {name} is neither .csv nor .parquet.", "Save it as one of them.")
     if not file.is_file():
-        raise _Wrong(f"there is no file {file}.", "Its path begins at the folder of the questions.")
+        raise WrongLine(f"there is no file {file}.", "Its path begins at the folder of the questions.")
     return file
 
 
-def _dialect(url: str) -> str:
+def dialect_of(url: str) -> str:
     if url == SAMPLE:
         return "sqlite"
     if url.startswith("schema://"):
@@ -171,10 +182,35 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield where each question begins, from 1, and its fields: by lower-case names, without blank ones.
 
     Raises:
-        ConfigurationError: It cannot be read, is no UTF-8 text, or a line is damaged.
+        ConfigurationError: As ``read_lines``, or a field is there twice.
     """
-    kinds = {".jsonl": _json_lines, ".csv": _csv}
-    if path.suffix.lower() not in kinds:
+    for number, items in read_lines(path, needed="question"):
+        values: dict[str, Any] = {}
+        for name, value in items:
+            key = name.strip().lower()
+            if value is None or (isinstance(value, str) and not value.strip()):
+                continue
+            if key in values:
+                raise _wrong(path, number, f"there are two fields {key}.", "Keep one of them.")
+            values[key] = value
+        if values or path.suffix.lower() != ".csv":
+            yield number, values
+
+
+_Fields = Iterator[tuple[int, list[tuple[str, Any]]]]
+
+
+def read_lines(path: Path, needed: str = "") -> _Fields:
+    """Yield where each line begins, from 1, and its fields as they are.
+
+    Args:
+        needed: A field that the header of a CSV file must name.
+
+    Raises:
+        ConfigurationError: The file cannot be read, is no UTF-8 text, or a line is damaged.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in (".jsonl", ".csv"):
         raise ConfigurationError(
             f"{path} is neither .jsonl nor .csv.", hint="Own questions are JSON Lines or CSV with a header."
         )
@@ -188,19 +224,7 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     except UnicodeDecodeError as error:
         number = data.count(b"\n", 0, error.start) + 1
         raise _wrong(path, number, "it is no UTF-8 text.", "Save it as UTF-8.") from error
-    for number, items in kinds[path.suffix.lower()](path, text):
-        values: dict[str, Any] = {}
-        for name, value in items:
-            key = name.strip().lower()
-            if value is None or (isinstance(value, str) and not value.strip()):
-                continue
-            if key in values:
-                raise _wrong(path, number, f"there are two fields {key}.", "Keep one of them.")
-            values[key] = value
-        yield number, values
-
-
-_Fields = Iterator[tuple[int, list[tuple[str, Any]]]]
+    yield from _csv(path, text, needed) if suffix == ".csv" else _json_lines(path, text)
 
 
 def _json_lines(path: Path, text: str) -> _Fields:
@@ -222,25 +246,26 @@ def _json_lines(path: Path, text: str) -> _Fields:
         yield number, list(item.items())
 
 
-def _csv(path: Path, text: str) -> _Fields:
+def _csv(path: Path, text: str, needed: str) -> _Fields:
     csv.field_size_limit(sys.maxsize)
     reader = csv.reader(StringIO(text, newline=""), strict=True)
     header: list[str] = []
     number = 1
     try:
         for record in reader:
-            if not any(map(str.strip, record)):
+            if not record or not (header or any(map(str.strip, record))):
                 pass
             elif not header:
-                header = [name.strip().lower() for name in record]
-                if "question" not in header:
+                header = [name.strip() for name in record]
+                if needed and needed not in map(str.lower, header):
                     hint = "The first line names the fields, separated by commas: question,sql,…"
-                    raise _wrong(path, number, "the header has no field question.", hint)
+                    raise _wrong(path, number, f"the header has no field {needed}.", hint)
             elif len(record) > len(header):
                 reason = f"there are {len(record)} fields, the header names {len(header)}."
                 raise _wrong(path, number, reason, "Put texts with commas in quotes.")
             else:
-                yield number, list(zip(header, record, strict=False))
+                padded = record + [""] * (len(header) - len(record))
+                yield number, list(zip(header, padded, strict=True))
             number = reader.line_num + 1
     except csv.Error as error:
         hint = "Put texts with commas, quotes or line ends in quotes, and write a quote inside them twice."

@@ -64,7 +64,7 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
         run_id = "" if first else state.run_id
         # LangGraph's id of this execution: the same when an interrupted process's is repeated
         task = runtime.execution_info.task_id if runtime.execution_info else ""
-        async with context_of(runtime.context, recipe, state.question, run_id) as context:
+        async with context_of(recipe.bound or runtime.context, recipe, state.question, run_id) as context:
             place = {"node": name, "recipe": recipe.name, "code": code, "task": task}
             with located(**place), streaming(runtime.stream_writer), one_execution():
                 try:

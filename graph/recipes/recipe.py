@@ -97,6 +97,8 @@ class Recipe:
         deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
+        bound: Options of every run of its graph, whatever context a graph around it has; None if the context
+            says them (``quorum.graph.builder.build_graph``).
         blanks_give_way, count_heads: Switches of every recipe's vote (``quorum.graph.ballots.Rules``).
     """
 
@@ -115,6 +117,7 @@ class Recipe:
     deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
+    bound: RunOptions | None = field(default=None, compare=False)
     blanks_give_way: bool = switch(
         False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
     )

@@ -9,40 +9,67 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorum.knowledge.profile.amounts import Rows, counts_of, of_amounts, order_of, ordered
-from quorum.knowledge.profile.forms import DIGITS, LONGEST, UNITS, date_form, number
-from quorum.knowledge.profile.model import ColumnProfile, Form, Kind
+from quorum.knowledge.profile.forms import (
+    LONGEST,
+    UNITS,
+    amounts,
+    date_form,
+    number,
+    ordered,
+    read_date,
+    skeletons,
+)
+from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, KeyMatch, Kind
+
+if TYPE_CHECKING:
+    from quorum.knowledge.catalog import Column, Table
+
+Rows: TypeAlias = Mapping[str, int]
+"""How many rows have each value."""
+Place: TypeAlias = tuple[str, str]
+"""A table's full name, and a column's name."""
 
 NEARLY = 0.8
 """Share of the rows with a value that must be numbers (dates, codes) for the column to be one of them."""
 LEAST_ROWS = 8
 """Rows with a value below which nothing is said: the samples show them."""
 FEW = 12
-"""Values of a column that may tell which form another column has."""
-PADDED = 0.2
-"""Share of the codes without leading zeros that occur with some too, for zeros to say nothing."""
+"""Values of a column that may tell which form another column has, or be units."""
+FEWEST = 5
+"""Different values of a key."""
+UNIQUE = 0.9
+"""Values by rows from which a column is a key: rows may be duplicates, or have been read twice."""
+RELATED = 0.25
+"""Share of the values that have a partner, of columns that refer to each other."""
 
 _EMPTY = "|n/a|#n/a|n.a.|null|(null)|<null>|nan|\\n|-|--|---|?|.|not available|not applicable|no data|(blank)"
 NO_VALUE = frozenset(_EMPTY.split("|"))
 """Texts that stand for NULL, in small letters."""
 PERHAPS = frozenset(("none", "na", "nil", "unknown", "missing", "tbd", "undefined", "pending"))
 """Texts that may be a value of their own: they count beside others, or among numbers and dates."""
+WORDS = NO_VALUE | PERHAPS
 YES = frozenset(("yes", "y", "true", "t", "1", "on", "ja", "oui", "si", "sí"))
 NO = frozenset(("no", "n", "false", "f", "0", "off", "nein", "non"))
 _TOTALS = re.compile(
     r"(?:grand |sub-?)?totals?\b.*|.* (?:sub-?)?totals?|(?:all|overall|sum|gesamt|summe|insgesamt|suma)\b.*",
     re.I,
 )
-_LETTERS = str.maketrans(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "A" * 26 + "a" * 26 + "9" * 10
-)
 _CODE = re.compile(r"[A-Za-z]{0,6}[-_/. #]?\d+(?:[-_/.]?[A-Za-z0-9]+){0,3}")
+_NUMBERED = re.compile(r"\s*(?:0\d+|\+\d{8,})\s*")
+"""Whole numbers with leading zeros, and phones."""
 _ZEROS = re.compile(r"(?<!\d)0+(?=\d)")
+_STRANGE = re.compile(
+    r"0|(?:-[19]|-?9{2,}|-9+|-?8{3,})(?:\.[09]+)?"
+    r"|(?:1900-01-01|1899-12-3[01]|1970-01-01|000\d-\d\d-\d\d|1[78]00-01-01|[2-9]\d99-12-31|1111-11-11).*"
+    r"|0?1[/.]0?1[/.](?:1900|1970|0001).*|(?:31[/.]12|12[/.]31)[/.][2-9]\d99.*"
+)
+"""Numbers and days that often stand for something else."""
 
 
 def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, ColumnProfile]:
@@ -53,44 +80,42 @@ def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, 
         whole: True if these are all rows of the table.
     """
     found = {name: _profile(texts, whole) for name, texts in columns.items()}
-    for name, profile in found.items():
-        if profile.kind is Kind.DATE and any(form.text.startswith("AA") for form in profile.forms):
-            found[name] = _with_order(profile, name, columns)
-    numbers = [name for name, each in found.items() if each.kind is Kind.NUMBER]
-    regular = {
-        name for name, each in found.items() if each.kind in (Kind.NUMBER, Kind.DATE) and not each.forms
-    }
-    return {
-        name: each if name in regular else _with_totals(each, columns[name], [columns[n] for n in numbers])
-        for name, each in found.items()
-    }
+    numbers = [columns[name] for name, each in found.items() if each.kind is Kind.NUMBER]
+    for name, each in found.items():
+        if each.forms or each.kind not in (Kind.NUMBER, Kind.DATE):
+            each = _with_totals(each, columns[name], numbers)
+            found[name] = _with_order(each, columns[name], columns)
+    return found
 
 
 def unpadded(key: str) -> str:
     """Return a key without outer blanks and leading zeros: ``" C00046"`` is ``C46``."""
-    return _ZEROS.sub("", key.strip())
+    return _ZEROS.sub("", key.strip()) if "0" in key else key.strip()
 
 
 def _profile(texts: Sequence[Any], whole: bool) -> ColumnProfile:
     counted, rows = Counter(text for text in texts if isinstance(text, str)), len(texts)
     profile = ColumnProfile(rows, whole, unique=whole and len(counted) == rows > 1)
-    folded = {text: text.strip().casefold() for text in counted}
-    rest = {text: n for text, n in counted.items() if folded[text] not in NO_VALUE}
-    maybe = {text: rest.pop(text) for text in [*rest] if folded[text] in PERHAPS}
+    words = {text: word for text in counted if (word := text.strip().casefold()) in WORDS}
+    rest = {text: n for text, n in counted.items() if text not in words}
     given = sum(rest.values())
     if given >= LEAST_ROWS:
         profile = (
-            _of_flags(profile, rest) or of_amounts(profile, rest, NEARLY * given) or _of_texts(profile, rest)
+            _of_flags(profile, rest) or _of_amounts(profile, rest, NEARLY * given) or _of_texts(profile, rest)
         )
-    missing = {text: n for text, n in counted.items() if folded[text] and folded[text] in NO_VALUE}
-    empty = {text: n for text, n in counted.items() if not folded[text]}
-    if profile.kind in (Kind.NUMBER, Kind.DATE) or missing or len(maybe) > 1:
-        missing |= maybe
+    missing = [text for text, word in words.items() if word and word in NO_VALUE]
+    perhaps, empty = [t for t in words if words[t] in PERHAPS], [t for t in words if not words[t]]
+    if profile.kind in (Kind.NUMBER, Kind.DATE) or missing or len(perhaps) > 1:
+        missing += perhaps
     if missing or len(empty) > 1 or rows > counted.total():
-        missing |= empty
+        missing += empty
     if given and not any(c.isalnum() for text in rest for c in text):  # + and -
         return profile
-    return replace(profile, no_value=counts_of(missing))
+    return replace(profile, no_value=_counts(missing, counted))
+
+
+def _counts(texts: Iterable[str], rows: Rows) -> Counts:
+    return tuple(sorted(((text, rows[text]) for text in texts), key=lambda each: -each[1]))
 
 
 def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
@@ -106,46 +131,98 @@ def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
     return replace(profile, kind=Kind.FLAG, variants=tuple(sides), variant_rows=other)
 
 
-def _with_order(
-    profile: ColumnProfile,
-    name: str,
-    columns: Mapping[str, Sequence[Any]],
+def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfile | None:
+    """Return the profile of numbers or dates; None if fewer rows than ``sure`` have one."""
+    groups = skeletons(rest)
+    dates = {text: form for each, texts in groups.items() if (form := date_form(each)) for text in texts}
+    if any(form.endswith("BB.YY") for form in dates.values()):  # versions, unless all could be days
+        dates = dates if all(text in dates or not re.search(r"\d", text) for text in rest) else {}
+    if sum(rest[text] for text in dates) >= sure:
+        read = {text: read_date(text) for text, form in dates.items() if not form.startswith("YYYY-MM")}
+        plain = {text for text in dates if text not in read and text.strip()[5:7] <= "12"}
+        if len(plain) + sum(1 for _, days in read.values() if days) >= 0.95 * len(dates):
+            dates = _settled(dates | {text: form for text, (form, _) in read.items()})
+            iso = {form for form in dates.values() if form.startswith("YYYY-MM-DD")}
+            return _formed(replace(profile, kind=Kind.DATE), rest, dates, iso, {text: text for text in dates})
+    found = amounts(groups, rest)
+    shapes = {text: each.shape for text, each in found.items()}
+    codes = {*shapes.values()} <= {"9 999", "9'999", "9’999"} or any(map(_NUMBERED.fullmatch, found))
+    if codes or sum(rest[text] for text in found) < sure:
+        return None
+    bare = {*shapes.values()} - {each.shape for each in found.values() if not each.plain}
+    sizes = {text: each.size for text, each in found.items()}
+    return _formed(replace(profile, kind=Kind.NUMBER), rest, shapes, bare, sizes)
+
+
+def _settled(shapes: dict[str, str]) -> dict[str, str]:
+    """Return the forms; a date of either order has the only order that others have, with dots day first."""
+    seen = {*shapes.values()}
+    for unsure in [form for form in seen if form.startswith("AA")]:
+        dotted = ordered(unsure, "DM") if "." in unsure else ""
+        sure = [form for order in ("DM", "MD") if (form := ordered(unsure, order)) in seen] or [dotted]
+        if len(sure) == 1 and sure[0]:
+            shapes = {text: sure[0] if form == unsure else form for text, form in shapes.items()}
+    return shapes
+
+
+def _formed(
+    profile: ColumnProfile, rest: Rows, shapes: Mapping[str, str], plain: set[str], sizes: Mapping[str, Any]
 ) -> ColumnProfile:
-    """Return the profile with the column that tells in which order day and month stand, if one does."""
-    unsure = next(form for form in profile.forms if form.text.startswith("AA"))
-    for other, values in columns.items():
-        if other == name or not 2 <= len({*values}) <= FEW:
-            continue
-        orders = defaultdict[Any, Counter[str]](Counter)
-        for text, told in zip(columns[name], values, strict=True):
-            if isinstance(text, str) and date_form(text.strip().translate(DIGITS)) == unsure.text:
-                orders[told][order_of(text)] += 1
-        sure = {told: [order for order in found if order] for told, found in orders.items()}
-        if {len(each) for each in sure.values()} != {1} or len({each[0] for each in sure.values()}) != 2:
-            continue
-        more = Counter[str]()
-        for told, found in orders.items():
-            more[ordered(unsure.text, sure[told][0])] += found[""]
-        forms = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f is not unsure]
-        return replace(profile, forms=tuple(sorted(forms, key=lambda form: -form.rows)), told_by=other)
-    return profile
+    """Return the profile with forms: ``shapes`` has each value's; a CAST reads ``plain``, ``sizes`` sorts."""
+    groups, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
+    for text in rest:
+        (groups if text in shapes else others)[shapes.get(text) or re.sub(r"\d", "9", text)].append(text)
+    if len(others) > 3:
+        others = defaultdict(list, {"other text": [text for texts in others.values() for text in texts]})
+    forms = [
+        Form(shape, sum(rest[text] for text in texts), max(texts, key=len), shape in plain)
+        for shape, texts in (groups | others).items()
+    ]
+    forms.sort(key=lambda form: -form.rows)
+    profile = replace(profile, sentinels=_sentinels(rest, sizes))
+    if len(forms) > 1 or not (forms[0].plain or forms[0].text.startswith("YYYY")):
+        return replace(profile, forms=tuple(forms))
+    strange = dict(profile.sentinels)
+    kept = sorted((text for text in sizes if text not in strange), key=sizes.__getitem__)
+    return replace(profile, low=kept[0], high=kept[-1], exact=profile.whole)
+
+
+def _sentinels(rest: Rows, sizes: Mapping[str, Any]) -> Counts:
+    """Return repeated numbers of nines, 0 or below, or days as 1900-01-01, that are far from all others."""
+    strange = [text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())]
+    days = any(isinstance(sizes[text], str) for text in strange)
+    size = {text: int((re.findall(r"\d{4}", text) or [2000])[0]) for text in sizes} if days else sizes
+    others = [size[text] for text in sizes if text not in strange] if strange else []
+    if len(others) < 5:
+        return ()
+    low, high = min(others), max(others)
+    often = 5 * max(1, fmean(rest[text] for text in sizes if text not in strange))
+
+    def far(amount: float, rows: int) -> bool:
+        if days or abs(amount - low) > 3 * (high - low) > 0:
+            return amount < low - 10 * days or amount > high + 10 * days
+        if amount <= 0:
+            return low >= 0 and (amount < 0 < high - 10 * (rows < often) or low >= max(10, high / 3))
+        return amount > 2 * high or (amount > 1.1 * high and rows >= often)
+
+    return _counts((text for text in strange if far(size[text], rest[text])), rest)
 
 
 def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
     """Return the profile of units, codes or other texts."""
     measures = Counter(UNITS.get(text.strip().casefold(), "") for text in rest if len(rest) <= FEW)
     if "" not in measures and max(measures.values(), default=0) > 1 < max(len(text.strip()) for text in rest):
-        return replace(profile, units=counts_of(rest))
-    codes = {text: n for text, n in rest.items() if len(text) <= LONGEST and _CODE.fullmatch(text.strip())}
-    if sum(codes.values()) >= NEARLY * sum(rest.values()):
-        return replace(profile, kind=Kind.CODE, forms=_code_forms(codes))
+        return replace(profile, units=_counts(rest, rest))
+    codes = [text for text in rest if len(text) <= LONGEST and _CODE.fullmatch(text.strip())]
+    code = sum(rest[text] for text in codes) >= NEARLY * sum(rest.values())
     spellings = defaultdict[str, list[str]](list)
     for text in sorted(rest, key=lambda text: -rest[text]):
-        spellings[plain_text(text)].append(text)
+        spellings[text.strip().casefold() if code else plain_text(text)].append(text)
     variants = tuple(tuple(each) for each in spellings.values() if len(each) > 1)
-    padded = {text: rest[text] for (text, *more) in spellings.values() if not more and text != text.strip()}
+    padded = [each[0] for each in spellings.values() if len(each) == 1 and each[0] != each[0].strip()]
     rows = sum(rest[text] for each in variants for text in each[1:])
-    return replace(profile, padded=counts_of(padded), variants=variants, variant_rows=rows)
+    kind, blanks = Kind.CODE if code else Kind.TEXT, _counts(padded, rest)
+    return replace(profile, kind=kind, padded=blanks, variants=variants, variant_rows=rows)
 
 
 def plain_text(text: str) -> str:
@@ -158,40 +235,107 @@ def plain_text(text: str) -> str:
     return text
 
 
-def _code_forms(codes: Rows) -> tuple[Form, ...]:
-    """Return forms that differ in case, blanks, punctuation or leading zeros alone; () if there is one."""
-    padded = defaultdict[str, set[bool]](set)
-    for text in codes:
-        padded[unpadded(text).casefold()].add(_ZEROS.search(text) is not None)
-    bare = sum(False in each for each in padded.values())
-    zeros = sum(len(each) > 1 for each in padded.values()) >= PADDED * bare > 0
-    of_shape = defaultdict[str, list[str]](list)
-    for text in codes:
-        shape = re.sub("9+", "9", text.translate(_LETTERS))
-        of_shape[shape + "0" * (zeros and _ZEROS.search(text) is not None)].append(text)
-    alike = defaultdict[str, list[Form]](list)
-    for shape, texts in of_shape.items():
-        form = Form(texts[0].translate(_LETTERS), sum(codes[text] for text in texts), texts[0])
-        alike[re.sub(r"(?<=A)[^A9]+(?=9)", "", shape.strip("0").strip().upper())].append(form)
-    most = max(alike.values(), key=lambda forms: sum(form.rows for form in forms))
-    if len(most) < 2 or 2 * sum(form.rows for form in most) < sum(codes.values()):
-        return ()
-    return tuple(sorted(most, key=lambda form: -form.rows))
+def _with_order(
+    profile: ColumnProfile, texts: Sequence[Any], columns: Mapping[str, Sequence[Any]]
+) -> ColumnProfile:
+    """Return the profile with the column that tells in which order day and month stand, if one does."""
+    unsure = next((form.text for form in profile.forms if form.text.startswith("AA")), "")
+    both = [ordered(unsure, order) for order in ("DM", "MD")]
+    for other, values in columns.items() if unsure else ():
+        if values is texts or not 2 <= len({*values}) <= FEW:
+            continue
+        seen = defaultdict[Any, Counter[str]](Counter)
+        for text, told in zip(texts, values, strict=True):
+            if isinstance(text, str) and (form := read_date(text)[0]) in (*both, unsure):
+                seen[told][form] += 1
+        sure = {told: [form for form in both if forms[form]] for told, forms in seen.items()}
+        if any(len(each) != 1 for each in sure.values()) or len({each[0] for each in sure.values()}) < 2:
+            continue
+        more = Counter[str]()
+        for told, forms in seen.items():
+            more[sure[told][0]] += forms[unsure]
+        found = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f.text != unsure]
+        return replace(profile, forms=tuple(sorted(found, key=lambda form: -form.rows)), told_by=other)
+    return profile
 
 
 def _with_totals(
     profile: ColumnProfile, texts: Sequence[Any], numbers: Sequence[Sequence[Any]]
 ) -> ColumnProfile:
     """Return the profile with values such as ``Total``, where numbers of their rows are larger."""
-    counted = Counter(text for text in texts if isinstance(text, str))
-    totals = {text: n for text, n in counted.items() if _TOTALS.fullmatch(text.strip())}
-    for amounts in numbers if 0 < len(totals) < len(counted) else ():
+    totals = [text for text in {*texts} if isinstance(text, str) and _TOTALS.fullmatch(text.strip())]
+    for column in numbers if totals else ():
         sizes = defaultdict[bool, list[float]](list)
-        for text, amount in zip(texts, amounts, strict=True):
+        for text, amount in zip(texts, column, strict=True):
             if isinstance(amount, str):
                 sizes[text in totals].append(number(amount))
         if sizes[True] and sizes[False] and fmean(sizes[True]) > 1.9 * fmean(sizes[False]) > 0:
-            forms = tuple(form for form in profile.forms if form.text not in totals)
-            regular = len(forms) == 1 and (forms[0].plain or forms[0].text.startswith("YYYY"))
-            return replace(profile, totals=counts_of(totals), forms=() if regular else forms)
+            rest = _profile([None if text in totals else text for text in texts], profile.whole)
+            return replace(rest, totals=_counts(sorted(totals), Counter(texts)))
     return profile
+
+
+def key_values(texts: Sequence[Any], profile: ColumnProfile) -> Rows | None:
+    """Return the rows by value of a column of codes, whole numbers or single words; None for any other."""
+    if profile.kind in (Kind.DATE, Kind.FLAG) or (profile.kind is Kind.NUMBER and profile.forms):
+        return None
+    counted = Counter(text for text in texts if isinstance(text, str))
+    words = profile.kind is Kind.TEXT and any(" " in text.strip() for text in counted)
+    long = any(len(text) > LONGEST or "." in text for text in counted)
+    return None if words or long or len(counted) < FEWEST else counted
+
+
+def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, Rows]) -> list[Table]:
+    """Return the tables, in which columns know what their values need to match another table's key.
+
+    A column refers to a key by a foreign key, by its name, or as ``customer_id`` to ``customers.id``.
+    """
+    named = defaultdict[str, dict[Place, None]](dict)
+    for (table, column), values in keys.items():
+        if len(values) > UNIQUE * sum(values.values()):
+            last, own = _folded(table.rpartition(".")[2]), _folded(column)
+            for start in ("", last, last.removesuffix("s"), last.removesuffix("es")):
+                named[start + own][table, column] = None
+    declared = {
+        (table.full_name, key.columns[0]): {(key.ref_table, key.ref_columns[0]): None}
+        for table in tables
+        for key in table.foreign_keys
+        if len(key.columns) == len(key.ref_columns) == 1
+    }
+    plain = cache(lambda place: {key: unpadded(key).casefold() for key in keys[place]})
+    found = defaultdict[Place, list[KeyMatch]](list)
+    for place in keys:
+        for other in named[_folded(place[1])] | declared.get(place, {}):
+            differ = other[0] != place[0] and other in keys and keys[place].keys() - keys[other].keys()
+            if differ and (match := _match(keys[place], plain(place), other, plain(other))):
+                found[place].append(match)
+
+    def with_matches(table: str, column: Column) -> Column:
+        matches, profile = found.get((table, column.name)), column.profile
+        return (
+            replace(column, profile=replace(profile, keys=tuple(matches))) if matches and profile else column
+        )
+
+    return [replace(t, columns=tuple(with_matches(t.full_name, c) for c in t.columns)) for t in tables]
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "").replace(" ", "")
+
+
+def _match(rows: Rows, values: Mapping[str, str], place: Place, keys: Mapping[str, str]) -> KeyMatch | None:
+    """Return what values need to match the keys; both have their plain text. None if they need nothing."""
+    partners = {plain: key for key, plain in keys.items()}
+    odd = {text: partners[values[text]] for text in values if text not in keys and values[text] in partners}
+    number, matched = sum(rows[text] for text in odd), sum(rows[t] for t in values if values[t] in partners)
+    related = len(odd) + len(values.keys() & keys.keys()) >= RELATED * min(len(values), len(keys))
+    if number < 2 or not related or len(partners) < len(keys):
+        return None
+    steps = {
+        "trim": any(text.strip() != text or key.strip() != key for text, key in odd.items()),
+        "case": any(unpadded(text) != unpadded(key) for text, key in odd.items()),
+        "zeros": any(text.strip().casefold() != key.strip().casefold() for text, key in odd.items()),
+    }
+    after = tuple(step for step, needed in steps.items() if needed)
+    share = sum(rows.values()) / matched
+    return KeyMatch(*place, after, round(number * share), max(odd, key=rows.__getitem__))

@@ -1,4 +1,4 @@
-"""Forms of single values: numbers with what stands around them, and dates.
+"""Forms of single values, and what they mean: numbers with what stands around them, and dates.
 
 They are read from a value's skeleton, in which each digit is a 9: a thousand values have a few.
 """
@@ -6,12 +6,18 @@ They are read from a value's skeleton, in which each digit is a 9: a thousand va
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 DIGITS = str.maketrans("0123456789", "9999999999")
 LONGEST = 40
 """Characters of a value that may be a number or a date."""
+TRIED = 100
+"""Values that are tried; where few of them are numbers or dates, the others are not read."""
 
 _MONEY = (
     r"[A-Z]{1,3}\$|[$€£¥₹₽₩₪₺₫₦₱฿]|[Kk]r\.?|Rs\.?|Fr\.?|zł|[Dd]ollars?|[Ee]uros?|[Pp]ounds?|USD|EUR|GBP|JPY|CHF|CAD|AUD"
@@ -45,7 +51,8 @@ _UNITS = {
 UNITS = {unit: measure for measure, units in _UNITS.items() for unit in units.split()}
 """Measures by unit in small letters."""
 
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec mär mai okt dez fév avr aoû déc ene abr ago dic"
+_NAMES = "jan ene|feb fév|mar mär|apr avr abr|may mai|jun|jul|aug aoû ago|sep|oct okt|nov|dec dez déc dic"
+_MONTHS = {word: f"{place:02}" for place, words in enumerate(_NAMES.split("|"), 1) for word in words.split()}
 _TIME = (
     r"(?:,?[T ]\s?(?P<time>99?:99(?::99(?:\.9+)?)?)(?P<half> ?[AaPp]\.?[Mm]\.?)?"
     r"(?P<zone> ?(?:Z|UTC|GMT|[-+]99:?99))?)?"
@@ -69,12 +76,10 @@ _DATES = {
 }
 
 
-class Number(NamedTuple):
-    """A number's form.
+class _Number(NamedTuple):
+    """A number's form: what stands around it, and the marks in it.
 
     Attributes:
-        before, after: A currency, a unit, a sign of percent, with their blanks.
-        brackets: True if brackets stand for minus.
         groups: The mark between thousands, or ``""``.
         decimal: The mark before decimals, or ``""``; ``?`` where ``groups`` may be it as well: ``1.234``.
         plain: True if a CAST reads it.
@@ -87,12 +92,23 @@ class Number(NamedTuple):
     decimal: str
     plain: bool
 
+    @property
+    def mark(self) -> str:
+        """The mark before decimals as far as this form tells it."""
+        by_groups = {",": ".", ".": ","}.get(self.groups, "")
+        return self.decimal if self.decimal in (",", ".") else by_groups if self.decimal != "?" else ""
+
 
 @lru_cache(1 << 14)
-def number_form(skeleton: str) -> Number | None:
+def number_form(skeleton: str) -> _Number | None:
     """Return the form of a skeleton that is a number: ``$9,999.99``, ``9.9 kg``, ``(9)``, ``99%``."""
-    found = _NUMBER.fullmatch(skeleton)
-    if found is None or bool(found["open"]) != bool(found["close"]) or not _is_suffix(found["after"] or ""):
+    found = _NUMBER.fullmatch(skeleton) if "9" in skeleton else None
+    if found is None or bool(found["open"]) != bool(found["close"]):
+        return None
+    before, after = found["before"] or "", found["after"] or ""
+    word = after.strip().rstrip(".")
+    known = word in "%‰" or word.casefold() in UNITS or re.fullmatch(_MONEY, word)
+    if not known and not (after[0] in " \u00a0" and word.isalpha()):  # any word after a blank may be a unit
         return None
     groups = found["group"] or found["lakhs"] or ""
     decimal = (found["rest"] or found["decimals"] or found["mark"] or "")[:1]
@@ -100,16 +116,8 @@ def number_form(skeleton: str) -> Number | None:
         return None
     if found["group"] in (",", ".") and not decimal and skeleton.count(groups) == 1:
         decimal = "?"
-    after = (found["after"] or "") + (found["minus"] or "")
     plain = _PLAIN.fullmatch(skeleton) is not None
-    return Number(found["before"] or "", after, bool(found["open"]), groups, decimal, plain)
-
-
-def _is_suffix(after: str) -> bool:
-    """True for a unit, a currency, a percent sign; and for any word that a blank divides from the number."""
-    word = after.strip().rstrip(".")
-    known = word in "%‰" or word.casefold() in UNITS or re.fullmatch(_MONEY, word) is not None
-    return known or (after[0] in " \u00a0" and word.isalpha())
+    return _Number(before, after + (found["minus"] or ""), bool(found["open"]), groups, decimal, plain)
 
 
 @lru_cache(1 << 14)
@@ -118,7 +126,7 @@ def date_form(skeleton: str) -> str:
     for name, pattern in _DATES.items():
         parts = found.groupdict("") if (found := pattern.fullmatch(skeleton)) else None
         month = parts.get("month", "") if parts else ""
-        if parts is None or (month and month[:3].casefold() not in _MONTHS.split()):
+        if parts is None or (month and month[:3].casefold() not in _MONTHS):
             continue
         year = "YY" if parts.get("year") == "99" else "YYYY"
         text = name.format(parts.get("sep", ""), year, "Mon" if len(month) == 3 else "Month")
@@ -128,6 +136,64 @@ def date_form(skeleton: str) -> str:
             text += " AM" * bool(parts["half"]) + "+HH:MM" * bool(parts["zone"])
         return text
     return ""
+
+
+def skeletons(texts: Iterable[str]) -> dict[str, list[str]]:
+    """Return numbers and dates by their skeleton; none if few of the first ones are any."""
+    found = defaultdict[str, list[str]](list)
+    for place, text in enumerate(texts):
+        each = text.strip().translate(DIGITS)
+        if each in found or (len(each) <= LONGEST and "9" in each and (date_form(each) or number_form(each))):
+            found[each].append(text)
+        if place == TRIED and 3 * sum(map(len, found.values())) < TRIED:
+            return {}
+    return found
+
+
+class Amount(NamedTuple):
+    """A number that a text holds; its shape is ``$9,999.99`` for ``$5.50`` if others have thousands."""
+
+    shape: str
+    plain: bool
+    size: float
+
+
+def amounts(groups: Mapping[str, Sequence[str]], rows: Mapping[str, int]) -> dict[str, Amount]:
+    """Return the number of each value that is one.
+
+    A number that says nothing of its marks, such as 1.234 or 12, has those that are most frequent around it.
+
+    Args:
+        groups: The values by ``skeletons``.
+        rows: In how many rows each value is.
+    """
+    numbers = {each: form for each in groups if (form := number_form(each))}
+    given = {each: sum(rows[text] for text in groups[each]) for each in numbers}
+    seen = defaultdict[tuple[str, str], Counter[str]](Counter)
+    for each, form in numbers.items():
+        if form.mark:
+            seen[form.before, form.after][form.mark] += given[each]
+        elif (
+            form.decimal == "?" and form.groups == ","
+        ):  # before just three digits it seldom has decimals after it
+            seen[form.before, form.after]["."] += 0
+    anywhere = sum(seen.values(), Counter[str]()) or {".": 1}
+    marks, thousands, fractions = {}, dict[Any, str](), set[Any]()
+    for each, form in numbers.items():
+        usual = seen.get((form.before, form.after)) or anywhere
+        mark = marks[each] = form.mark or max(usual, key=usual.__getitem__)
+        if form.groups and form.groups != mark:
+            thousands[form.before, form.after, mark] = form.groups + "999"
+        if mark in (form.decimal, form.groups):
+            fractions.add((form.before, form.after, mark))
+    found = {}
+    for each, form in numbers.items():
+        around = form.before, form.after, (mark := marks[each])
+        body = "9" + thousands.get(around, "") + f"{mark}99" * (around in fractions)
+        shape = f"{form.before}{body}{form.after}"
+        for text in groups[each]:
+            found[text] = Amount(f"({shape})" if form.brackets else shape, form.plain, number(text, mark))
+    return found
 
 
 def number(text: str, decimal: str = ".") -> float:
@@ -141,3 +207,42 @@ def number(text: str, decimal: str = ".") -> float:
     found = re.search(r"[-−]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE]-?\d+)?", kept)
     value = float(found[0].replace(",", ".").replace("−", "-")) if found else 0.0
     return -value if text.lstrip().startswith("(") else value
+
+
+def ordered(form: str, order: str) -> str:
+    """Return a form of dates with day first, for ``DM``, or month first, for ``MD``."""
+    return form.replace("AA", 2 * order[0]).replace("BB", 2 * order[1])
+
+
+@lru_cache(1 << 14)
+def read_date(text: str, orders: frozenset[str] = frozenset()) -> tuple[str, frozenset[str]]:
+    """Return a date's form and the days that it may be, in ISO form; months are ``2024-03``.
+
+    Of ``03/04/2024`` these are two, unless ``orders`` has ``DD`` or ``MM`` alone, which is then first.
+    The form of ``13/02/2024`` is ``DD/MM/YYYY``.
+    """
+    text = text.strip()
+    form, digits = date_form(text.translate(DIGITS)), re.findall(r"\d+", text)
+    found = list[Sequence[str]]()
+    if form.startswith("YYYYMMDD"):
+        found = [(text[:4], text[4:6], text[6:8])] if "1900" <= text[:4] <= "2100" else []
+    elif form.startswith("YYYY"):
+        found = [digits[: 3 if "DD" in form else 2]]
+    elif form.startswith("AA"):
+        first, second, year = digits[:3]
+        both = {"DD": (year, second, first), "MM": (year, first, second)}
+        found = [day for order, day in both.items() if order in orders or orders.isdisjoint(both)]
+        order = "DM" if int(first) > 12 else "MD" if int(second) > 12 else ""
+        form = ordered(form, order) if order else form
+    elif form:
+        words = (word[:3].casefold() for word in re.findall(r"[^\W\d_]+", text))
+        month = next((_MONTHS[word] for word in words if word in _MONTHS), "")
+        found = [(digits[1], month, digits[0]) if "D" in form else (digits[0], month)]
+    iso = set[str]()
+    for year, *rest in found:
+        century = "" if len(year) == 4 else "20" if int(year) < 70 else "19"
+        day = "-".join([century + year, *(part.zfill(2) for part in rest)])
+        with suppress(ValueError):
+            date.fromisoformat(day if len(rest) == 2 else f"{day}-01")
+            iso.add(day)
+    return form, frozenset(iso)

@@ -26,19 +26,15 @@ class Form:
     """A way in which values of a column are written.
 
     Attributes:
-        text: A digit as 9, letters of codes as A and a, parts of dates by name: ``$9,999.9``, ``MM/DD/YYYY``;
-            dates of which the order is unknown are ``AA/BB/YYYY``.
+        text: ``$9,999.99``, ``MM/DD/YYYY``; dates of which the order is unknown are ``AA/BB/YYYY``.
         rows: Rows with a value in this form, of those that were read.
         plain: True if a CAST reads it as a number, or as a date in ISO form.
-        low, high: The values with the least and the greatest number; empty for dates and codes.
     """
 
     text: str
     rows: int
     example: str
     plain: bool = False
-    low: str = ""
-    high: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,8 +63,7 @@ class ColumnProfile:
         kind: Of all values but those of ``no_value`` and ``totals``.
         forms: The most frequent first, where there are several, or one that no CAST reads.
         told_by: The column whose value tells day first from month first.
-        variants: Spellings of one value that differ in case, blanks, accents or punctuation, the most
-            frequent first; of a FLAG the words for yes, and those for no.
+        variants: Spellings of one value, the most frequent first; of a FLAG the words for yes, and for no.
         variant_rows: Rows that have not the most frequent spelling.
         padded: Texts with outer blanks, of which no other spelling occurs.
         no_value: Texts that stand for NULL, the empty one among them.
@@ -108,9 +103,8 @@ class ColumnProfile:
 
 def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:
     """Return the profile that ``dataclasses.asdict`` made plain, also if JSON made lists of its tuples."""
-    tuples: dict[str, Any] = {
-        name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)
-    }
-    tuples["forms"] = tuple(Form(**form) for form in plain["forms"])
-    tuples["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
-    return ColumnProfile(**{**plain, **tuples, "kind": Kind(plain["kind"])})
+    lists = {name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)}
+    made: dict[str, Any] = {**plain, **lists, "kind": Kind(plain["kind"])}
+    made["forms"] = tuple(Form(**form) for form in plain["forms"])
+    made["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
+    return ColumnProfile(**made)

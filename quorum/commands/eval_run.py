@@ -16,9 +16,10 @@ import click
 from quorum.commands.options import Command, setting_flags
 
 if TYPE_CHECKING:
-    from quorum.eval_progress import Board
+    from quorum.eval_progress import Tally
     from quorum.evals.questions import GoldParts
     from quorum.evals.running.runner import Evaluation
+    from quorum.evals.running.total_budget import TotalBudget
     from quorum.graph.options import RunOptions
     from quorum.settings import Settings
 
@@ -127,13 +128,10 @@ def command(
     from quorum.settings import Settings
     from quorum.suites import open_suite
 
-    if workers > concurrency:
-        raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
-    if workers > 1 and cluster:
-        raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
+    check_workers(workers, cluster, concurrency)
     asks = {"gold": "always", "off": "off", None: None}
     settings = Settings(**flags, clarify=asks[clarify])
-    _allow_files(concurrency)  # before there are workers, which inherit it
+    allow_files(concurrency)  # before there are workers, which inherit it
     wanted = read_ids(ids) if ids else None
     loaded = part_of(open_suite(suite, data, flags["database"]), ids=wanted, limit=limit, sample=sample)
     simulated = clarify == "gold"
@@ -179,22 +177,63 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
 
 def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_json: bool) -> int:
     """Run it with progress on standard error and the summary on standard output; returns the exit status."""
-    from quorum.eval_progress import Board, Tally
+    from quorum.eval_progress import Tally
+
+    if not quiet:
+        _announce(evaluation, place_of(workers, cluster))
+    tally = Tally(len(evaluation.questions))
+    status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet)
+    unfinished = sum(not record.finished for record in tally.records.values())
+    if not status and unfinished:
+        status, message = (
+            UNFINISHED,
+            f"{unfinished} failed for want of an endpoint: the same command asks them again.",
+        )
+    _close(evaluation, tally, message, as_json=as_json, status=status)
+    return status
+
+
+def place_of(workers: int, cluster: str) -> str:
+    """Return where questions are asked, for people."""
+    return f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1)
+
+
+def check_workers(workers: int, cluster: str, concurrency: int) -> None:
+    """Raise a UsageError where the options for several processes do not fit together."""
+    if workers > concurrency:
+        raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
+    if workers > 1 and cluster:
+        raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
+
+
+def ask_all(
+    evaluation: Evaluation,
+    tally: Tally,
+    workers: int,
+    cluster: str,
+    *,
+    quiet: bool,
+    total: TotalBudget | None = None,
+) -> tuple[int, str]:
+    """Run an evaluation with progress on standard error.
+
+    Returns:
+        The exit status, and why it ended early.
+    """
+    from quorum.eval_progress import Board
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.render import console
     from quorum.shell import Interrupted, interruptible
 
-    if not quiet:
-        _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
-    tally, status, message = Tally(len(evaluation.questions)), 0, ""
+    status, message = 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
         def stopping() -> None:
             board.stop()
             click.echo("Stopping what is under way; Ctrl-C again ends at once.", err=True)
 
-        run = partial(run_evaluation, evaluation, on_begin=board.begin, on_record=board.record)
+        run = partial(run_evaluation, evaluation, total=total, on_begin=board.begin, on_record=board.record)
 
         async def work() -> None:
             if workers == 1 and not cluster:
@@ -209,14 +248,7 @@ def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_
             status, message = ended.status, "Interrupted. The same command goes on."
         except GaveUp as error:
             status, message = UNFINISHED, f"Given up. {error}"
-    unfinished = sum(not record.finished for record in tally.records.values())
-    if not status and unfinished:
-        status, message = (
-            UNFINISHED,
-            f"{unfinished} failed for want of an endpoint: the same command asks them again.",
-        )
-    _close(evaluation, board, message, as_json=as_json, status=status)
-    return status
+    return status, message
 
 
 def _announce(evaluation: Evaluation, where: str) -> None:
@@ -238,10 +270,10 @@ def _announce(evaluation: Evaluation, where: str) -> None:
     click.echo(f"Kept in {evaluation.folder}", err=True)
 
 
-def _close(evaluation: Evaluation, board: Board, message: str, *, as_json: bool, status: int) -> None:
+def _close(evaluation: Evaluation, tally: Tally, message: str, *, as_json: bool, status: int) -> None:
     from quorum.text import printable
 
-    tally, folder = board.tally, evaluation.folder
+    folder = evaluation.folder
     if as_json:
         about = {
             "status": "finished" if status == 0 else "interrupted" if status > UNFINISHED else "unfinished",
@@ -265,7 +297,7 @@ def _close(evaluation: Evaluation, board: Board, message: str, *, as_json: bool,
         click.echo(printable(message), err=True)
 
 
-def _allow_files(concurrency: int) -> None:
+def allow_files(concurrency: int) -> None:
     """Allow as many open files as so many questions at a time may need, as far as the system does."""
     import resource
 

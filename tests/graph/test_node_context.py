@@ -14,7 +14,10 @@ import duckdb
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import START, StateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
+from typing_extensions import TypedDict
 
 from quorum.graph import resources as resources_
 from quorum.graph.ballots import Vote
@@ -26,7 +29,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import open_resources
-from quorum.graph.state import Candidate
+from quorum.graph.state import STATE_TYPES, Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import scripted
@@ -200,6 +203,54 @@ async def test_a_graph_that_cannot_be_loaded_closes_what_was_opened(
         await open_context(options(), unknown, QUESTION)
     assert closed == ["shop"]
     assert not list((tmp_path / "home" / "runs").iterdir())
+
+
+class Outer(TypedDict, total=False):
+    """The state of a graph around this one."""
+
+    question: str
+    answer: dict[str, Any]
+    seen: str
+
+
+async def test_a_bound_graph_is_a_node_of_a_graph_with_another_context(
+    options: Callable[..., RunOptions], caplog: pytest.LogCaptureFixture
+) -> None:
+    def note(state: Outer, runtime: Runtime[dict[str, str]]) -> Outer:
+        return {"seen": f"{runtime.context['reader']} {state['answer']['rows']}"}
+
+    around = StateGraph(Outer, context_schema=dict)
+    around.add_node("quorum", build_graph(options=options(approve="always", votes=2)))
+    around.add_node("note", note)
+    around.add_edge(START, "quorum")
+    around.add_edge("quorum", "note")
+    graph = around.compile(
+        checkpointer=InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=STATE_TYPES))
+    )
+    for thread in "ab":
+        config: Any = {"configurable": {"thread_id": thread}}
+        given: Any = {"question": "How many orders are there?"}
+        asked = 0
+        while "seen" not in (output := await graph.ainvoke(given, config, context={"reader": "Ada"})):
+            asked += 1
+            given = Command(resume={each.id: "yes" for each in output["__interrupt__"]})
+        assert output["seen"] == "Ada [[4]]"
+        assert asked == 1
+    assert "unregistered" not in caplog.text
+
+
+async def test_a_bound_graph_keeps_its_recipe_and_needs_no_context(
+    options: Callable[..., RunOptions],
+) -> None:
+    given = options(switches={"syntax": False})
+    graph = build_graph("recap", options=given)
+    output = await graph.ainvoke(
+        {"question": "How many orders are there?"}, context=RunOptions(database="no.db")
+    )
+    assert output["answer"]["rows"] == [[4]]
+    for name in ("single", find_recipe("recap")):
+        with pytest.raises(ConfigurationError, match="another recipe"):
+            build_graph(name, options=given)
 
 
 async def test_other_switches_than_the_graph_was_built_with_are_refused(

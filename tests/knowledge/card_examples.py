@@ -11,7 +11,7 @@ DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A"}, {"sku": "B"}]}'
 COLUMNS = ["d", "d2", "ts", "s", "g", "a", "b", "v", "n", "doc", "arr"]
 MORE = {"snowflake": ["created_at"], "postgres": ["createdAt"], "bigquery": ["items", "params", "place"]}
 
-TOPICS = ("number forms", "date forms", "code forms", "text variants", "flag variants", "no_value", "keys")
+TOPICS = ("number forms", "date forms", "text variants", "flag variants", "no_value", "keys")
 READ: dict[str, dict[str, object]] = {
     "number forms": {"$1,234.50": 1234.5, "(50)": -50.0, "7": 7.0},
     "units": {"2 kg": 2000.0, "1.5 kg": 1500.0, "300 g": 300.0},

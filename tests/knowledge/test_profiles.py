@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table, from_json, to_json
-from quorum.knowledge.profile.amounts import Rows
-from quorum.knowledge.profile.columns import profiles
-from quorum.knowledge.profile.keys import Place, key_values, with_key_matches
+from quorum.knowledge.profile.columns import Place, Rows, key_values, profiles, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind, profile_from
 from quorum.knowledge.schema.oddities import oddities
 from quorum.knowledge.schema.render import render
@@ -118,7 +116,7 @@ def test_two_forms_are_found_at_any_share(data: st.DataObject, share: float) -> 
         ),
         (
             texts((80, NUMBERS["9 %"]), (20, lambda i: f"0.{i + 10}")),
-            "forms 9 % 80%, 9.99 20% (0.10 to 0.29)",
+            "forms 9 % 80%, 9.99 20% as 0.10",
         ),
         (
             texts((60, lambda i: f"{i + 1} min"), (40, lambda i: f"{i + 1}.5 h")),
@@ -173,13 +171,8 @@ def test_two_forms_are_found_at_any_share(data: st.DataObject, share: float) -> 
         (several("km", "mi", "km"), "units: km 66%, mi 34%"),
         (
             texts((90, lambda i: f"C{i:05}"), (10, lambda i: f"c{i:05} ")),
-            'forms A99999 90%, "a99999 " 10% as "c00000 "',
+            '10 values in several spellings, 10% not the main one: C00000, "c00000 "',
         ),
-        (
-            texts((90, lambda i: f"VS-{1000 + i}"), (10, lambda i: f"VS{1000 + i}")),
-            "forms AA-9999 90%, AA9999 10%",
-        ),
-        (texts((90, lambda i: f"{i:05}"), (30, lambda i: str(i + 10))), "forms 99999 75%, 99 25% as 10"),
     ],
 )
 def test_what_is_odd_is_told(values: list[str | None], expected: str) -> None:

@@ -41,6 +41,7 @@ IMPORTED = (
     "quorum.api",
     "quorum.terminal",
     "quorum.commands.ask",
+    "quorum.commands.batch",
     "quorum.commands.eval_run",
     "quorum.eval_progress",
     "quorum.event_text",

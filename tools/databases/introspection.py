@@ -14,8 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.knowledge.profile.columns import profiles
-from quorum.knowledge.profile.keys import Place, key_values, with_key_matches
+from quorum.knowledge.profile.columns import Place, key_values, profiles, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeAlias
 
-from quorum.knowledge.profile.amounts import order_of, ordered
 from quorum.knowledge.profile.columns import plain_text, unpadded
+from quorum.knowledge.profile.forms import amounts, read_date, skeletons
 from quorum.knowledge.profile.model import ColumnProfile, Kind
-from quorum.knowledge.profile.values import amounts, days
 
 Rows: TypeAlias = Mapping[str, int]
 """How many rows have each value."""
@@ -55,12 +54,18 @@ def written_alike(counted: Rows, profile: ColumnProfile, named: frozenset[str]) 
 def typed(counted: Rows, profile: ColumnProfile) -> Alike:
     """Return the number, or the ISO date, in each text that a CAST does not read as one."""
     if profile.kind is Kind.NUMBER:
-        sizes = amounts(counted)[1]
+        found = amounts(skeletons(counted), counted)
         odd = [text for text in counted if not _PLAIN.fullmatch(text.strip())]
-        return {text: repr(sizes[text]) if text in sizes else None for text in odd}
-    read = {text: days(text, profile) for text in counted}
+        return {text: repr(found[text].size) if text in found else None for text in odd}
+    read = _read(counted, profile)
     made = {text: _day(f"YYYY-MM-DD{_clock(form)}", text, form, of) for text, (form, of) in read.items()}
     return {text: day for text, day in made.items() if day and day != text}
+
+
+def _read(texts: Iterable[str], profile: ColumnProfile) -> dict[str, tuple[str, frozenset[str]]]:
+    """Return the form of each date, and the days that it may be."""
+    orders = frozenset(form.text[:2] for form in profile.forms)
+    return {text: read_date(text, orders) for text in texts}
 
 
 def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
@@ -72,15 +77,17 @@ def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
 
 
 def _numbers(counted: Rows) -> Alike:
-    shapes, sizes = amounts(counted)
+    numbers = amounts(skeletons(counted), counted)
+    shapes = {text: each.shape for text, each in numbers.items()}
     usual = _BODY.fullmatch(_usual(shapes, counted))
     found: Alike = {}
     for text, shape in shapes.items() if usual else ():
         form = _BODY.fullmatch(shape.strip("()"))
         if usual and form and shape != usual[0]:
-            scale = _scale(_unit(form), _unit(usual), sizes[text])
+            size = numbers[text].size
+            scale = _scale(_unit(form), _unit(usual), size)
             if scale is not None:
-                found[text] = _number(sizes[text] * scale, usual)
+                found[text] = _number(size * scale, usual)
     return found
 
 
@@ -109,8 +116,8 @@ def _number(size: float, form: re.Match[str]) -> str:
 
 def _dates(counted: Rows, profile: ColumnProfile) -> Alike:
     """Return days in the usual form; one that may be two days stays, and one with a time that most lack."""
-    read = {text: days(text, profile) for text in counted}
-    shapes = {text: ordered(form, order_of(text)) for text, (form, found) in read.items() if found}
+    read = _read(counted, profile)
+    shapes = {text: form for text, (form, found) in read.items() if found}
     if profile.told_by:  # the other column settles the rest
         shapes = {text: form for text, form in shapes.items() if not form.startswith("AA")}
     usual = _usual(shapes, counted)

@@ -107,7 +107,7 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
             joined = True
             yield _keys(place, _Place(query, table, column))
     unsure = any(map(_seeks_form, uses)) or (not computed and _is_told(place, uses))
-    several = not joined and (profile.forms or profile.variants)
+    several = not joined and (profile.forms or profile.variants or profile.keys)
     if (computed or several) and not (unsure and profile.kind in _COMPUTED):
         yield _forms(place, computed)
 

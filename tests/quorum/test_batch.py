@@ -1,0 +1,214 @@
+"""``quorum batch``: rows in, the same rows with their answers out, whatever ended it before."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import signal
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from quorum.batch_files import ANSWER, Rows, read_rows, write_answers
+from quorum.cli import cli
+from quorum.graph.runs import RunFolder
+from quorum.tools.results.files import csv_lines
+from tests.evals.simulated import make_suite
+from tests.graph.shop import make_shop
+from tests.quorum.forked import OUTPUT, Forked
+from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
+from tests.servers.replies import _QUESTION, reply_to
+
+OFFLINE = ("--model", "offline", "--recipe", "single", "--db", "sqlite:///shop.db")
+COUNT = "How many customers are there?"
+ROWS = [
+    {"nr": "007", "question": COUNT, "sql": "old"},
+    {"nr": None, "question": " ", "sql": None},
+    {"nr": "8,5", "question": "What are the names of\nall customers?", "sql": ""},
+]
+
+
+def batch(*arguments: str) -> Result:
+    result = CliRunner().invoke(cli, ["batch", *arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def shop(workplace: Path) -> Path:
+    return make_shop(workplace / "shop.db")
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    table = pa.Table.from_pylist(rows)
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+    elif path.suffix == ".csv":
+        path.write_text("".join(csv_lines(table)), newline="")
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    rows = read_rows(path)
+    return [
+        dict(zip(rows.columns, row, strict=True)) for row in zip(*map(rows.values, rows.columns), strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("given", "out"), [("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "csv")])
+def test_rows_stay_as_they_are_and_get_their_answers(shop: Path, given: str, out: str) -> None:
+    file = write(Path(f"q.{given}"), ROWS)
+    result = batch(str(file), *OFFLINE, "--out", f"a.{out}")
+    assert (result.exit_code, result.stdout) == (0, ""), result.output
+    assert "q." + given + " · 2 questions · 8 at a time · offline\n" in result.stderr
+    assert f"Kept in a.{out}.batch" in result.stderr
+    assert "2 of 2 questions · 2 answered · 2 model calls" in result.stderr
+    assert f"Written: a.{out} (2 answered, 1 failed; the columns are called answer_status" in result.stderr
+    rows = read(Path(f"a.{out}"))
+    assert list(rows[0]) == ["nr", "question", "sql", *(f"answer_{name}" for name in ANSWER)]
+    empty = (None, "") if "csv" in (given, out) else ("",)  # CSV knows no empty text
+    assert [(row["nr"], row["question"]) for row in rows] == [(row["nr"], row["question"]) for row in ROWS]
+    assert rows[2]["sql"] in empty
+    first, second, third = rows
+    assert json.loads(first["answer_rows"]) == [{"count": 3}]
+    assert (str(first["answer_row_count"]), first["answer_run"]) == ("1", f"a.{out}.batch/runs/0001")
+    assert (second["answer_status"], second["answer_error"]) == ("failed", "The question is empty.")
+    assert third["answer_sql"].startswith("SELECT")
+    assert RunFolder.open(Path("nowhere"), first["answer_run"]).meta()["question"] == COUNT
+
+
+def test_types_of_parquet_are_kept_and_those_of_json_lines_found(tmp_path: Path) -> None:
+    table = pa.table(
+        {"day": pa.array([1], pa.date32()), "q": ["?"], "n": pa.array([[1]], pa.list_(pa.int8()))}
+    )
+    pq.write_table(table, tmp_path / "q.parquet")
+    write_answers(tmp_path / "a.parquet", read_rows(tmp_path / "q.parquet"), [{"usd": 0.5}])
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert found.schema.names == ["day", "q", "n", *ANSWER]
+    assert found.select(["day", "q", "n"]).schema.equals(table.schema)
+    assert found.column("usd").to_pylist() == [0.5]
+    mixed = Rows(tmp_path / "q.jsonl", [{"a": 1, "b": {"x": [1]}}, {"c": "text", "a": 2.5}])
+    write_answers(tmp_path / "a.jsonl", mixed, [{}, {}])
+    kept = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
+    assert [{name: row[name] for name in row if name not in ANSWER} for row in kept] == list(mixed.lines)
+    assert [str(column.type) for column in mixed.table.columns] == [
+        "double",
+        "struct<x: list<item: int64>>",
+        "string",
+    ]
+
+
+MISTAKES = {
+    "nothing.csv": "cannot be read",
+    "q.txt": "q.txt is none of .csv, .jsonl, .parquet",
+    "q.csv --column text": "has no column 'text'. It has nr, question, sql; name the one with the questions",
+    "q.csv --column nr --out a.xlsx": "a.xlsx is none of",
+    "q.csv --out q.csv": "is there already",
+    "q.csv --out q.parquet": "no batch has written it",
+    "empty.csv": "holds no row",
+    "blank.csv": "No row of blank.csv has a question",
+    "twice.csv": "has two columns 'b'",
+    "broken.parquet": "cannot be read",
+    "mixed.jsonl --out a.parquet": "The values of 'x' in mixed.jsonl have no common type",
+    "far.csv": "Row 2 of far.csv: its database cannot be used",
+    "q.csv --workers 9": "9 workers cannot share 8 questions",
+    "q.csv --max-usd-total 0": "max-usd-total",
+}
+
+
+def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: Path, subtests: pytest.Subtests) -> None:
+    write(Path("q.csv"), ROWS)
+    write(Path("q.parquet"), ROWS)
+    for name, text in {
+        "q.txt": "question\nHow many?\n",
+        "empty.csv": "question\n",
+        "blank.csv": "question,b\n,1\n",
+        "twice.csv": "question,b,b\n?,1,2\n",
+        "broken.parquet": "PAR1",
+        "mixed.jsonl": '{"question": "?", "x": 1}\n{"question": "?", "x": "a"}\n',
+        "far.csv": f"question,db\n{COUNT},\n{COUNT},cobol://far\n",
+    }.items():
+        Path(name).write_text(text)
+    before = sorted(Path().iterdir())
+    for arguments, said in MISTAKES.items():
+        with subtests.test(arguments):
+            file, *more = shlex.split(arguments)
+            more = more if "--out" in more else [*more, "--out", "a.csv"]
+            result = batch(file, *more, *OFFLINE)
+            assert (result.exit_code, said in result.output) == (2, True), result.output
+            assert sorted(Path().iterdir()) == before
+
+
+def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -> None:
+    given = ("q.csv", *OFFLINE, "--out", "a.csv", "--rows", "rows")
+    write(Path("q.csv"), [{"question": COUNT}])
+    assert batch(*given).exit_code == 0
+    lines = Path("a.csv.batch/results.jsonl").read_text()
+    (row,) = read(Path("a.csv"))
+    assert (row["rows"], Path("rows/0001.csv").read_text()) == ("rows/0001.csv", "count\n3\n")
+    write(Path("q.csv"), [{"question": COUNT}, {"question": COUNT}])
+    kept = CliRunner().invoke(cli, ["keep", row["run"]])
+    assert kept.exit_code == 0, kept.output
+    result = batch(*given)
+    assert "Going on: 1 question finished before." in result.stderr
+    assert Path("a.csv.batch/results.jsonl").read_text().startswith(lines)
+    assert [row["model_calls"] for row in read(Path("a.csv"))] == ["1", "0"], "what was kept meanwhile counts"
+    write(Path("q.csv"), [{"question": "How many orders are there?"}, {"question": COUNT}])
+    changed = batch(*given)
+    assert (changed.exit_code, "another question 0001: its text changed" in changed.output) == (2, True)
+    assert len(read(Path("a.csv"))) == 2, "the answers stay"
+
+
+# killed
+
+PRICE = {"input": 2.0, "output": 8.0}
+CALL = (1000 * PRICE["input"] + 100 * PRICE["output"]) / 1e6
+KILLS, QUESTIONS, TOTAL = 5, 200, 0.4
+
+
+@pytest.mark.heavy
+def test_killed_five_times_each_question_is_asked_once_and_the_total_holds(
+    workplace: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    billed: Counter[int] = Counter()
+
+    def reply(request: Request) -> Answer:
+        billed[int(_QUESTION.findall(request.text)[-1])] += 1
+        return say(reply_to(request.text), usage=tokens(1000, 100))
+
+    suite, chance = make_suite(workplace, QUESTIONS, 1), random.Random(5)
+    write(Path("q.csv"), [{"question": each.question} for each in suite.questions])
+    given = ["batch", "q.csv", "--db", suite.questions[0].url, "--out", "a.parquet", "--quiet"]
+    given += ["--model", "openai:test", "--price", f"test={json.dumps(PRICE)}", "--max-usd-total"]
+    results, under_way = workplace / "a.parquet.batch" / "results.jsonl", Counter[int]()
+    with ChatServer(reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "test-key")
+        with Forked(workplace, root) as quorum:
+            for _ in range(KILLS):
+                quorum.start(*given, str(TOTAL), events=chance.randint(20, 200))
+                assert quorum.wait() == -signal.SIGKILL, (workplace / OUTPUT).read_text()
+                done = {json.loads(line)["id"] for line in results.read_text().splitlines()}
+                runs = {run.parent.name for run in results.parent.glob("runs/*/run.json")}
+                under_way.update(int(id) - 1 for id in runs - done)
+            quorum.start(*given, str(TOTAL))
+            assert quorum.wait() == 3, (workplace / OUTPUT).read_text()
+            assert TOTAL / 2 < billed.total() * CALL <= TOTAL
+            statuses = Counter(row["status"] for row in read(Path("a.parquet")))
+            assert statuses.keys() == {"answered", "open"}
+            quorum.start(*given, "10")
+            assert quorum.wait() == 0, (workplace / OUTPUT).read_text()
+    lines = Counter(json.loads(line)["id"] for line in results.read_text().splitlines())
+    assert lines == {f"{number:04}": 1 for number in range(1, QUESTIONS + 1)}
+    rows = read(Path("a.parquet"))
+    assert [(row["status"], row["model_calls"]) for row in rows] == [("answered", 1)] * QUESTIONS
+    assert under_way, "somebody was under way"
+    assert {n: calls for n, calls in billed.items() if calls > 1 + under_way[n]} == {}

@@ -27,12 +27,9 @@ FEATURES = ("agreeing", "share", "assumed", "readings", "size")
 SIGNS = (1, 1, -1, -1, -1)
 """Which way each feature may move the confidence."""
 
-USUAL_ASSUMED, USUAL_SIZE = 1.5, 60
-"""Assumptions, and tokens of a query, where they are not known."""
-
-DISPUTED_SIZE = 250
-"""Tokens that a disputed query counts as, at least, the median of the recorded votes: a question on which
-candidates differ is not easy, however short its answer."""
+USUAL_ASSUMED, USUAL_SIZE = 1.5, 250
+"""Assumptions, and tokens of a query, where they are not known: the median of recorded votes. A disputed
+query counts as so long at least: a question on which candidates differ is not easy."""
 
 LOW = 0.4
 """Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
@@ -147,8 +144,8 @@ def confidence(
 
     With s(x) = 1 / (1 + e^-x) the confidence is s(log-odds of the ``features`` + verdict + finding), where
     ``verdict`` is ``APPROVED`` or ``REFUSED`` and ``finding`` ``CONFIRMED`` or ``CONTRADICTED``. It is at
-    most ``LOW`` where the vote is low by rule or a check doubts the answer, and ``BLANK`` where only blank
-    results voted: an objection still lowers such an answer, an approval does not lift it.
+    most ``LOW`` where the vote is low by rule, the validator objects or the data gives cause for doubt, and
+    ``BLANK`` where only blank results voted; an objection lowers it, an approval does not lift it.
 
     A dispute is trusted less than the unanimous first batch that would have ended the sampling: what
     was asked later was asked because of the dispute.
@@ -156,7 +153,7 @@ def confidence(
     Args:
         explored: Whether an exploration confirmed the answer; None without one.
         again: A first round disputed it, and is not part of this vote.
-        doubted: A check of the data found something that stands (``RunState.open_doubts``).
+        doubted: A check of the data found something that stands, or the result is blank.
         calibration: In place of the one that ships.
 
     Raises:
@@ -175,7 +172,7 @@ def confidence(
     disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    size = max(vote.size, DISPUTED_SIZE) if disputed else vote.size
+    size = max(vote.size, USUAL_SIZE) if disputed else vote.size
     said = (None, None, 0) if headed else (vote.assumed, vote.doubt, size)
     odds = fit.log_odds(features(agreeing, share, *said))
     if disputed:
@@ -187,7 +184,7 @@ def confidence(
         odds = min(odds, math.log(cap / (1 - cap)))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
-    return min(cap, _probability(odds))
+    return min(LOW if vote.approved is False else 1.0, cap, _probability(odds))
 
 
 def _probability(odds: float) -> float:

@@ -29,7 +29,7 @@ LONG_LINE = 88  # characters of SQL
 SHOWN_ROWS = 20
 MAX_COLUMNS = 14  # wider tables are unreadable
 LOW, GOOD = 0.4, 0.75
-"""Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
+"""Answers of a confidence up to ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 
@@ -219,7 +219,7 @@ def trust(answer: Answer) -> tuple[str, Tone]:
         return "not rated", "warn"
     if answer.doubts:
         return f"doubtful ({100 * answer.confidence:.0f} %)", "warn"
-    low, high = answer.confidence < LOW, answer.confidence >= GOOD
+    low, high = answer.confidence <= LOW, answer.confidence >= GOOD
     word = "probably wrong" if low else "likely right" if high else "may be right"
     tone: Tone = "bad" if low else "good" if high else "warn"
     return f"{word} ({100 * min(answer.confidence, 0.99):.0f} %)", tone

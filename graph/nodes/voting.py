@@ -149,10 +149,12 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """Change a vote and compute its confidence again."""
     vote = replace(vote, **changes)
-    size = next((tokens(each.sql) for each in state.candidates if each.id == vote.winner), vote.size)
+    winner = next((each for each in (*state.candidates, *state.read) if each.id == vote.winner), None)
+    size = tokens(winner.sql) if winner else 0
     vote = replace(vote, assumed=_assumed(state.candidates, vote), size=size)
     again = bool(state.first_round) and state.explored
-    doubted = any(each.candidate == vote.winner for each in state.doubted)
+    blank = bool(winner and winner.result and winner.result.blank)
+    doubted = blank or any(each.candidate == vote.winner for each in state.doubted)
     explored = _confirmed(state, vote)
     return replace(vote, confidence=confidence(vote, explored=explored, again=again, doubted=doubted))
 

@@ -112,7 +112,7 @@ def test_the_more_is_open_the_less_an_answer_is_trusted(
 def test_what_ships_counts_assumptions_further_readings_and_size() -> None:
     assert confidence(vote(1, assumed=3)) < confidence(vote(1)) < confidence(vote(1, assumed=0))
     assert confidence(vote(1, doubt=2)) < confidence(vote(1, doubt=1)) == confidence(vote(1))
-    assert confidence(vote(1, size=200)) < confidence(vote(1)) < confidence(vote(1, size=20))
+    assert confidence(vote(1, size=600)) < confidence(vote(1)) < confidence(vote(1, size=20))
 
 
 def test_equal_evidence_gives_equal_confidence_in_every_recipe() -> None:
@@ -160,10 +160,10 @@ def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:
     assert shipped.base is not None
     assert shipped.brier < shipped.base
     scale = [
-        confidence(vote(*sizes, size=300)) for sizes in ([1, *[1] * 7], [2, *[1] * 6], [4, 2, 2], [6, 2], [8])
+        confidence(vote(*sizes, size=250)) for sizes in ([1, *[1] * 7], [2, *[1] * 6], [4, 2, 2], [6, 2], [8])
     ]
     assert scale == sorted(scale)
-    assert scale[0] < 0.3 <= scale[2], "answers that are better withheld"
+    assert scale[0] < 0.31 <= scale[2], "answers that are better withheld"
     assert 0.7 < scale[-1] < 0.95
 
 

@@ -59,7 +59,6 @@ class Prompts:
     def __init__(self, *folders: Path) -> None:
         files = [path for folder in folders for path in sorted(folder.glob("*.md"))]
         sources = {path.name: path.read_text("utf-8") for path in files}
-        self.templates = frozenset(sources)
         self._sources, self._used = sources, dict[str, frozenset[str]]()
         self._folders, self._tags = folders, _tags_in(sources.values())
         self._environment = Environment(

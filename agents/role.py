@@ -241,8 +241,8 @@ Ordered: TypeAlias = Annotated[
     bool,
     Ours(),
     Field(
-        description="Whether the question asks for its rows in an order (sorted by, A to Z, latest first), "
-        "not merely for the first few or the most."
+        description="Whether the question asks for an order of rows (sorted by, A to Z, latest first), not "
+        "merely for the first few or the most."
     ),
 ]
 """What roles that write a first query say of the question: rows in another order are another answer then."""
@@ -252,9 +252,9 @@ Assumptions: TypeAlias = Annotated[
     Ours(),
     BeforeValidator(all_said),
     Field(
-        description="What the question does not say and you decide, so that another choice would change the "
-        "answer (a measure, a period, a denominator), or a condition that can never hold; one short sentence "
-        "each, nothing that the house rules settle."
+        description="What the question does not say and you decide, where another choice would change the "
+        "answer (a measure, a period), or a condition that can never hold; one short sentence each, nothing "
+        "that the house rules settle."
     ),
 ]
 """What an answer rests on without the question having said it."""
@@ -263,8 +263,7 @@ Missing: TypeAlias = Annotated[
     Said,
     Ours(),
     Field(
-        description="If no query over this database can answer: what it lacks, in one sentence, with a query "
-        "of null. Else null."
+        description="If no query over this database can answer: what it lacks, in one sentence. Else null."
     ),
 ]
 """That the data cannot answer is a reply like any other."""

@@ -56,14 +56,14 @@ class Draft(Form):
     """A complete query with its writer's remarks, or what the data lacks for one."""
 
     reasoning: Annotated[str, Ours()] = Field(
-        default="", description="Which tables, joins and filters, and why; three sentences at most."
+        default="", description="Tables, joins and filters, and why; three sentences at most."
     )
     assumptions: Assumptions = Field(default_factory=list)
     readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
         description="What the question's words can mean instead, so that other rows or values are shown: one "
         "definite meaning each, in one sentence, the likeliest first; no other layout, order or column; "
-        f"{MAX_READINGS} at most. Empty if there is only one sensible meaning.",
+        f"{MAX_READINGS} at most. Empty if only one meaning is sensible.",
     )
     missing: Missing = None
     sql: Annotated[Said, Ours("The complete query.")] = Field(
@@ -160,10 +160,6 @@ class Reading(Form):
     sql: SqlText = Field(description="The whole query of this reading.")
 
 
-def _first_readings(readings: list[Reading]) -> list[Reading]:
-    return readings[:MAX_READINGS]
-
-
 class Readings(Form):
     """The readings that are open."""
 
@@ -177,7 +173,9 @@ class Readings(Form):
             '"Counts each order once, by the day it was placed."; empty if nothing is open.',
         )
     )
-    readings: Annotated[list[Reading], usable(Reading), AfterValidator(_first_readings)] = Field(
+    readings: Annotated[
+        list[Reading], usable(Reading), AfterValidator(lambda found: found[:MAX_READINGS])
+    ] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )

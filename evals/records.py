@@ -75,14 +75,12 @@ class Asking:
         intent: The place of the one that they mean, drawn by the run's seed; None where there is one only.
         choices: What they were asked; empty if they were not.
         chosen: Label of the choice that has the result they mean; empty if none has, or they were not asked.
-        doubtful: The answer is in doubt, so that they would be asked with ``clarify=on``, too.
     """
 
     readings: int = 0
     intent: int | None = None
     choices: tuple[ChoiceRow, ...] = ()
     chosen: str = ""
-    doubtful: bool = True
 
     def suits(self, found: Record | ChoiceRow, intent: int | None) -> bool:
         """Return True if a result is what a user means who has the reading ``intent`` in mind."""

@@ -148,25 +148,6 @@ def _assumed(side: Side) -> str:
     return _sentence(f"{side} assumes: {said.rstrip('.')}")
 
 
-def describe(side: Side, dialect: str) -> str:
-    """Say what an answer shows, in a sentence: "Shows `city` and `COUNT(*)`; groups by `city`; 2 rows."
-
-    Raises:
-        ConfigurationError: The dialect is unknown.
-    """
-    from quorum.tools.sql.summary import summarise
-
-    summary = summarise(side.sql, dialect)
-    names = [str(name) for name in side.table.column_names]
-    shown = summary.columns if summary and len(summary.columns) == len(names) else names
-    shown = [text if len(text) <= MAX_TEXT else name for text, name in zip(shown, names, strict=True)]
-    clauses = {"shows": shown}
-    clauses |= {verb: texts for verb, texts in summary.clauses.items() if verb != "reads"} if summary else {}
-    told = {verb: list(filter(None, map(_apart, texts))) for verb, texts in clauses.items()}
-    parts = [f"{verb} {_listed(map(_code, texts))}" for verb, texts in told.items() if texts]
-    return _sentence("; ".join([*parts, _rows(side.table.num_rows)]))
-
-
 @dataclass(frozen=True)
 class _Pair:
     """Two answers and how they differ; ``summaries`` is None where a query cannot be read."""

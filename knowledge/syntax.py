@@ -24,7 +24,9 @@ ODD = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.parent.glo
 ALIASES = {"postgresql": "postgres", "mariadb": "mysql", "sqlite3": "sqlite"}
 NEEDS = {
     "dates": re.compile(r"date|time|yyyy|\d{4}[-/.]\d\d|\d\d?([-/.])\d\d?\1\d{4}", re.IGNORECASE),
-    "nested": re.compile(r"(?i:json)|\b(?:VARIANT|OBJECT|ARRAY|MAP|STRUCT|RECORD)\b|\w\[\]|\{\s*\\?\""),
+    "nested": re.compile(
+        r"(?i:json)|\b(?:VARIANT|OBJECT|ARRAY|MAP|STRUCT|RECORD)\b|\w\[\]|[{[]\s*\"\"|^ {4}\S", re.MULTILINE
+    ),
     "ranges": re.compile(r"^tables .*\{", re.MULTILINE),
     "places": re.compile(r"geography|geometry|latitude|\blat\b", re.IGNORECASE),
 }

@@ -14,7 +14,6 @@ from quorum.text import (
     MAX_COLUMNS,
     laid_out,
     notices,
-    read_as,
     readings_of,
     rows_note,
     shown_rows,
@@ -64,8 +63,8 @@ class Answer(_Answer):
         if self.columns:
             yield _table(self.columns, self.rows, self.types)
             yield rows_note(self)
-        if said := read_as(self):
-            yield f"Read as: {markdown(said)}"
+        if readings_of(self)[0] and self.reading:
+            yield f"Read as: {markdown(self.reading)}"
         for reading in readings_of(self)[0]:
             yield f"If you meant: {markdown(reading.says)}"
             yield _table(reading.columns, reading.rows, reading.types)

@@ -33,14 +33,23 @@ class Tally:
 
     Args:
         asked: Questions asked for.
+        batch: There is no gold, so nothing is said of it.
+        total: Dollars for all questions, if they are limited.
 
     Attributes:
         records: Of the questions that ended, by id; a later one takes an earlier one's place.
         seconds: Wall clock of this process since ``begin``.
     """
 
-    def __init__(self, asked: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.asked = asked
+    def __init__(
+        self,
+        asked: int,
+        *,
+        batch: bool = False,
+        total: TotalBudget | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.asked, self.batch, self.total = asked, batch, total
         self.records: dict[str, Record] = {}
         self.earlier = 0
         self.right = 0
@@ -87,7 +96,13 @@ class Tally:
         left = self.left_seconds
         eta = f"ETA {duration(left)}" if left is not None else "ETA –"
         ex = percent(self.right / self.done if self.measurable else None)
-        return f"{eta} · EX {ex} · {dollars(self.usd)} · {count(self.errors.total(), 'error')}"
+        score = "" if self.batch else f" · EX {ex}"
+        return f"{eta}{score} · {self.cost} · {count(self.errors.total(), 'error')}"
+
+    @property
+    def cost(self) -> str:
+        """Return the dollars so far, and those there are."""
+        return f"{dollars(self.total.spent)} of ${self.total.usd:g}" if self.total else dollars(self.usd)
 
     def summary(self) -> dict[str, Any]:
         """Return figures over the questions that ended, for JSON: shares are 0 to 1, None if unknown."""
@@ -122,19 +137,22 @@ class Tally:
         ex, se = found["ex"], found["ex_se"]
         score = "not known" if ex is None else percent(ex) + (f" ± {100 * se:.1f}" if se is not None else "")
         tokens = found["input_tokens"] + found["output_tokens"]
+        about = f"EX {score} · executes {percent(found['executes'])}"
+        about = f"{found['answered']:,} answered" if self.batch else about
         lines = [
-            f"{self.done:,} of {count(self.asked, 'question')} · EX {score}"
-            f" · executes {percent(found['executes'])}"
-            f" · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {dollars(self.usd)}"
+            f"{self.done:,} of {count(self.asked, 'question')}"
+            f" · {about} · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {self.cost}"
             f" · {duration(self.seconds)}"
         ]
+        if found["demonstration"]:
+            lines.insert(0, "Demonstration: the rule-based offline model answered, not a language model.")
         if found["executes"] is None and found["linking_questions"]:
             tables, columns = found["table_recall"], found["column_recall"]
             lines.append(
                 f"Valid SQL {percent(found['valid'])} · linking recall: tables {percent(tables)}, columns"
                 f" {percent(columns)}"
             )
-        if found["unscorable"]:
+        if found["unscorable"] and not self.batch:
             lines.append(f"Not scored, by the state of the gold: {_counts(found['unscorable'])}.")
         if self.errors:
             lines.append(f"Errors: {_counts(found['errors'])}.")
@@ -143,44 +161,6 @@ class Tally:
         for id in found["faults"]:
             last = self.records[id].message.strip().splitlines()[-1:]
             lines.append(f"Fault in {id}: {one_line(last[0] if last else '', 200)}")
-        return lines
-
-
-class BatchTally(Tally):
-    """The figures of a batch so far: nothing is right or wrong in it.
-
-    Args:
-        total: The dollars for all questions, if they are limited.
-    """
-
-    def __init__(self, asked: int, total: TotalBudget | None) -> None:
-        super().__init__(asked)
-        self.total = total
-
-    def line(self) -> str:
-        """Return one line: ETA, cost, how many got no answer."""
-        left = self.left_seconds
-        eta = f"ETA {duration(left)}" if left is not None else "ETA –"
-        return f"{eta} · {self.cost} · {self.errors.total():,} without an answer"
-
-    @property
-    def cost(self) -> str:
-        """Return the dollars so far, of all processes, and those there are."""
-        return f"{dollars(self.total.spent)} of ${self.total.usd:g}" if self.total else dollars(self.usd)
-
-    def closing(self) -> list[str]:
-        """Return the summary in lines for people."""
-        found = self.summary()
-        tokens = found["input_tokens"] + found["output_tokens"]
-        lines = [
-            f"{self.done:,} of {count(self.asked, 'question')} · {found['answered']:,} answered"
-            f" · {count(found['model_calls'], 'model call')} · {tokens:,} tokens · {self.cost}"
-            f" · {duration(self.seconds)}"
-        ]
-        if self.errors:
-            lines.append(f"Without an answer: {_counts(found['errors'])}.")
-        if found["demonstration"]:
-            lines.append("Demonstration: the rule-based offline model answered, not a language model.")
         return lines
 
 

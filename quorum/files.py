@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -42,7 +42,7 @@ SHEET_EXACT = 10**15
 """Whole numbers from here on would lose digits in a sheet, which knows doubles only: they are text there."""
 
 
-def check_file(path: Path, kinds: Kinds) -> None:
+def check_file(path: Path, kinds: Collection[str]) -> None:
     """Raise if an answer cannot be written there, as far as that is known before it is made.
 
     Raises:
@@ -70,12 +70,21 @@ def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
         QuorumError: The rows cannot be read, or do not fit the format.
     """
     made, said = kinds[path.suffix.lower()](answer)
+    write_whole(path, made)
+    return said
+
+
+def write_whole(path: Path, made: bytes) -> None:
+    """Write a file and its folder, the file whole or not at all.
+
+    Raises:
+        ConfigurationError: It cannot be written there.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, made)
     except OSError as error:
         raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
-    return said
 
 
 def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:
@@ -86,7 +95,7 @@ def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:
     return make
 
 
-def _csv(answer: Answer, table: pa.Table) -> bytes:  # noqa: ARG001 (the interface's)
+def _csv(table: pa.Table) -> bytes:
     from quorum.tools.results.files import csv_lines
 
     return "".join(csv_lines(table, end="\n")).encode()
@@ -100,7 +109,14 @@ def _json(answer: Answer, table: pa.Table) -> bytes:
     return f"{whole.model_dump_json()}\n".encode()
 
 
-def _parquet(answer: Answer, table: pa.Table) -> bytes:  # noqa: ARG001
+def _json_lines(table: pa.Table) -> bytes:
+    from quorum.tools.results.values import plain_rows
+
+    rows = (dict(zip(table.column_names, row, strict=True)) for row in plain_rows(table))
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+
+
+def _parquet(table: pa.Table) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -193,9 +209,14 @@ def _chart(suffix: str) -> Make:
     return make
 
 
+TABLES: dict[str, Callable[[pa.Table], bytes]] = {".csv": _csv, ".jsonl": _json_lines, ".parquet": _parquet}
+"""Formats of plain tables."""
+
 ROWS: Kinds = {
-    suffix: _rows(write)
-    for suffix, write in {".csv": _csv, ".json": _json, ".parquet": _parquet, ".xlsx": _xlsx}.items()
+    ".csv": _rows(lambda _, table: _csv(table)),
+    ".json": _rows(_json),
+    ".parquet": _rows(lambda _, table: _parquet(table)),
+    ".xlsx": _rows(_xlsx),
 }
 CHARTS: Kinds = {suffix: _chart(suffix) for suffix in (".svg", ".png", ".pdf", ".json")}
 """``.json`` is the chart's Vega-Lite specification."""

@@ -25,7 +25,6 @@ from quorum.text import (
     is_verified,
     listed,
     notices,
-    read_as,
     readings_of,
     rows_note,
     shown_rows,
@@ -97,7 +96,6 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         failures=failures(answer),
         notices=notices(answer),
         readings=readings_of(answer),
-        read_as=read_as(answer),
         strategy=strategy_words(answer.vote.strategy) if answer.vote else "",
         chart=_chart(report, answer.result_file) if charts and answer.result_file else Picture(),
     )

@@ -31,7 +31,6 @@ from quorum.text import (
     laid_out,
     notices,
     printable,
-    read_as,
     readings_of,
     rows_note,
     shown_rows,
@@ -113,8 +112,8 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
         for names, error in failed:
             out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
     readings, unseen = readings_of(answer)
-    if said := read_as(answer):
-        out.print(Text(f"Read as: {printable(said)}"))
+    if readings and answer.reading:
+        out.print(Text(f"Read as: {printable(answer.reading)}"))
     for reading in readings:
         _show_reading(reading, out)
     for head, texts in (

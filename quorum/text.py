@@ -170,11 +170,6 @@ def readings_of(answer: Answer) -> tuple[list[AnswerReading], list[str]]:
     ]
 
 
-def read_as(answer: Answer) -> str:
-    """Return how the answer reads the question, for readers of others; empty where its summary says it."""
-    return answer.reading if readings_of(answer)[0] and answer.reading != answer.summary else ""
-
-
 def agreement(answer: Answer) -> str:
     """Return ``2 of 3 candidates agree; 1 differs``, from an answer's vote and candidates."""
     cast = [each for each in answer.candidates if not each.superseded]

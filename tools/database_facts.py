@@ -66,8 +66,7 @@ async def read_values(
         found[place] = [text for text in texts if text.isprintable() and any(map(str.isalpha, text))]
         total += len(texts)
         cut += [place] if answer.truncated else []
-    names = (name for table, column in catalog.columns() for name in (table.name, column.name))
-    return ValueIndex(found, unread, cut, names)
+    return ValueIndex(found, unread, cut)
 
 
 async def contradicted(

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from quorum.evals.records import Asked, Record
 from quorum.evals.reports.statistics import Mean, Share, Spread, mean_of, share_of, spread_of
 from quorum.evals.scorers.base import EX
+from quorum.graph.clarification import ASK_BELOW
 
 Row: TypeAlias = tuple[Asked, Record | None]
 """A question asked for and its record, if it has one."""
@@ -63,12 +64,8 @@ def _serves(record: Record, intent: int | None, *, question: bool) -> bool:
     return answered(record) and user.suits(record, intent)
 
 
-def _was_asked(record: Record) -> bool:
-    return record.asking is not None and bool(record.asking.choices)
-
-
-def _in_doubt(record: Record) -> bool:
-    return _was_asked(record) and record.asking is not None and record.asking.doubtful
+def _was_asked(record: Record, *, below: float = 1.0) -> bool:
+    return record.asking is not None and bool(record.asking.choices) and record.confidence < below
 
 
 def voted(record: Record) -> bool:
@@ -135,9 +132,9 @@ ONE_QUESTION = {
     ),
     "with_doubtful": Column(
         "all questions: it is, with one question only where the answer is in doubt (`--clarify`)",
-        lambda it: got_meant(it, question=_in_doubt(it)),
+        lambda it: got_meant(it, question=_was_asked(it, below=ASK_BELOW)),
     ),
-    "doubtful_asked": Column("all questions: the user was asked, and the answer is in doubt", _in_doubt),
+    "doubtful_asked": Column("all questions: the user was asked so", partial(_was_asked, below=ASK_BELOW)),
 }
 SQL = {
     "with_sql": Column("is there, of all questions recorded", lambda it: it.sql, bool),

@@ -115,8 +115,7 @@ class Attempts:
             answer = await _answer(context, question, resumed=resumed)
         user = None
         if evaluation.simulated:
-            user = user_of(question, scorer, evaluation.options.seed)
-            user = replace(user, choices=_choices(events), doubtful=events.doubtful)
+            user = replace(user_of(question, scorer, evaluation.options.seed), choices=_choices(events))
         made = await judge(
             question, answer, scorer, database, self.folder, refusals=events.refusals, asking=user
         )

@@ -21,14 +21,13 @@ class RunEvents:
 
     Attributes:
         linked: The schema was linked, or linking was asked to.
-        choices: That a user was asked to choose from; ``doubtful`` if the answer is in doubt.
+        choices: That a user was asked to choose from.
     """
 
     def __init__(self, replied: Callable[[], None] = lambda: None) -> None:
         self.replied = replied
         self.linked = False
         self.choices: Sequence[Mapping[str, Any]] = ()
-        self.doubtful = True
         self._names = ""  # blob of the linked schema's columns by table, as JSON; empty for the whole schema
         self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
         self._used: dict[str, Counter[str]] = defaultdict(Counter)
@@ -54,7 +53,6 @@ class RunEvents:
                 self._failures.clear()
             case "clarification":
                 self.choices = event.get("choices") or ()
-                self.doubtful = bool(event.get("doubtful", True))
             case "long_context":
                 self.linked = True
             case "linking" if not name:  # what a candidate has linked for itself does not count

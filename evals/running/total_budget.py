@@ -11,9 +11,7 @@ was cut short as much as the dearest question: the model may have billed a reply
 from __future__ import annotations
 
 import asyncio
-import json
 import math
-import os
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,18 +25,14 @@ from quorum.knowledge.errors import QuorumError
 ASIDE = 1.5
 """Dollars set aside for a dollar of a question's limit."""
 
-LOST = "lost.jsonl"
-"""File of the evaluation's folder: dollars that no run accounts for."""
+LOST = "lost.txt"
+"""File of the evaluation's folder: dollars that no run accounts for, a line each time."""
 
 
 def note_lost(folder: Path, usd: float) -> None:
-    """Note dollars that no run of the evaluation accounts for; any process may."""
-    line = json.dumps({"usd": usd}) + "\n"
-    file = os.open(folder / LOST, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-    try:
-        os.write(file, line.encode())
-    finally:
-        os.close(file)
+    """Note dollars that no run of the evaluation accounts for."""
+    with (folder / LOST).open("a", encoding="ascii") as file:  # a line in one piece: it is short
+        file.write(f"{usd!r}\n")
 
 
 def spent_on(run: RunFolder) -> float:
@@ -84,8 +78,8 @@ class TotalBudget:
             if dearest and _cut_short(run):
                 note_lost(folder, dearest)
         lost = folder / LOST
-        lines = lost.read_text(encoding="utf-8").splitlines() if lost.exists() else []
-        self.spent += sum(self._earlier.values()) + sum(json.loads(line)["usd"] for line in lines)
+        lines = lost.read_text(encoding="ascii").splitlines() if lost.exists() else []
+        self.spent += sum(self._earlier.values()) + sum(map(float, lines))
 
     async def claim(self, question: EvalQuestion) -> EvalQuestion | None:
         """Return the question with its limit, as soon as the total can pay it; None if it never can."""

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.tables import SUFFIXES
+from quorum.graph.context import LONGEST_QUESTION
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, first_in_words
 from quorum.knowledge.folder import load_folder
 from quorum.tools.databases import connect
@@ -126,6 +127,9 @@ def own_question(
     id = line.id or f"{place:04}"
     if not is_id(id):
         raise WrongLine(f"the id {id!r} cannot be used.", ID_HINT)
+    if len(line.question) > LONGEST_QUESTION:
+        reason = f"the question has {len(line.question):,} characters; {LONGEST_QUESTION:,} is the most."
+        raise WrongLine(reason, "Ask in a few sentences.")
     if line.database and line.db:
         raise WrongLine("it names its database twice.", "Fill in database or db, not both.")
     given = line.database or line.db

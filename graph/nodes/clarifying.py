@@ -28,13 +28,12 @@ from quorum.graph.context import Context
 from quorum.graph.disagreement import (
     Side,
     close_rivals,
-    describe,
     disagreement,
     disagreements,
     sides,
     sides_of,
 )
-from quorum.graph.nodes.readings import own_reading, taken
+from quorum.graph.nodes.readings import reading_of, taken
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import changed
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
@@ -53,8 +52,7 @@ async def clarify(state: RunState, context: Context) -> Update:
     when = context.options.clarify
     if when == "off" or vote is None or state.limited:
         return {}
-    doubtful = vote.confidence < ASK_BELOW
-    if when == "on" and not doubtful:
+    if when == "on" and vote.confidence >= ASK_BELOW:
         return {}
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
@@ -64,7 +62,6 @@ async def clarify(state: RunState, context: Context) -> Update:
     context.trace.record(
         "clarification",
         agent="user",
-        doubtful=doubtful,
         differences=payload.differences,
         choices=[{"label": each.label, "says": each.says, "sql": each.sql} for each in payload.choices],
         reply=reply.kind,
@@ -132,13 +129,9 @@ def _clarification(
     if len(meant) < 2:
         return None
     found = sides_of(speakers, context.trace.folder, ordered=order_counts(state.candidates))
-    said = [_said(state, *each) for each in zip(speakers, meant, strict=False)]
     payload = Clarification(
         question=state.question,
-        choices=[
-            _choice(text if said.count(text) == 1 else "", side, candidate, each, context.dialect)
-            for text, side, candidate, each in zip(said, found, speakers, meant, strict=False)
-        ],
+        choices=[_choice(state, *each) for each in zip(found, speakers, meant, strict=False)],
         differences=disagreements(found, context.dialect),
         dialect=context.dialect,
         own_words=not state.clarified,
@@ -147,23 +140,13 @@ def _clarification(
     return payload, {side.label: each for side, each in zip(found, meant, strict=False)}
 
 
-def _said(state: RunState, candidate: Candidate, meant: Cluster | OtherReading) -> str:
-    """Return how an answer reads the question, in a model's words; empty where none says so."""
-    if isinstance(meant, OtherReading):
-        return meant.says
-    if state.vote and meant is state.vote.winning:
-        return own_reading(state)
-    return candidate.remarks.summary if candidate.remarks else ""
-
-
-def _choice(
-    says: str, side: Side, candidate: Candidate, meant: Cluster | OtherReading, dialect: str
-) -> Choice:
+def _choice(state: RunState, side: Side, candidate: Candidate, meant: Cluster | OtherReading) -> Choice:
     result = candidate.result
     assert result is not None  # only candidates with a result vote
+    said = meant.says if isinstance(meant, OtherReading) else reading_of(state, candidate)
     return Choice(
         label=side.label,
-        says=says or describe(side, dialect),
+        says=said or f"Shows {', '.join(result.columns)}.",
         sql=side.sql,
         columns=result.columns,
         types=result.types,

@@ -30,6 +30,7 @@ from quorum.graph.disagreement import Side, close_rivals, disagreements, sides
 from quorum.graph.nodes.prepare import hints
 from quorum.graph.nodes.step import Update, one_line, record, same_query, tell
 from quorum.graph.nodes.writing import items
+from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import Attempt, CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
@@ -85,7 +86,7 @@ async def begin(state: Exploring, context: Context, *, aim: bool = True, **form:
             "exploration",
             by=write_queries,
             about=about,
-            syntax=await hints(context),
+            syntax=await hints(context) if isinstance(context.recipe, PaperRecipe) else "",
             rivals=dict(zip(ascii_uppercase, about["rivals"], strict=False)),
             differences=about["differences"],
             **form,

@@ -20,7 +20,7 @@ from quorum.graph.confidence import grounds
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
-from quorum.graph.nodes.readings import own_reading
+from quorum.graph.nodes.readings import reading_of
 from quorum.graph.nodes.step import Update
 from quorum.graph.resources import catalog_cache
 from quorum.graph.state import Candidate, Remarks, RunState, order_counts
@@ -146,7 +146,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         confidence=confidence,
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
-        reading=own_reading(state) if result else "",
+        reading=reading_of(state, winner) if winner else "",
         readings=_readings(state, context),
         readings_tried=None if state.readings is None else len(state.readings),
         meant=state.meant,

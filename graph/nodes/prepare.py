@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
@@ -14,10 +13,7 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, lost, try_tell
 from quorum.graph.nodes.voting import begins_alone
 from quorum.graph.state import RunState, fresh
-from quorum.knowledge.catalog import Column
-
-NESTED_TYPE = re.compile(r"\b(VARIANT|OBJECT|ARRAY|MAP|JSONB?|STRUCT)\b|\[\]", re.IGNORECASE)
-"""Types of nested columns whose paths may be unknown."""
+from quorum.knowledge.syntax import NEEDS
 
 QUOTING = ("Identifiers and quoting",)
 MATCHING = ("Strings",)
@@ -61,14 +57,8 @@ async def show_guidance(_: RunState, context: Context, *, card: bool) -> Update:
 
 async def hints(context: Context, plain: Sequence[str] = PLAIN_TOPICS) -> str:
     """The dialect's reference on ``plain`` topics, and on nested columns where the catalog has any."""
-    nested = any(is_nested(column) for _, column in context.resources.catalog.columns())
+    nested = NEEDS["nested"].search(context.resources.schema.text) is not None
     return await asyncio.to_thread(explorers.hints, context.dialect, nested=nested, plain=plain)
-
-
-def is_nested(column: Column) -> bool:
-    """True if a column is nested: by its known paths, its type, or a row that was seen."""
-    seen = any(value.lstrip()[:1] in ("{", "[") for value in column.samples)
-    return seen or bool(column.fields) or bool(NESTED_TYPE.search(column.type))
 
 
 Planning: TypeAlias = Literal["auto", "always", "never"]

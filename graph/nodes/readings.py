@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from langgraph.types import Send
 
@@ -21,7 +22,13 @@ from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, lost, same_query, 
 from quorum.graph.nodes.voting import candidate_input, changed, ending, same_results
 from quorum.graph.state import Candidate, OtherReading, RunState, branch_input, order_counts
 from quorum.knowledge.errors import BudgetExceeded
+from quorum.tools.execute import QueryCache
+from quorum.tools.results.files import read_result
 
+if TYPE_CHECKING:
+    from quorum.tools.silent_errors import Suspicion
+
+CHECKS = "checks"
 SAMPLE_ROWS = 10
 """Rows of the answer that the ReadingWriter sees."""
 
@@ -47,11 +54,11 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
     assert winner is not None  # as needs_readings says
     assert winner.result is not None
     assert vote is not None
-    from quorum.tools.silent_errors.ties import ties_at_cut  # loads the SQL parser
+    from quorum.tools.silent_errors import ties  # loads the SQL parser
 
     noted, result = _named(state, winner), winner.result
     try:
-        ties = await ties_at_cut(context.database, winner.sql, agent="checks", candidate=winner.id)
+        cut = await suspected(context, winner, only=(ties,))
         found = await try_tell(
             state,
             context,
@@ -60,7 +67,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
             spare=UNUSABLE_OR_GONE,
             sql=winner.sql,
             noted=noted,
-            ties=ties,
+            ties=[each.says for each in cut],
             assumed=winner.remarks.assumptions if winner.remarks else [],
             **first_rows(result, SAMPLE_ROWS),
         )
@@ -78,6 +85,24 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         extras = replace(start.extras, given=context.put(json.dumps(given)))
         batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))
     return {"batch": batch, "readings": readings, "reading": found.answered}
+
+
+async def suspected(context: Context, candidate: Candidate, **given: Any) -> list[Suspicion]:
+    """Return what checks find in a candidate's query; ``given`` are other arguments of ``suspicions``."""
+    from quorum.tools.silent_errors import suspicions  # loads the SQL parser
+
+    result = candidate.result
+    if result is None or result.truncated:
+        return []
+    # a cache of its own: what is cut here must not be a candidate's result
+    return await suspicions(
+        replace(context.database, cache=QueryCache()),
+        candidate.sql,
+        partial(read_result, context.trace.folder / result.file),
+        agent=CHECKS,
+        candidate=candidate.id,
+        **given,
+    )
 
 
 def _named(state: RunState, winner: Candidate) -> list[str]:
@@ -140,10 +165,10 @@ async def _outcomes(
     return found
 
 
-def own_reading(state: RunState) -> str:
-    """Return how the answer reads the question: the ReadingWriter's sentence, else its own writer's."""
-    remarks = state.winner.remarks if state.winner else None
-    return state.reading or (remarks.summary if remarks else "")
+def reading_of(state: RunState, candidate: Candidate) -> str:
+    """Return how a candidate reads the question: of the winner as the ReadingWriter says, else its writer."""
+    said = candidate.remarks.summary if candidate.remarks else ""
+    return (candidate is state.winner and state.reading) or said
 
 
 def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
@@ -152,7 +177,7 @@ def taken(state: RunState, other: OtherReading, **decision: Any) -> Update:
     assert winner is not None
     assert vote is not None
     assert result is not None
-    first = OtherReading(own_reading(state) or "As it was first read.", winner)
+    first = OtherReading(reading_of(state, winner) or "As it was first read.", winner)
     mark = result.mark(ordered=order_counts(state.candidates))
     weight = vote.winning.weight if vote.winning else 1.0
     own = Cluster(mark, mark, (other.answer.id,), (other.answer.model,), weight, vote.share)

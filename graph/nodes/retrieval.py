@@ -32,8 +32,6 @@ PAIRS = 3
 """Verified questions that prompts show, the most similar ones."""
 TRIPLETS = 3
 """Explored queries that prompts show, the most similar ones."""
-MISSING = 10
-"""Columns that a prompt names because not all of their values are known."""
 PAIR_TOKENS = 1_500
 """Of one of them at most; longer ones are not shown."""
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
@@ -73,18 +71,10 @@ async def retrieve(
     return Passages(shown, tuple(f"{chunk.source} {chunk.heading}".strip() for chunk in chunks))
 
 
-def show_values(columns: Mapping[str, Sequence[str]], missing: Sequence[str]) -> str:
-    """Return values that the question may name, by column, as text for the prompt.
-
-    Args:
-        missing: Columns of which not all values are known; the first few are named.
-    """
-    quoted = {column: [_literal(text) for text in texts] for column, texts in columns.items()}
-    return prompts().render("values", {"columns": quoted, "missing": list(missing[:MISSING])})
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+def show_values(columns: Mapping[str, Sequence[str]]) -> str:
+    """Return values that the question may name, by column, as text for the prompt."""
+    quoted = {column: [text.replace("'", "''") for text in texts] for column, texts in columns.items()}
+    return prompts().render("values", {"columns": quoted})
 
 
 def show_triplets(triplets: Sequence[Triplet]) -> str:
@@ -164,7 +154,7 @@ async def _values(state: RunState, context: Context) -> str:
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
-    return show_values(found, missing) if found else ""
+    return show_values(found) if found else ""
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:

@@ -39,7 +39,7 @@ MAX_KEYWORD = 60
 """Characters of a keyword."""
 
 NAMES = 80
-"""Tables that the InfoAgent is told the names of."""
+"""Tables of which InfoAgent and ContextExpander see the names."""
 
 EXPANDER_TOKENS = 3_000
 
@@ -124,7 +124,8 @@ async def expand(state: CandidateState, context: Context) -> Update:
     if not grounding.columns:
         return {}
     schema = await asyncio.to_thread(_text, grounding, context, EXPANDER_TOKENS)
-    added = await try_tell(state, context, CONTEXT_EXPANDER, "context", schema=schema)
+    others = [name for name in _table_names(context.resources.catalog) if name not in grounding.tables]
+    added = await try_tell(state, context, CONTEXT_EXPANDER, "context", schema=schema, others=others)
     places = _named(added.add if added else [], context)
     new = {name for name, _ in places} - {*grounding.tables}
     places += [place for name in sorted(new) for place in _whole(context.resources.catalog, name)]

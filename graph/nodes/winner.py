@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import partial
 from typing import Literal
 
 from quorum.agents.refiners import REVISER
@@ -15,13 +14,11 @@ from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import verdict_on
 from quorum.graph.nodes.judging import ModelJudge
-from quorum.graph.nodes.readings import needs_readings
+from quorum.graph.nodes.readings import CHECKS, needs_readings, suspected
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, same_query, try_tell
 from quorum.graph.nodes.voting import candidate_input, changed, hold
 from quorum.graph.state import Candidate, Doubted, Result, RunState
-from quorum.tools.execute import QueryCache
-from quorum.tools.results.files import read_result
 
 SAMPLE_ROWS = 10
 """Rows of the result that the Reviser sees."""
@@ -141,9 +138,6 @@ def after_revision(state: RunState) -> Literal["send", "go_on"]:
     return "send" if state.revision and not state.limited else "go_on"
 
 
-CHECKS = "checks"
-
-
 async def check_winner(state: RunState, context: Context) -> Update:
     """Ask the data about errors that no engine reports.
 
@@ -165,20 +159,7 @@ async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tu
 
     What they would change stays out of these: it draws a model to a result.
     """
-    from quorum.tools.silent_errors import suspicions  # loads the SQL parser
-
-    result = candidate.result
-    if result is None or result.truncated:
-        return [], ""
-    # a cache of its own: what is cut here must not be a candidate's result
-    found = await suspicions(
-        replace(context.database, cache=QueryCache()),
-        candidate.sql,
-        partial(read_result, context.trace.folder / result.file),
-        agent=CHECKS,
-        candidate=candidate.id,
-        question=state.question,
-    )
+    found = await suspected(context, candidate, question=state.question)
     for each in found:
         about = {"suspicion" if name == "kind" else name: text for name, text in vars(each).items()}
         context.trace.record("suspicion", agent=CHECKS, candidate=candidate.id, **about)

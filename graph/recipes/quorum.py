@@ -34,9 +34,6 @@ from quorum.knowledge.search.values import SHOWN
 STYLES: tuple[Style, ...] = ("direct", "decomposed", "plan-led")
 """How the candidates of the first batch are written; later ones take turns."""
 
-UNSTYLED: tuple[Style, ...] = ("", "", "plan-led")
-"""Without prescribed styles; a plan leads one candidate even so."""
-
 Validation = Literal["doubt", "always", "never"]
 """When the winner is validated: where not all candidates agree, in any case, or not at all."""
 
@@ -52,7 +49,6 @@ class Quorum(Recipe):
         "link a schema longer than the run's `link_above`: by what draft queries use, table by table",
     )
     plan: Planning = switch("auto", "write a plan; `auto` for long questions and those with documents")
-    styles: bool = switch(True, "candidates differ by how they are written")
     exploration: bool = switch(True, "look into the database where strong answers disagree")
     judge: bool = switch(True, "a model decides a tie that remains after all batches")
     validation: Validation = switch("doubt", "validate the winner, and revise it once if it is rejected")
@@ -105,7 +101,7 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
         graph.add_step(before[0], partial(schema_linking.link_schema, linking=recipe.linking))
     if plans:
         graph.add_step("Planner", partial(prepare.plan_if_needed, when=recipe.plan))
-    write = partial(write_sql, styles=STYLES if recipe.styles else UNSTYLED)
+    write = partial(write_sql, styles=STYLES)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     graph.add_edge("candidate", "Consensus")
     checked = "check_winner" if recipe.checks else "ReadingWriter"

@@ -47,8 +47,9 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
 def topics(profile: ColumnProfile) -> set[str]:
     """Return the topics of ``quorum.knowledge.syntax.idioms`` that tell how the column's values are read."""
     odd = (name for name in ("forms", "variants", "no_value", "keys") if getattr(profile, name))
+    dates = {f"date {form.text[:10]}" for form in profile.forms if profile.kind is Kind.DATE}
     kind = Kind.TEXT if profile.kind is Kind.CODE else profile.kind
-    return {name if name in ("no_value", "keys") else f"{kind} {name}" for name in odd}
+    return {name if name in ("no_value", "keys") else f"{kind} {name}" for name in odd} | dates
 
 
 def _parts(profile: ColumnProfile, dialect: str) -> Iterator[str]:

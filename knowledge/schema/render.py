@@ -57,16 +57,13 @@ OWN_LINE_TOKENS = 5
 """Tokens that a column takes more when it no longer shares a line; for the same guess."""
 
 _MARKS = {
-    ",": '"a, b TYPE": both have that type',
     ":NULLs": ":NULLs: some rows have no value",
-    "PK": "PK: primary key, of all columns so marked together",
     "->": "-> table.column: foreign key",
-    "[]": "[..]: sample values, there may be more",
+    "[]": "[..]: samples",
     "[all]": "[all: ..]: all values but NULL",
     "[NULL]": "[NULL only]: no value in any row",
     "no []": "no brackets: values unknown or withheld, or no rows",
-    "!": "! about the values, with shares of the rows looked at; 9: any digit",
-    "--": "-- description",
+    "!": "! about the values, with shares of rows; 9: any digit",
     "--^": "--^: described above for this name",
 }
 _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
@@ -192,7 +189,7 @@ def _legend(catalog: Catalog, used: Set[str]) -> list[str]:
     """A few lines that explain the marks that were used, and only those."""
     silent = set() if _BRACKETS & used else {"no []"}
     marks = [text for mark, text in _MARKS.items() if mark in used and mark not in silent]
-    lines = ["Notation: " + "; ".join(['one column a line, "name TYPE"', *marks]) + "."]
+    lines = [f"Notation: {'; '.join(marks)}."] if marks else []
     lines += [text for mark, text in _LINES.items() if mark in used]
     lines += [f"To read {line}" for line in idioms(catalog.dialect, used)]
     if len(catalog.tables) > 1 and not any(table.foreign_keys for table in catalog.tables):

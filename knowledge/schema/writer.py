@@ -4,7 +4,7 @@
 the text back (``tests/schema_reader.py``). An example::
 
     # database shop (sqlite): 4 tables, 11 columns
-    # One column a line, "name TYPE"; "a, b TYPE": both have that type. PK: primary key.
+    # Notation: :NULLs: some rows have no value; [..]: samples; ...
     # (then one line for each further mark that the text uses)
 
     table customers (1,200 rows, 1,180 distinct) -- people who have bought
@@ -261,7 +261,6 @@ class Writer:
         if limit == 0:
             self._counts["omitted"] += 1
             return ""
-        self.used.add("--")
         shown = one_line(whole, limit)
         self._counts["cut"] += shown != whole
         return shown
@@ -292,7 +291,6 @@ class Writer:
     def _marks(self, column: Column, table: Table) -> str:
         marks = ""
         if column.name in table.primary_key:
-            self.used.add("PK")
             marks += " PK"
         marks += self._filled(column)
         for key in _inline(table, column.name):
@@ -382,8 +380,6 @@ class Writer:
 
     def _packed(self, indent: str, names: Sequence[str], rest: str) -> Iterator[str]:
         """Names that share what follows them, wrapped; a prefix (``.`` or ``~``) is written once a line."""
-        if len(names) > 1:
-            self.used.add(",")
         prefix = names[0][0] if names and names[0][0] in "~." else ""
         current = indent + prefix
         for name in names:

@@ -64,7 +64,6 @@ class ValueIndex:
 
     Attributes:
         unread, cut: Columns of which no value was read, or only some.
-        names: Of all tables and columns.
     """
 
     def __init__(
@@ -72,9 +71,8 @@ class ValueIndex:
         values: Mapping[Place, Sequence[str]],
         unread: Iterable[Place] = (),
         cut: Iterable[Place] = (),
-        names: Iterable[str] = (),
     ) -> None:
-        self.values, self.names = values, {*names}.union(*values)
+        self.values = values
         self.unread, self.cut = frozenset(unread), frozenset(cut)
 
     @cached_property
@@ -99,7 +97,7 @@ class ValueIndex:
     @cached_property
     def _naming(self) -> frozenset[str]:
         """Words of almost every question, and of names: a question that has one may mean what they name."""
-        return COMMON.union(*map(terms, self.names))
+        return COMMON.union(*(terms(name) for place in self.values for name in place))
 
     @cached_property
     def _vocabulary(self) -> dict[str, list[str]]:
@@ -162,34 +160,28 @@ class ValueIndex:
     def _sharing(
         self, question: str, asked: tuple[str, ...], found: Mapping[str, tuple[float, str]]
     ) -> Iterator[Match]:
-        """Yield the values that share words with the question.
-
-        Args:
-            found: How much a word of values counts, and the question's word that it is.
-        """
+        """Yield the values that share words with the question, of which ``found`` has the weight and the
+        question's own."""
         text = rest = f" {' '.join(asked)} "
         plain, names = _plain(question), _names(question)
-        forms = {form for word in found for form in self._postings[word]}
-        for form in sorted(forms, key=lambda form: (f" {' '.join(form)} " not in text, -len(form), form)):
-            own, phrase = {*form}, f" {' '.join(form)} "
+        forms = {f" {' '.join(form)} ": form for word in found for form in self._postings[word]}
+        for phrase in sorted(forms, key=lambda phrase: (phrase not in text, -len(phrase), phrase)):
+            own, whole = {*forms[phrase]}, phrase in text
             shared = own & found.keys()
             score = sum(self._rarity(word) * found[word][0] for word in shared)
             coverage = score / sum(map(self._rarity, own))
-            if coverage < LEAST_COVERAGE or (phrase in text and phrase not in rest):
+            if coverage < LEAST_COVERAGE or (whole and phrase not in rest):
                 continue
             rest = rest.replace(phrase, " | ")
             meant = {found[word][1] for word in shared}
-            part = phrase not in text and bool(own - found.keys() - STOPWORDS)
-            telling = {word for word in shared - self._naming if len(word) > 1}
-            if part and (not telling or meant <= {*asked} - {*rest.split()}):
+            part = not whole and bool(own - found.keys() - STOPWORDS)
+            if part and (shared <= self._naming or meant <= {*asked} - {*rest.split()}):
                 continue
-            for table, column, value in self._forms[form]:
-                many = len(self.values[table, column]) > FEW
-                if (part and many and meant.isdisjoint(names)) or (
-                    own <= self._naming and not _plain(value) <= plain
-                ):
-                    continue
-                yield Match(table, column, value, score * coverage, phrase in text)
+            few = FEW if part and meant.isdisjoint(names) else math.inf
+            for table, column, value in self._forms[forms[phrase]]:
+                spelt = not own <= self._naming or _plain(value) <= plain
+                if spelt and len(self.values[table, column]) <= few:
+                    yield Match(table, column, value, score * coverage, whole)
 
     def _rarity(self, word: str) -> float:
         """Return a word's rarity in nats. Numbers and stop words count little: people leave them out."""

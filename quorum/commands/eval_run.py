@@ -121,6 +121,7 @@ def command(
     command asks them again); 2 usage, configuration or a full disk; 130 Ctrl-C (the same command goes on; a
     second Ctrl-C ends at once).
     """
+    from quorum.eval_progress import Tally
     from quorum.evals.paths import check_no_file
     from quorum.evals.questions import read_ids
     from quorum.evals.running.runner import Evaluation
@@ -128,10 +129,8 @@ def command(
     from quorum.settings import Settings
     from quorum.suites import open_suite
 
-    check_workers(workers, cluster, concurrency)
     asks = {"gold": "always", "off": "off", None: None}
     settings = Settings(**flags, clarify=asks[clarify])
-    allow_files(concurrency)  # before there are workers, which inherit it
     wanted = read_ids(ids) if ids else None
     loaded = part_of(open_suite(suite, data, flags["database"]), ids=wanted, limit=limit, sample=sample)
     simulated = clarify == "gold"
@@ -145,7 +144,10 @@ def command(
         loaded, options, chosen, folder, concurrency, shard, gold, simulated, settings.key
     )
     evaluation.check()
-    raise SystemExit(_run(evaluation, workers, cluster, quiet=quiet, as_json=as_json))
+    tally = Tally(len(chosen))
+    status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet)
+    _close(evaluation, tally, message, as_json=as_json, status=status)
+    raise SystemExit(status)
 
 
 def _options(settings: Settings) -> RunOptions:
@@ -175,37 +177,6 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
     return f"{name[:LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
-def _run(evaluation: Evaluation, workers: int, cluster: str, *, quiet: bool, as_json: bool) -> int:
-    """Run it with progress on standard error and the summary on standard output; returns the exit status."""
-    from quorum.eval_progress import Tally
-
-    if not quiet:
-        _announce(evaluation, place_of(workers, cluster))
-    tally = Tally(len(evaluation.questions))
-    status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet)
-    unfinished = sum(not record.finished for record in tally.records.values())
-    if not status and unfinished:
-        status, message = (
-            UNFINISHED,
-            f"{unfinished} failed for want of an endpoint: the same command asks them again.",
-        )
-    _close(evaluation, tally, message, as_json=as_json, status=status)
-    return status
-
-
-def place_of(workers: int, cluster: str) -> str:
-    """Return where questions are asked, for people."""
-    return f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1)
-
-
-def check_workers(workers: int, cluster: str, concurrency: int) -> None:
-    """Raise a UsageError where the options for several processes do not fit together."""
-    if workers > concurrency:
-        raise click.UsageError(f"{workers} workers cannot share {concurrency} questions at a time.")
-    if workers > 1 and cluster:
-        raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
-
-
 def ask_all(
     evaluation: Evaluation,
     tally: Tally,
@@ -215,17 +186,22 @@ def ask_all(
     quiet: bool,
     total: TotalBudget | None = None,
 ) -> tuple[int, str]:
-    """Run an evaluation with progress on standard error.
-
-    Returns:
-        The exit status, and why it ended early.
-    """
+    """Run an evaluation with progress on standard error; returns the exit status and why it is unfinished."""
     from quorum.eval_progress import Board
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.render import console
     from quorum.shell import Interrupted, interruptible
 
+    if workers > evaluation.concurrency:
+        raise click.UsageError(
+            f"{workers} workers cannot share {evaluation.concurrency} questions at a time."
+        )
+    if workers > 1 and cluster:
+        raise click.UsageError("--workers starts processes here, --cluster has its own: give one of them.")
+    _allow_files(evaluation.concurrency)  # before there are workers, which inherit it
+    if not quiet:
+        _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
     status, message = 0, ""
     with Board(tally, console(stderr=True), quiet=quiet) as board:
 
@@ -248,6 +224,12 @@ def ask_all(
             status, message = ended.status, "Interrupted. The same command goes on."
         except GaveUp as error:
             status, message = UNFINISHED, f"Given up. {error}"
+    unfinished = sum(not record.finished for record in tally.records.values())
+    if not status and unfinished:
+        status, message = (
+            UNFINISHED,
+            f"{unfinished} failed for want of an endpoint: the same command asks them again.",
+        )
     return status, message
 
 
@@ -288,8 +270,6 @@ def _close(evaluation: Evaluation, tally: Tally, message: str, *, as_json: bool,
         }
         click.echo(json.dumps(about | tally.summary(), ensure_ascii=False))
     else:
-        if any(record.demonstration for record in tally.records.values()):
-            click.echo("Demonstration: the rule-based offline model answered, not a language model.")
         for line in tally.closing():
             click.echo(printable(line))
         click.echo(f"Kept in {folder}; report: quorum eval report {folder}")
@@ -297,7 +277,7 @@ def _close(evaluation: Evaluation, tally: Tally, message: str, *, as_json: bool,
         click.echo(printable(message), err=True)
 
 
-def allow_files(concurrency: int) -> None:
+def _allow_files(concurrency: int) -> None:
     """Allow as many open files as so many questions at a time may need, as far as the system does."""
     import resource
 

@@ -19,17 +19,13 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def _moment(_: click.Context, __: click.Parameter, given: str | None) -> datetime | None:
-    """Return a time: ``2026-11-20``, ``2026-11-20T14:00``, or ``2d`` before now."""
-    if given is None:
-        return None
+    """Return the time of ``2026-11-20``, or of ``2d`` before now."""
     try:
-        if ago := re.fullmatch(r"([0-9]{1,6})\s*([mhdw])", given.strip().lower()):
+        if ago := re.fullmatch(r"([0-9]{1,6})([mhdw])", given or ""):
             return datetime.now().astimezone() - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
-        return datetime.fromisoformat(given.strip()).astimezone()
+        return datetime.fromisoformat(given).astimezone() if given is not None else None
     except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{given!r} is no time; write 2026-11-20, or 2d for the last two days (m, h, d, w)."
-        ) from None
+        raise click.BadParameter(f"{given!r} is no time; write 2026-11-20, or 2d (m, h, d, w).") from None
 
 
 @click.command(short_help="List the runs, the latest first.")
@@ -64,19 +60,15 @@ def command(
     place = location(anchored(db, Path.cwd())) if db else ""
 
     def wanted(run: RunSummary) -> bool:
-        return (
-            all(word in run.question.casefold() for word in asked)
-            and (not place or place in map(location, run.databases))
-            and (since is None or _is_since(run, since))
-        )
+        found = all(word in run.question.casefold() for word in asked)
+        return found and (not place or place in map(location, run.databases)) and _is_since(run, since)
 
     runs = list_runs(folder, wanted, limit + 1)
     if as_json:
         click.echo(json.dumps([asdict(run) for run in runs[:limit]], ensure_ascii=False, indent=2))
         return
     if not runs:
-        chosen = " that you ask for" if words or db or since else ""
-        click.echo(f"There is no run in {folder / 'runs'}{chosen}.")
+        click.echo(f"There is no run in {folder / 'runs'}{' that you ask for' * bool(words or db or since)}.")
     for run in runs[:limit]:
         demonstration = "  (demonstration)" if run.demonstration else ""
         status = run.status.replace("_", " ")
@@ -85,8 +77,8 @@ def command(
         click.echo("… and earlier ones (-n)")
 
 
-def _is_since(run: RunSummary, moment: datetime) -> bool:
+def _is_since(run: RunSummary, moment: datetime | None) -> bool:
     try:
-        return datetime.fromisoformat(run.started).astimezone() >= moment
+        return moment is None or datetime.fromisoformat(run.started).astimezone() >= moment
     except ValueError:
         return False

@@ -162,7 +162,7 @@ CASES: dict[str, Case] = {
         {
             "sql": SQL,
             "noted": ["Sales may be paid orders."],
-            "ties": "No rows share the place at which the query cuts.",
+            "ties": ["2 answers share place 1."],
             **ROWS,
         },
     ),
@@ -240,7 +240,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
     ),
-    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE}),
+    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE, "others": ["shops", "towns"]}),
     "generation": (
         GEN_AGENT,
         CONTEXT,

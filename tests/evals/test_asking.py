@@ -67,7 +67,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
         replace(disputed(tmp_path / "alone", asked, LESS, right, clarify=False), simulated=False)
     )
     assert record.asking is not None
-    assert record.asking.doubtful
     assert {choice.sql: choice.match for choice in record.asking.choices} == {LESS: False, right: True}
     chosen = next(each for each in record.asking.choices if each.label == record.asking.chosen)
     assert chosen.sql == right

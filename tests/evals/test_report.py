@@ -380,7 +380,7 @@ def choices(*met: tuple[int, ...]) -> tuple[ChoiceRow, ...]:
 
 SIMULATED = [
     record("right, not asked", asking=Asking()),
-    record("right, asked", asking=Asking(choices=choices((0,), ()), doubtful=False)),
+    record("right, asked", asking=Asking(choices=choices((0,), ()))),
     record("helped", match=False, asking=Asking(choices=choices((), (0,)))),
     record("in vain", match=False, asking=Asking(choices=choices((), ()))),
     record("wrong, not asked", match=False, asking=Asking()),
@@ -389,7 +389,8 @@ SIMULATED = [
 
 
 def test_one_question_to_the_user_is_shown_next_to_ex_and_not_as_ex(tmp_path: Path) -> None:
-    text = one(tmp_path, SIMULATED)
+    sure = dataclasses.replace(SIMULATED[1], confidence=0.65)
+    text = one(tmp_path, [SIMULATED[0], sure, *SIMULATED[2:]])
     assert [row[1:4] for row in rows(text, "With one question to the user")[1:]] == [
         ["2", "6", "33.3"],  # without a question
         ["3", "6", "50.0"],  # with it

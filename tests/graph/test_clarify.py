@@ -121,14 +121,13 @@ async def test_a_clear_vote_says_nothing_and_asks_nobody(queries: tuple[str, ...
 
 
 async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: Any, run: Run) -> None:
-    ask = asked(rivals(GOOD, GOOD, ABOVE_SIX))
+    said = by_role(action={**sql(GOOD), "summary": "Counts all orders."})
+    ask = asked({**rivals(GOOD, GOOD, ABOVE_SIX), "m:0": said, "m:1": said})
     answer = await ask("b")
     (question,) = ask.questions
     assert [(c.label, c.candidates) for c in question.choices] == [("A", 2), ("B", 1)]
     assert question.differences == SAID
-    assert question.choices[1].says == (
-        "Shows `city` and `COUNT(*)`; requires `total > 6`; groups by `city`; 2 rows."
-    )
+    assert [c.says for c in question.choices] == ["Counts all orders.", "Shows city, orders."], "nobody said"
     assert question.choices[1].rows == [["Ghent", 1], ["Lyon", 2]]
     assert answer["sql"] == ABOVE_SIX
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph.disagreement import MAX_PER_KIND, Side, describe, disagreement, disagreements
+from quorum.graph.disagreement import MAX_PER_KIND, Side, disagreement, disagreements
 
 Query = Callable[[str], Side]
 JOINED = "FROM customers c JOIN orders o ON o.customer_id = c.id"
@@ -215,14 +215,6 @@ def test_cells_that_differ_late_are_shown_where_they_do() -> None:
     assert said.startswith("Answer A says … ")
     assert said.endswith(" and again, B!.")
     assert "again, A!, answer B …" in said
-
-
-def test_an_answer_is_described_by_what_its_query_does(shop: duckdb.DuckDBPyConnection) -> None:
-    query = f"{PER_CITY} HAVING COUNT(*) > 1"
-    side = Side("A", query, shop.sql(query).to_arrow_table())
-    expected = "Shows `city` and `COUNT(*)`; requires `COUNT(*) > 1`; groups by `city`; 1 row."
-    assert describe(side, "duckdb") == expected
-    assert describe(Side("A", "???", side.table), "duckdb") == "Shows `city` and `n`; 1 row."
 
 
 CELLS = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from(["Lyon", "Nice", ""]), st.floats(0, 2))

@@ -88,8 +88,9 @@ async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
 async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> None:
     prompts = writing_prompts(await run(replies(), plan="always"))
     assert len(set(prompts.values())) == 3
-    free = writing_prompts(await run(replies(), plan="always", styles=False))
-    assert len({text for name, text in free.items() if name != "c3"}) == 1  # the plan leads c3
+    direct = "Write it directly"
+    assert [name for name, text in prompts.items() if direct in text] == ["c1"]
+    assert all(direct not in text for text in writing_prompts(await run(replies(), question=LONG)).values())
 
 
 @pytest.mark.parametrize(

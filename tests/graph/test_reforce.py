@@ -16,9 +16,10 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.recipes.reforce import Reforce
-from quorum.knowledge.catalog import Column, Field
+from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.syntax import card
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.syntax import NEEDS, card
 from quorum.tools.models.scripted import Prompt
 from tests.graph import test_reforce_rounds
 from tests.graph.shop import (
@@ -217,7 +218,8 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
 )
 def test_a_column_is_nested_by_its_type_or_by_its_rows(column: Column, nested: bool) -> None:
     """Also where no path inside it is known."""
-    assert prepare.is_nested(column) is nested
+    text = render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
+    assert bool(NEEDS["nested"].search(text)) is nested
 
 
 async def test_who_writes_is_told_how_a_nested_column_is_read_whose_paths_nobody_knows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.syntax import card, idioms
+from quorum.knowledge.syntax import ODD, card, idioms
 
 DOC = '{"a": {"b": "c"}, "n": 7, "items": [{"sku": "A"}, {"sku": "B"}]}'
 COLUMNS = ["d", "d2", "ts", "s", "g", "a", "b", "v", "n", "doc", "arr"]
@@ -64,9 +64,14 @@ def catalog(dialect: str) -> Catalog:
     return Catalog("c", dialect, (table, events))
 
 
+def topic_of(dialect: str, topic: str) -> str:
+    """The topic of a dialect's line; SQLite has one for each form of dates."""
+    return "date MM/DD/YYYY" if (dialect, topic) == ("sqlite", "date forms") else topic
+
+
 def examples(dialect: str) -> list[str]:
     """The examples of a card, and of what it says of odd values."""
-    text = card(dialect) + "\n" + "\n".join(idioms(dialect, TOPICS))
+    text = card(dialect) + "\n" + "\n".join(ODD[dialect].splitlines())
     found = [text.strip() for _, text in re.findall(r"(?<!`)(`+)(.+?)\1(?!`)", text)]
     sql = (text for text in found if text != "/" and not text.endswith("_"))
     return [text if re.match(r"SELECT|WITH", text) else f"SELECT {text} FROM t" for text in sql]
@@ -75,7 +80,7 @@ def examples(dialect: str) -> list[str]:
 def read_by(dialect: str, topic: str) -> str:
     """The expression that reads a value ``s`` of this topic."""
     name, before = ("number forms", "with units `") if topic == "units" else (topic, "`")
-    (line,) = idioms(dialect, [name])
+    (line,) = idioms(dialect, [topic_of(dialect, name)])
     return line.split(before)[1].split("`")[0]
 
 

@@ -55,7 +55,7 @@ def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> No
         ("made TEXT [05.01.2024]", {"dates"}),
         ("phone TEXT [555-1234, 12.50]", set()),
         ("doc jsonb", {"nested"}),
-        ('doc TEXT ["{\\"a\\": 1}"]', {"nested"}),
+        ('doc TEXT ["{""a"": 1}"]', {"nested"}),
         ("tags text[]", {"nested"}),
         ("object_id INTEGER [1, 2, 3]", set()),
     ],

@@ -58,10 +58,8 @@ def wide(tables: int = 30) -> Catalog:
 def test_a_small_database_reads_well() -> None:
     assert render(SHOP).text == (
         "# database shop (sqlite): 4 tables, 8 columns\n"
-        '# Notation: one column a line, "name TYPE"; "a, b TYPE": both have that type; PK: primary key,'
-        " of all columns so marked together;"
-        " -> table.column: foreign key; [..]: sample values, there may be more;"
-        " no brackets: values unknown or withheld, or no rows; -- description.\n"
+        "# Notation: -> table.column: foreign key; [..]: samples;"
+        " no brackets: values unknown or withheld, or no rows.\n"
         "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
         "\n"
         "table customers (1,200 rows) -- people who have bought\n"

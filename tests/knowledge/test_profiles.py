@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from quorum.knowledge.catalog import Catalog, Column, Table, from_json, to_json
 from quorum.knowledge.profile.columns import Place, Rows, key_values, profiles, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind, profile_from
-from quorum.knowledge.schema.oddities import oddities
+from quorum.knowledge.schema.oddities import oddities, topics
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.syntax import ODD, dialects, idioms
 from quorum.tools.databases import connect
-from tests.knowledge.card_examples import TOPICS
+from tests.knowledge.card_examples import TOPICS, topic_of
 from tests.schema_reader import parse_schema
 
 Make = Callable[[int], str]
@@ -294,7 +294,19 @@ def test_a_profile_survives_the_cache_and_the_schema_text_stays_readable() -> No
 def test_every_dialect_reads_every_topic() -> None:
     assert {*ODD} == {*dialects()}
     for dialect in dialects():
-        assert [line.partition(":")[0] for line in idioms(dialect, TOPICS)] == [*TOPICS]
+        wanted = [topic_of(dialect, topic) for topic in TOPICS]
+        assert [line.partition(":")[0] for line in idioms(dialect, wanted)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("other", "read"), [("DD.MM.YYYY", True), ("MM/DD/YYYY", True), ("Mon D, YYYY", False)]
+)
+def test_dates_are_read_by_the_forms_that_the_column_has(other: str, read: bool) -> None:
+    dates = profile([*texts((90, DATES["YYYY-MM-DD"]), (30, DATES[other]))])
+    topics_, lines = topics(dates), idioms("sqlite", topics(dates))
+    assert f"date {other}"[:15] in topics_
+    assert [line.partition(":")[0] for line in lines] == [f"date {other}"] * read
+    assert [line.partition(":")[0] for line in idioms("duckdb", topics_)] == ["date forms"]
 
 
 def test_a_profile_of_many_rows_is_quick_enough_to_be_made_of_each_table() -> None:

@@ -87,8 +87,7 @@ WORLD = ValueIndex(
         ("country", "code"): ["NAM", "COD", "ASI"],
         ("tracks", "title"): ["Absolute Zero", *MANY, "Warm Water", "Cold Water"],
         ("tracks", "genre"): ["Warm Jazz", "Cold Jazz"],
-    },
-    names=["area", "surface"],
+    }
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 import shlex
@@ -15,14 +16,15 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from quorum.batch_files import ANSWER, Rows, read_rows, write_answers
 from quorum.cli import cli
+from quorum.commands.batch import ANSWER
 from quorum.graph.runs import RunFolder
 from quorum.tools.results.files import csv_lines
 from tests.evals.simulated import make_suite
 from tests.graph.shop import make_shop
 from tests.quorum.forked import OUTPUT, Forked
-from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
+from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say, tokens
+from tests.servers.clock import skip_waits
 from tests.servers.replies import _QUESTION, reply_to
 
 OFFLINE = ("--model", "offline", "--recipe", "single", "--db", "sqlite:///shop.db")
@@ -57,10 +59,12 @@ def write(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    rows = read_rows(path)
-    return [
-        dict(zip(rows.columns, row, strict=True)) for row in zip(*map(rows.values, rows.columns), strict=True)
-    ]
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            return [{n: v or None for n, v in row.items()} for row in csv.DictReader(file)]
+    if path.suffix == ".parquet":
+        return pq.read_table(path).to_pylist()
+    return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(("given", "out"), [("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "csv")])
@@ -68,10 +72,10 @@ def test_rows_stay_as_they_are_and_get_their_answers(shop: Path, given: str, out
     file = write(Path(f"q.{given}"), ROWS)
     result = batch(str(file), *OFFLINE, "--out", f"a.{out}")
     assert (result.exit_code, result.stdout) == (0, ""), result.output
-    assert "q." + given + " · 2 questions · 8 at a time · offline\n" in result.stderr
+    assert f"q.{given} · 2 questions · 8 at a time · recipe single · offline\n" in result.stderr
     assert f"Kept in a.{out}.batch" in result.stderr
     assert "2 of 2 questions · 2 answered · 2 model calls" in result.stderr
-    assert f"Written: a.{out} (2 answered, 1 failed; the columns are called answer_status" in result.stderr
+    assert f"Written: a.{out} (2 answered, 1 failed; columns answer_status and so on)" in result.stderr
     rows = read(Path(f"a.{out}"))
     assert list(rows[0]) == ["nr", "question", "sql", *(f"answer_{name}" for name in ANSWER)]
     empty = (None, "") if "csv" in (given, out) else ("",)  # CSV knows no empty text
@@ -85,39 +89,37 @@ def test_rows_stay_as_they_are_and_get_their_answers(shop: Path, given: str, out
     assert RunFolder.open(Path("nowhere"), first["answer_run"]).meta()["question"] == COUNT
 
 
-def test_types_of_parquet_are_kept_and_those_of_json_lines_found(tmp_path: Path) -> None:
+def test_types_of_parquet_are_kept_and_those_of_json_lines_found(shop: Path) -> None:
     table = pa.table(
-        {"day": pa.array([1], pa.date32()), "q": ["?"], "n": pa.array([[1]], pa.list_(pa.int8()))}
+        {"n": pa.array([[1]], pa.list_(pa.int8())), "question": pa.array([COUNT], pa.large_string())}
     )
-    pq.write_table(table, tmp_path / "q.parquet")
-    write_answers(tmp_path / "a.parquet", read_rows(tmp_path / "q.parquet"), [{"usd": 0.5}])
-    found = pq.read_table(tmp_path / "a.parquet")
-    assert found.schema.names == ["day", "q", "n", *ANSWER]
-    assert found.select(["day", "q", "n"]).schema.equals(table.schema)
-    assert found.column("usd").to_pylist() == [0.5]
-    mixed = Rows(tmp_path / "q.jsonl", [{"a": 1, "b": {"x": [1]}}, {"c": "text", "a": 2.5}])
-    write_answers(tmp_path / "a.jsonl", mixed, [{}, {}])
-    kept = [json.loads(line) for line in (tmp_path / "a.jsonl").read_text().splitlines()]
-    assert [{name: row[name] for name in row if name not in ANSWER} for row in kept] == list(mixed.lines)
-    assert [str(column.type) for column in mixed.table.columns] == [
-        "double",
-        "struct<x: list<item: int64>>",
-        "string",
-    ]
+    pq.write_table(table, "q.parquet")
+    assert batch("q.parquet", *OFFLINE, "--out", "a.parquet").exit_code == 0
+    found = pq.read_table("a.parquet")
+    assert found.schema.names == ["n", "question", *ANSWER]
+    assert found.select([0, 1]).schema.equals(table.schema)
+    assert (found["row_count"].to_pylist(), found["usd"].to_pylist()) == ([1], [0.0])
+    lines = [{"question": COUNT, "a": 1, "b": {"x": [1]}}, {"c": "text", "a": 2.5, "question": ""}]
+    write(Path("q.jsonl"), lines)
+    assert batch("q.jsonl", *OFFLINE, "--out", "a.jsonl").exit_code == 0
+    kept = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
+    missing = {"b": None, "c": None}
+    assert [{n: row[n] for n in row if n not in ANSWER} for row in kept] == [missing | row for row in lines]
 
 
 MISTAKES = {
     "nothing.csv": "cannot be read",
-    "q.txt": "q.txt is none of .csv, .jsonl, .parquet",
+    "q.txt": "q.txt ends in .txt, which names no format. Known: .csv, .jsonl, .parquet",
     "q.csv --column text": "has no column 'text'. It has nr, question, sql; name the one with the questions",
-    "q.csv --column nr --out a.xlsx": "a.xlsx is none of",
-    "q.csv --out q.csv": "is there already",
-    "q.csv --out q.parquet": "no batch has written it",
+    "q.csv --column nr --out a.xlsx": "a.xlsx ends in .xlsx",
+    "q.csv --out q.csv": "q.csv is there, and no batch wrote it",
+    "q.csv --out q.parquet": "no batch wrote it",
     "empty.csv": "holds no row",
     "blank.csv": "No row of blank.csv has a question",
     "twice.csv": "has two columns 'b'",
     "broken.parquet": "cannot be read",
-    "mixed.jsonl --out a.parquet": "The values of 'x' in mixed.jsonl have no common type",
+    "mixed.jsonl": "mixed.jsonl cannot be read",
+    "long.csv": "Row 1 of long.csv: the question has 20,001 characters",
     "far.csv": "Row 2 of far.csv: its database cannot be used",
     "q.csv --workers 9": "9 workers cannot share 8 questions",
     "q.csv --max-usd-total 0": "max-usd-total",
@@ -131,6 +133,7 @@ def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: Path, subtests:
         "q.txt": "question\nHow many?\n",
         "empty.csv": "question\n",
         "blank.csv": "question,b\n,1\n",
+        "long.csv": f"question\n{'?' * 20_001}\n",
         "twice.csv": "question,b,b\n?,1,2\n",
         "broken.parquet": "PAR1",
         "mixed.jsonl": '{"question": "?", "x": 1}\n{"question": "?", "x": "a"}\n',
@@ -165,6 +168,17 @@ def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -
     changed = batch(*given)
     assert (changed.exit_code, "another question 0001: its text changed" in changed.output) == (2, True)
     assert len(read(Path("a.csv"))) == 2, "the answers stay"
+
+
+def test_without_an_endpoint_rows_stay_open(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_waits(monkeypatch)
+    monkeypatch.setenv("QUORUM_CLARIFY", "on")  # nobody can be asked
+    given = ("--model", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port()}/v1")
+    result = batch(str(write(Path("q.csv"), ROWS)), *OFFLINE[2:], *given, "--out", "a.csv")
+    assert (result.exit_code, "2 failed for want of an endpoint" in result.stderr) == (1, True), result.output
+    rows = read(Path("a.csv"))
+    assert [row["answer_status"] for row in rows] == ["open", "failed", "open"]
+    assert "No connection to" in rows[0]["answer_error"]
 
 
 # killed

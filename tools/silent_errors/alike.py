@@ -47,16 +47,16 @@ def written_alike(counted: Rows, profile: ColumnProfile, named: frozenset[str]) 
     stand_ins = {text for text, _ in profile.no_value}
     real = {text: rows for text, rows in counted.items() if text not in stand_ins}
     if profile.kind is Kind.NUMBER:
-        return _numbers(real)
+        return _numbers(real)[0]
     return _dates(real, profile) if profile.kind is Kind.DATE else _words(real, profile, named)
 
 
 def typed(counted: Rows, profile: ColumnProfile) -> Alike:
     """Return the number, or the ISO date, in each text that a CAST does not read as one."""
     if profile.kind is Kind.NUMBER:
-        found = amounts(skeletons(counted), counted)
-        odd = [text for text in counted if not _PLAIN.fullmatch(text.strip())]
-        return {text: repr(found[text].size) if text in found else None for text in odd}
+        sizes = _numbers(counted)[1]
+        odd = [t for t in counted if not _PLAIN.fullmatch(t.strip()) or float(t) != sizes.get(t)]
+        return {text: repr(sizes[text]) if text in sizes else None for text in odd}
     read = _read(counted, profile)
     made = {text: _day(f"YYYY-MM-DD{_clock(form)}", text, form, of) for text, (form, of) in read.items()}
     return {text: day for text, day in made.items() if day and day != text}
@@ -76,19 +76,20 @@ def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
     return max(rows, key=rows.__getitem__, default="")
 
 
-def _numbers(counted: Rows) -> Alike:
+def _numbers(counted: Rows) -> tuple[Alike, dict[str, float]]:
+    """Return numbers in the usual form, and the size of each in the usual unit."""
     numbers = amounts(skeletons(counted), counted)
     shapes = {text: each.shape for text, each in numbers.items()}
     usual = _BODY.fullmatch(_usual(shapes, counted))
-    found: Alike = {}
+    found, sizes = Alike(), {text: each.size for text, each in numbers.items()}
     for text, shape in shapes.items() if usual else ():
         form = _BODY.fullmatch(shape.strip("()"))
         if usual and form and shape != usual[0]:
-            size = numbers[text].size
-            scale = _scale(_unit(form), _unit(usual), size)
+            scale = _scale(_unit(form), _unit(usual), sizes[text])
             if scale is not None:
-                found[text] = _number(size * scale, usual)
-    return found
+                sizes[text] *= scale
+                found[text] = _number(sizes[text], usual)
+    return found, sizes
 
 
 def _scale(one: str, two: str, size: float) -> float | None:

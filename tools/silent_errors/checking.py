@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from itertools import islice
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from quorum.tools.query import QueryError, QueryResult
@@ -41,6 +42,7 @@ async def suspicions(
     agent: str,
     candidate: str = "",
     question: str = "",
+    only: Collection[ModuleType] = (),
     seconds: float = SECONDS,
     paid: bool = False,
 ) -> list[Suspicion]:
@@ -53,6 +55,7 @@ async def suspicions(
         result: What the query returned, or what reads it; that is called, in a thread, if there is a doubt.
         agent, candidate: As for ``quorum.tools.execute.execute``.
         question: What the query answers; it tells which ties a convention settles.
+        only: Checks to make, where not all.
         seconds: Wall clock for all checks, beyond what the query itself took.
         paid: Whether to ask where what is read is paid for, limited or approved.
 
@@ -64,7 +67,7 @@ async def suspicions(
     if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
     end = time.monotonic() + took + seconds
-    planned = await asyncio.to_thread(plan, sql, database.catalog, question)
+    planned = await asyncio.to_thread(plan, sql, database.catalog, question, only)
     if planned is None or not planned[1]:
         return []
     if isinstance(result, QueryResult):
@@ -82,7 +85,9 @@ async def suspicions(
     return [found for task in tasks if (found := task.result()) is not None]
 
 
-def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Look | Trial]] | None:
+def plan(
+    sql: str, catalog: Catalog, question: str = "", only: Collection[ModuleType] = ()
+) -> tuple[Query, list[Look | Trial]] | None:
     """Return the query as it is read, and what is doubtful about its text; None if it cannot be read."""
     from sqlglot.errors import SqlglotError
 
@@ -95,7 +100,7 @@ def plan(sql: str, catalog: Catalog, question: str = "") -> tuple[Query, list[Lo
             ties,
             literals,
         )  # the most reliable first: of a long query not all are made
-        return query, list(islice((each for check in checks for each in check.trials(query)), TRIALS))
+        return query, list(islice((each for check in only or checks for each in check.trials(query)), TRIALS))
     except (SyntaxProblem, SqlglotError, RecursionError):
         return None
 

@@ -120,7 +120,8 @@ class Query:
     @cached_property
     def named(self) -> frozenset[str]:
         """The texts and numbers in it."""
-        return frozenset(each.name for each in self.tree.find_all(exp.Literal))
+        literals = self.tree.find_all(exp.Literal)
+        return frozenset("-" * isinstance(each.parent, exp.Neg) + each.name for each in literals)
 
     def copy(self, *nodes: exp.Expr) -> tuple[exp.Expr, list[exp.Expr]]:
         """Return a copy of the tree to be changed, and the copies of these nodes, in the same order."""

@@ -116,8 +116,8 @@ def _odd(place: _Place, kind: Kind, counts: Iterable[tuple[str, int]]) -> Iterat
     """Yield one for values that stand for none, or for sums: as NULL, or without their rows."""
     folded = {each.casefold().strip() for each in place.query.named}
     every = [text for text, _ in counts]
-    texts = [text for text in every if text.casefold().strip().lstrip("-") not in folded]
-    if not texts or (kind is Kind.STAND_IN and len(texts) < len(every)):
+    texts = [text for text in every if text.casefold().strip() not in folded]
+    if not texts:
         return
     evidence, tell = place.values(texts), partial(_tell, kind, place)
     if kind is Kind.TOTALS:
@@ -197,10 +197,12 @@ def _is_told(place: _Place, uses: Sequence[exp.Column]) -> bool:
 def _seeks_form(use: exp.Column) -> bool:
     """True where a form is looked for: ``LIKE 'USD%'``, ``TRY_CAST(x AS DOUBLE) IS NULL``, LENGTH."""
     node: exp.Expr = use
-    while (parent := node.parent) is not None and not isinstance(parent, exp.Query | exp.If | exp.AggFunc):
+    if isinstance(use.find_ancestor(exp.If, exp.Query), exp.If):  # CASE reads each form by itself
+        return False
+    while (parent := node.parent) is not None and not isinstance(parent, exp.Query | exp.AggFunc):
         pattern = isinstance(parent, _PATTERNS) and not re.search(r"\d\d", parent.expression.name)
-        null = isinstance(parent, exp.Is) and not isinstance(parent.parent, exp.Not)
-        if pattern or (null and node is not use) or isinstance(parent, exp.Length):
+        null = isinstance(parent, exp.Is) and not isinstance(parent.parent, exp.Not) and node is not use
+        if pattern or null or isinstance(parent, exp.Length):
             return True
         node = parent
     return False
@@ -316,8 +318,9 @@ def _spelt(column: Column, alike: Alike, to: str) -> exp.Expr:
     other = exp.cast(_held(column), to) if to == "double" else _held(column)
     case = exp.Case().when(exp.not_(_among(column, alike)), other)  # most rows are asked once
     for new, texts in groupby(sorted(alike, key=lambda text: alike[text] or ""), key=alike.__getitem__):
-        case = case.when(_among(column, texts), exp.Null() if new is None else literal(new))
-    whole = case.else_(other.copy()) if alike else other
+        made = exp.Null() if new is None else literal(new)
+        case.when(_among(column, texts), made, copy=False)  # a copy each would be quadratic
+    whole = case.else_(other.copy(), copy=False) if alike else other
     return exp.cast(whole, to) if to else whole
 
 

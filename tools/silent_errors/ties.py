@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
-from quorum.tools.query import QueryError
 from quorum.tools.silent_errors.cores import Core, conjuncts, own_nodes
 from quorum.tools.silent_errors.cues import keeps_ties
 from quorum.tools.silent_errors.doubts import (
@@ -23,15 +18,9 @@ from quorum.tools.silent_errors.doubts import (
     many,
     value,
 )
-from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.writing import write
 
-if TYPE_CHECKING:
-    from quorum.tools.execute import Database
-
 EXAMPLES = 3
-SECONDS = 2.0
-"""Wall clock of the query for ties."""
 
 
 def trials(query: Query) -> Iterator[Trial]:
@@ -44,30 +33,6 @@ def trials(query: Query) -> Iterator[Trial]:
         for node in own_nodes(core.select):
             if isinstance(node, exp.RowNumber) and (cut := _cut_numbering(node)) is not None:
                 yield _number_trial(query, core, node, cut)
-
-
-async def ties_at_cut(database: Database, sql: str, *, agent: str, candidate: str = "") -> str:
-    """Say if rows share the last place that a LIMIT or a row_number() keeps, by one short query.
-
-    The question does not count. Empty where the query cuts nothing, or cuts twice, or it is not known.
-    """
-    from quorum.tools.execute import execute
-    from quorum.tools.results.values import plain_rows
-
-    connector = database.connector
-    if not connector.live or connector.bills or database.estimates_first:
-        return ""
-    try:
-        (cut,) = await asyncio.to_thread(lambda: list(trials(Query(sql, database.catalog))))
-        evidence = write(cut.evidence, database.catalog.dialect)
-    except (SyntaxProblem, SqlglotError, RecursionError, ValueError):
-        return ""
-    limited = replace(database, limits=database.limits.within(SECONDS))
-    outcome = await execute(limited, evidence, agent=agent, candidate=candidate)
-    if isinstance(outcome, QueryError):
-        return ""
-    rows = plain_rows(outcome.table)
-    return (rows and cut.tell(rows)) or "No rows share the place at which the query cuts."
 
 
 def _limited(core: Core) -> int:

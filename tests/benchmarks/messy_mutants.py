@@ -1,0 +1,144 @@
+"""Recall of the checks on careful queries over messy columns from which one care is taken.
+
+    python -m tests.benchmarks.messy_mutants QUESTIONS.jsonl RUN_FOLDER…
+
+RUN_FOLDERs are those of ``quorum eval run`` over the questions; the queries that were judged right are the
+careful ones. A mutant counts if it runs and returns something else. No model is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+
+from quorum.tools.databases import connect
+from quorum.tools.execute import Database, QueryCache, execute
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import Limits, QueryResult
+from quorum.tools.results.compare import equal
+from quorum.tools.silent_errors import suspicions
+from quorum.tools.silent_errors.cores import conjuncts
+from quorum.tools.sql import parse_one_statement
+from quorum.tools.sql.writing import write
+
+_CARES: dict[str, Any] = {
+    "trim": exp.Trim,
+    "case of letters": (exp.Lower, exp.Upper),
+    "replace": (exp.Replace, exp.RegexpReplace),
+    "coalesce": exp.Coalesce,
+    "nullif": exp.Nullif,
+    "distinct": exp.Distinct,
+    "branch": (exp.Case, exp.If),
+    "filter": exp.Where,
+    "spelling": exp.In,
+}
+
+
+def mutants(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    """Yield copies without one care each, with its kind."""
+    nodes = list(tree.walk())
+    for place, node in enumerate(nodes):
+        for kind, types in _CARES.items():
+            if isinstance(node, types):
+                for nth in range(_ways(kind, node)):
+                    copy = tree.copy()
+                    _drop(kind, list(copy.walk())[place], nth)
+                    yield kind, copy
+
+
+def _ways(kind: str, node: exp.Expr) -> int:
+    if kind == "filter":
+        return len(conjuncts(node.this))
+    if kind == "branch":
+        ifs = node.args.get("ifs") or []  # one that gives names is no care
+        return 0 if any(each.args["true"].is_string for each in ifs) else len(ifs)
+    if kind == "spelling":
+        several = len(node.expressions) > 2 or isinstance(node.parent, exp.Not)
+        return len(node.expressions) * several * (len(node.expressions) > 1)
+    return 1
+
+
+def _drop(kind: str, node: exp.Expr, nth: int) -> None:
+    if kind == "filter":
+        part = conjuncts(node.this)[nth]
+        if isinstance(part, exp.Not | exp.NEQ):  # what shuts out, not what is asked for
+            part.replace(exp.true())
+    elif kind == "distinct" and isinstance(node.parent, exp.Select):
+        node.parent.set("distinct", None)
+    elif kind == "distinct":
+        node.replace(node.expressions[0].copy())
+    elif kind in ("branch", "spelling"):
+        each = (node.args.get("ifs") or node.expressions)[nth]
+        if kind == "spelling" or len(node.args["ifs"]) > 1:
+            each.pop()
+        else:
+            node.replace((node.args.get("default") or each.args["true"]).copy())
+    else:
+        node.replace(node.this.copy())
+
+
+def careful(folders: list[str]) -> dict[tuple[str, str], set[str]]:
+    """Return the queries that were judged right, by question and dialect."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for folder in folders:
+        for line in (Path(folder) / "results.jsonl").read_text().splitlines():
+            row = json.loads(line)
+            right = {each["sql"] for each in row["candidates"] if each["match"]}
+            found.setdefault((row["id"], row["dialect"]), set()).update(right)
+    return found
+
+
+async def main(questions: str, *folders: str) -> None:
+    right = careful(list(folders))
+    made, warned, times = Counter[str](), Counter[str](), list[float]()
+    quiet, alarms = 0, 0
+    for line in Path(questions).read_text().splitlines():
+        asked = json.loads(line)
+        path = Path(questions).parent / asked["database"]
+        async with connect(str(path)) as connector:
+            catalog = await connector.catalog()
+            database = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+
+            async def run(sql: str, database: Database = database) -> Any:
+                outcome = await execute(database, sql, agent="bench")
+                return outcome if isinstance(outcome, QueryResult) else None
+
+            async def told(sql: str, result: Any, database: Database = database, asked: Any = asked) -> bool:
+                fresh, started = Database(**{**vars(database), "cache": QueryCache()}), time.perf_counter()
+                found = await suspicions(fresh, sql, result, agent="bench", question=asked["question"])
+                times.append(time.perf_counter() - started)
+                return bool(found)
+
+            for sql in right.get((asked["id"], catalog.dialect), ()):
+                if (own := await run(sql)) is None:
+                    continue
+                quiet, alarms = quiet + 1, alarms + await told(sql, own)
+                seen = set[str]()
+                for kind, tree in mutants(parse_one_statement(sql, catalog.dialect)):
+                    text = write(tree, catalog.dialect)
+                    if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
+                        continue
+                    seen.add(text)
+                    made[kind] += 1
+                    if await told(text, other):
+                        warned[kind] += 1
+                    elif "-v" in sys.argv:
+                        print(asked["id"], kind, text)
+    for kind in made:
+        print(f"{kind:16} {warned[kind]:4} of {made[kind]:4}")
+    print(f"{'all':16} {warned.total():4} of {made.total():4}; alarms on {alarms} of {quiet} careful queries")
+    times.sort()
+    print(f"checks: median {times[len(times) // 2]:.3f} s, p90 {times[len(times) * 9 // 10]:.3f} s")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*[each for each in sys.argv[1:] if each != "-v"]))

@@ -123,6 +123,10 @@ class Answer(BaseModel):
         sources: Documents that they were shown: files, with line and headings where it was a passage.
         stopped_by: The limit that ended the run, else empty.
         demonstration: True when the rule-based offline model took part.
+        turn: In a conversation, what was said; ``became`` is what was made of it, if that is something else.
+        of_run: The run whose result is shown or spoken of, of a turn that needed no query.
+        words: Such a turn's reply in words; the other fields are those of the answer that it is about.
+        chart: How such a turn wants the rows drawn: ``bar``, ``line`` or ``point``.
     """
 
     question: str
@@ -163,6 +167,11 @@ class Answer(BaseModel):
     warnings: list[str] = []
     stopped_by: str = ""
     demonstration: bool = False
+    turn: str = ""
+    became: str = ""
+    of_run: str = ""
+    words: str = ""
+    chart: str = ""
 
     def to_arrow(self) -> pa.Table:
         """All kept rows with their exact types; without a result a table without columns.

@@ -302,6 +302,11 @@ class Trace(RunFolder):
         text = self._texts.get(sha)
         return text if text is not None else await asyncio.to_thread(self.get, sha)
 
+    def amend(self, **fields: Any) -> None:
+        """Change fields of ``run.json``."""
+        meta = json.loads((self.folder / "run.json").read_bytes())
+        self._save("run.json", {**meta, **fields}, at_once=True)
+
     def finish(self, answer: Any) -> None:
         """Write ``answer.json``."""
         self.finished = answer

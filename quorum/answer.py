@@ -12,6 +12,7 @@ from quorum.graph.answer import Answer as _Answer
 from quorum.text import (
     DEMONSTRATION,
     MAX_COLUMNS,
+    bars_of,
     laid_out,
     notices,
     readings_of,
@@ -55,6 +56,10 @@ class Answer(_Answer):
 
     def _parts(self) -> Iterator[str]:
         yield DEMONSTRATION if self.demonstration else ""
+        yield f"Understood as: {markdown(self.became, 1000)}" if self.became else ""
+        if self.words:
+            yield markdown(self.words, 2000)
+            return
         yield f"**{markdown(status_of(self)[0])}**"
         for said in (self.error, self.hint, self.missing, self.summary):
             yield markdown(said, 1000)
@@ -63,6 +68,7 @@ class Answer(_Answer):
         if self.columns:
             yield _table(self.columns, self.rows, self.types)
             yield rows_note(self)
+            yield fenced("\n".join(bars_of(self)), "") if self.chart and bars_of(self) else ""
         if readings_of(self)[0] and self.reading:
             yield f"Read as: {markdown(self.reading)}"
         for reading in readings_of(self)[0]:

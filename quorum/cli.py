@@ -20,6 +20,7 @@ from quorum.tools.garbage import YOUNG
 
 COMMANDS = {
     "ask": "Ask a database a question in plain language.",
+    "chat": "Talk with a database: a turn may refer to those before.",
     "batch": "Answer a file of questions, a row each.",
     "demo": "Answer three questions on the sample database; needs no key.",
     "doctor": "Say what is configured, from where, and what is missing.",

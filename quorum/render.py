@@ -24,6 +24,7 @@ from quorum.text import (
     SHOWN_ROWS,
     Tone,
     agreement,
+    bars_of,
     cell,
     dollars,
     failures,
@@ -92,10 +93,15 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
     title, tone = status_of(answer)
     if answer.demonstration:
         out.print(Text(DEMONSTRATION, style="bold magenta"))
+    if answer.became:
+        out.print(Text(f"Understood as: {printable(answer.became)}", style="cyan"))
+    if answer.words:
+        out.print(Text(printable(answer.words)))
+        return
     out.print(Text(printable(title), style=f"bold {STYLES[tone]}"))
     for said in filter(None, (answer.error, answer.hint, answer.missing, answer.summary)):
         out.print(Text(printable(said)))
-    if answer.sql:
+    if answer.sql and not answer.of_run:
         sql = sql_text(laid_out(answer.sql, answer.dialect))
         out.print(
             Panel(sql, border_style="dim", expand=False) if out.is_terminal else sql,
@@ -106,6 +112,8 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
         whole = len(answer.rows) >= answer.row_count
         more = "" if whole or brief else "; --csv prints all that were kept, --out writes them to a file"
         out.print(Text(rows_note(answer) + more, style="dim"))
+        if answer.chart:
+            out.print(Text("\n".join(bars_of(answer) or ["These rows have no numbers to draw."])))
     elif answer.status not in ("unanswerable", "failed"):
         failed = failures(answer)
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))

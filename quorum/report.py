@@ -182,7 +182,7 @@ def report_of(run: RunFolder) -> Report:
     if not usage.keys() >= {"by_agent", "by_model"}:
         spent = run.usage_so_far()
         usage = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds) | usage
-    asked = str(meta.get("question", ""))
+    asked = str(meta.get("turn") or meta.get("question", ""))
     question = answer.question if answer else asked
     return Report(
         run_id=run.run_id,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from quorum.answer import Answer
+from quorum.graph.answer import Answer as _Answer
 from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MachineFailed, QuorumError
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.tools import BaseTool
 
+    from quorum.chat import BlockingChat, Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
     from quorum.graph.recipes.recipe import Recipe
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from quorum.teaching import Taught
 
 T = TypeVar("T")
+Through: TypeAlias = Callable[..., Awaitable[_Answer]]
 
 START_GAP = 0.01
 """Seconds between the starts of the first of many questions, which would reach everything in bursts."""
@@ -139,6 +142,7 @@ class Quorum:
         on_clarify: OnClarify | None = None,
         on_approve: OnApprove | None = None,
         shared: Ledger | None = None,
+        through: Through | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a question about the database; the answer's ``status`` says whether it is one.
@@ -157,6 +161,7 @@ class Quorum:
             on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
                 it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
             shared: A ledger that counts this question's calls among others', whose budget holds for all.
+            through: Answers in the open context in the place of the question's graph (``quorum.chat``).
             options: Of this question, e.g. ``votes=3``; not those that the session has opened with.
 
         Raises:
@@ -195,12 +200,26 @@ class Quorum:
         )
         from quorum.graph.answering import answer_question
 
-        made = await answer_question(
+        made = await (through or answer_question)(
             context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
         )
         if made.meant:
             await asyncio.to_thread(_keep_convention, made, self.settings)
         return Answer.of(made)
+
+    def chat(self, thread: str = "", *, run: str = "") -> Chat:
+        """Return a conversation, whose turns refer to those before: ``await chat.ask("and by month?")``.
+
+        Args:
+            thread: The name of one that goes on; without it a new one begins.
+            run: A run whose conversation goes on, or that begins one.
+
+        Raises:
+            ConfigurationError: There is no such run, it has no answer, or the name is malformed.
+        """
+        from quorum.chat import Chat
+
+        return Chat(self, thread, run=run)
 
     async def ask_many(
         self,
@@ -380,6 +399,12 @@ class Blocking:
     def ask(self, question: str = "", **given: Any) -> Answer:
         """Answer a question as ``Quorum.ask`` does."""
         return self.wait(self.session.ask(question, **given))
+
+    def chat(self, thread: str = "", **given: Any) -> BlockingChat:
+        """Return a conversation as ``Quorum.chat`` does; its ``ask`` needs no ``await``."""
+        from quorum.chat import BlockingChat
+
+        return BlockingChat(self.session.chat(thread, **given), self.wait)
 
     def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
         """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""

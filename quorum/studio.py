@@ -1,9 +1,12 @@
-"""The assistants that ``langgraph dev`` and LangGraph Studio serve: one for each recipe.
+"""The assistants that ``langgraph dev`` and LangGraph Studio serve: one for each recipe, and ``chat``.
 
 An assistant's form is ``RunOptions`` with the defaults that environment, ``.env`` and ``quorum.toml`` set;
 what they leave open is the sample database and the offline demonstration, both shown in the form. A node's
 update has what it changed in the state, null for nothing; the custom stream has the steps that
 ``quorum ask`` shows. Names and descriptions stand in ``langgraph.json``.
+
+``chat`` is a conversation by messages for Agent Chat UI and other clients of LangGraph's API: its input is
+``{"messages": [{"role": "user", "content": "…"}]}``, and its state has the typed answer beside the messages.
 """
 
 from __future__ import annotations
@@ -14,12 +17,15 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
+from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
 from pydantic import create_model
 from pydantic_core import PydanticUndefined
 
+from quorum.chat import message_of
 from quorum.event_text import step_of
 from quorum.graph.builder import Graph, build_graph
+from quorum.graph.conversation import build_conversation
 from quorum.graph.node_context import stream
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
@@ -46,8 +52,12 @@ class _StudioOptions(RunOptions):
     handles: ClassVar[Mapping[str, Any]] = {"api_key": _settings.key, "listener": tell}
 
 
-def options_for(recipe: str) -> type[RunOptions]:
-    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
+def options_for(recipe: str, *, others: bool = False) -> type[RunOptions]:
+    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password.
+
+    Args:
+        others: Another recipe may be chosen.
+    """
     values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
     if recipe != _defaults.recipe:
         values |= {"switches": {}, "preset": "", "model_for": {}}
@@ -61,7 +71,7 @@ def options_for(recipe: str) -> type[RunOptions]:
                 PydanticUndefined,
                 partial(copy.copy, value),
             )  # in no schema
-        if name == "recipe":
+        if name == "recipe" and not others:
             field.json_schema_extra = {"enum": [recipe]}
         fields[name] = (field.annotation, field)
     return create_model("StudioOptions", __base__=_StudioOptions, __doc__=RunOptions.__doc__, **fields)
@@ -75,15 +85,10 @@ def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
     def graph(runtime: ServerRuntime[Any]) -> Graph:
         """The graph with the switches that the context sets.
 
-        The context is checked here because the server drops names that it does not know before the graph
-        sees them.
-
         Raises:
             ConfigurationError: The context names no option, another recipe, or a value that does not fit.
         """
-        run = runtime.execution_runtime
-        given = (run.context or {}) if run else {}
-        asked = options(**{name: value for name, value in given.items() if not name.startswith("__")})
+        asked = _asked(runtime, options)
         if asked.recipe != recipe:
             raise ConfigurationError(
                 f"The assistant {recipe!r} runs its own recipe only, not {asked.recipe!r}.",
@@ -95,4 +100,24 @@ def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
     return graph
 
 
+def _asked(runtime: ServerRuntime[Any], options: type[RunOptions]) -> RunOptions:
+    """Return the options of a run; for a drawing the defaults.
+
+    They are checked here because the server drops names that it does not know before the graph sees them.
+    """
+    run = runtime.execution_runtime
+    given = (run.context or {}) if run else {}
+    return options(**{name: value for name, value in given.items() if not name.startswith("__")})
+
+
+def chat(runtime: ServerRuntime[Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
+    """Return the graph of ``chat`` for the recipe that the context names.
+
+    Raises:
+        ConfigurationError: As an assistant's.
+    """
+    return build_conversation(recipe_of(_asked(runtime, _chat_options)), message_of, options=_chat_options)
+
+
+_chat_options = options_for(_defaults.recipe, others=True)
 globals().update({name: assistant(name) for name in RECIPES})  # where the server looks for them

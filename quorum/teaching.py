@@ -87,7 +87,7 @@ def keep(run: str, *, note: str = "", by: str = "", settings: Settings | None = 
         ConfigurationError: There is no such run, it has no result, or the pair cannot be written.
     """
     settings = settings or Settings()
-    folder = RunFolder.open(settings.home, run)
+    folder = _asked(run, settings)
     answer = _answer(folder)
     if not answer.sql or not answer.columns:
         raise ConfigurationError(
@@ -119,7 +119,7 @@ async def correct(
         QuorumError: The query is refused or fails.
     """
     settings, sql = settings or Settings(), sql.replace("\r\n", "\n").strip()
-    folder = RunFolder.open(settings.home, run)
+    folder = _asked(run, settings)
     meta = folder.meta()
     given = {name: getattr(settings, name) for name, of in settings.provenance().items() if of == "flag"}
     options = resumed_options(meta, Settings(**{name: given[name] for name in given if name != "kb"}))
@@ -238,6 +238,13 @@ async def verify_triplets(learned: Explored, database: Database) -> dict[int, st
         elif not marks_hold(triplet.tables, database.catalog):
             failed[triplet.id] = "The columns of its tables have changed since."
     return failed
+
+
+def _asked(run: str, settings: Settings) -> RunFolder:
+    """Return a run; of a turn that only showed another run's result that one, whose query it is."""
+    folder = RunFolder.open(settings.home, run)
+    answer = folder.answer()
+    return RunFolder.open(settings.home, answer.of_run) if answer and answer.of_run else folder
 
 
 def _answer(folder: RunFolder) -> Answer:

@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from quorum.graph.answer import Answer, AnswerCluster, AnswerReading
 
 __all__ = [
-    "agreement", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration", "failures",
-    "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note", "shown_rows",
-    "spent", "status_of", "text_of", "trust",
+    "agreement", "bars_of", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration",
+    "failures", "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note",
+    "shown_rows", "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL
+BAR = 40  # characters of the longest bar
 SHOWN_ROWS = 20
 MAX_COLUMNS = 14  # wider tables are unreadable
 LOW, GOOD = 0.4, 0.75
@@ -230,6 +231,25 @@ def status_of(answer: Answer) -> tuple[str, Tone]:
     if answer.sql:
         title += {"no_answer": "; the best effort", "stopped": "; the best so far"}.get(answer.status, "")
     return f"{title} ({answer.stopped_by})" if answer.stopped_by else title, tone
+
+
+def bars_of(answer: Answer) -> list[str]:
+    """Return the rows as bars of the last column of numbers, a line each; empty where there is none."""
+    numbers = [
+        n
+        for n, name in enumerate(answer.columns)
+        if not _PLAIN.fullmatch(name)
+        and all(isinstance(row[n], int | float) and row[n] >= 0 for row in answer.rows)
+    ]
+    if not numbers or not answer.rows:
+        return []
+    by, texts = numbers[-1], shown_rows(answer.columns, answer.rows, answer.types)
+    labels = [" · ".join(text for n, text in enumerate(row) if n not in numbers) for row in texts]
+    most, width = max(row[by] for row in answer.rows) or 1, max(map(len, labels))
+    return [
+        f"{label:<{width}}  {'█' * round(BAR * row[by] / most)} {text[by]}"
+        for label, row, text in zip(labels, answer.rows, texts, strict=True)
+    ]
 
 
 def laid_out(sql: str, dialect: str) -> str:

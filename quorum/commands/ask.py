@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -35,6 +36,14 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 @click.command(cls=Command, short_help="Ask a database a question in plain language.")
 @click.argument("question", required=False)
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, first letters, last or last~2")
+@click.option(
+    "--continue",
+    "go_on",
+    is_flag=False,
+    flag_value="last",
+    metavar="[RUN]",
+    help="ask in the conversation of a run  [last]",
+)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object and nothing else")
 @click.option(
     "--csv", "as_csv", is_flag=True, help="print the rows as CSV, exactly as they are, and nothing else"
@@ -63,9 +72,12 @@ def command(
     chart: tuple[Path, ...],
     quiet: bool,
     resume: str | None,
+    go_on: str | None,
     **flags: Any,
 ) -> None:
     """Ask a database a QUESTION in plain language; `-` reads it from standard input.
+
+    `--continue` takes what the run before was about: quorum ask "and by month?" --continue
 
     Flags win over the environment (QUORUM_…), which wins over quorum.toml.
 
@@ -77,6 +89,8 @@ def command(
         raise click.UsageError("Choose one of --json and --csv.")
     if resume is not None and question is not None:
         raise click.UsageError("--resume goes on with the run's own question: leave QUESTION out.")
+    if question is None and go_on and " " in go_on:  # it is the question: `--continue "and by month?"`
+        question, go_on = go_on, "last"
     answer: Answer | None = None
     try:
         if question == "-":
@@ -84,7 +98,7 @@ def command(
         if resume is None and not (question or "").strip():
             raise click.UsageError("Ask something, e.g. quorum ask 'How many orders were there in May?'")
         wanted = _wanted(out, chart)
-        answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume)
+        answer = ask_live(question or "", flags, quiet=quiet or as_json or as_csv, resume=resume, go_on=go_on)
         with until_reader_leaves():
             print_answer(answer, as_json=as_json, as_csv=as_csv)
         _write_files(answer, wanted)
@@ -125,8 +139,15 @@ def _write_files(answer: Answer, wanted: list[tuple[Path, Kinds]]) -> None:
 
 
 @rare_collections()  # importing makes a million objects, of which nearly all stay
-def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str | None = None) -> Answer:
-    """Ask with progress on standard error.
+def ask_live(
+    question: str,
+    flags: dict[str, Any],
+    *,
+    quiet: bool,
+    resume: str | None = None,
+    go_on: str | None = None,
+) -> Answer:
+    """Ask with progress on standard error; ``go_on`` is the run in whose conversation.
 
     Raises:
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.
@@ -141,7 +162,11 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
         from quorum.terminal import Dialog, check_terminal, on_terminal
 
         settings = Settings(**flags)
-        given: dict[str, Any] = {"settings": settings, "resume": resume}
+        if go_on is not None:
+            from quorum.chat import ask_on, settings_of
+
+            settings = settings_of(go_on, settings)
+        given: dict[str, Any] = {"settings": settings}
         if resume is None:
             options = settings.run_options()
             if options.clarify != "off":
@@ -155,6 +180,7 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
             given["run_id"] = new_run_id()
             run = RunFolder(settings.home / "runs" / given["run_id"])
         else:
+            given["resume"] = resume
             run = RunFolder.open(settings.home, resume)
             _say_what_goes_on(run)
         from quorum.api import ask  # heavy: only once the settings are right
@@ -164,7 +190,8 @@ def ask_live(question: str, flags: dict[str, Any], *, quiet: bool, resume: str |
                 given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
                 given["on_approve"] = Dialog(progress).approve
-            return asyncio.run(ask(question, on_event=progress, **given))
+            asking = ask if go_on is None else partial(ask_on, go_on)
+            return asyncio.run(asking(question, on_event=progress, **given))
     except KeyboardInterrupt:
         raise interrupted(_how_to_go_on(run) or NOTHING) from None
     except QuorumError as error:

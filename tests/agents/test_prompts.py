@@ -24,6 +24,7 @@ from quorum.agents.linkers import CONTEXT_EXPANDER, DRAFT_LINKER, INFO_AGENT, SC
 from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, SYNTAX_RETRIEVER
 from quorum.agents.prompting import PromptContext, prompts, show_row
 from quorum.agents.refiners import CTE_REFINER, FAILURE_REFINER, REVISER, SELF_CHECKER, SELF_REFINER
+from quorum.agents.rewriters import QUESTION_REWRITER
 from quorum.agents.role import Role, roles
 from quorum.agents.writers import ACTION, APPROACHES, GEN_AGENT, READING_WRITER, SQL_WRITER, TOOL_USER, Style
 from quorum.graph.recipes import RECIPES
@@ -155,6 +156,11 @@ CASES: dict[str, Case] = {
         REVISER,
         CONTEXT,
         {"sql": SQL, "objection": "Ghent is also spelt 'Gent'.", "checked": True, **ROWS},
+    ),
+    "turn": (
+        QUESTION_REWRITER,
+        replace(CONTEXT, question="and by month?"),
+        {"conversation": f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]", "settled": ["A sale is a paid order."]},
     ),
     "readings": (
         READING_WRITER,

@@ -183,6 +183,11 @@ def simulator(prompt: Prompt) -> dict[str, Any]:
     return {"sql": f"SELECT {columns}\nFROM {columns.partition(', ')[0].rpartition('.')[0]}"}
 
 
-_OWN = (self_refiner, schema_linker, column_explorer, info_agent, explorer, simulator)
+def question_rewriter(prompt: Prompt) -> dict[str, Any]:
+    """Take the turn for a question that stands alone."""
+    return {"reasoning": NOTE, "ask": "question", "question": prompt.get("turn")}
+
+
+_OWN = (self_refiner, schema_linker, column_explorer, info_agent, explorer, simulator, question_rewriter)
 RULES = {rule.__name__: rule for rule in _OWN}
 """Roles that need more than their reply's form; all others are answered by that alone."""

@@ -1,0 +1,182 @@
+"""Conversations: what each turn becomes, what it costs, and what needs no query."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quorum import Quorum, Settings
+from quorum.chat import settings_of
+from quorum.graph.turns import plain_view, stands_alone, supported
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.models.scripted import Prompt, scripted
+from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
+
+IN_ALL = "How many orders did all customers place altogether?"
+TABLES = ["customers", "order_items", "orders"]
+
+
+class Talker:
+    """A model whose QuestionRewriter says these things one after the other."""
+
+    def __init__(self, *turns: dict[str, Any]) -> None:
+        self.turns, self.rewritings, self.writings = iter(turns), list[str](), list[str]()
+
+    def __call__(self, prompt: Prompt) -> Any:
+        if prompt.role == "question_rewriter":
+            self.rewritings.append(prompt.text)
+            return {"view": {}, "words": "", "question": IN_ALL, **next(self.turns)}
+        if prompt.role != "sql_writer":
+            return script()[prompt.role]
+        self.writings.append(prompt.text.rpartition("<question>")[2])
+        return written(GOOD if "city" in self.writings[-1] else THIRD)
+
+
+def session(folder: Path, model: Talker, **given: Any) -> Quorum:
+    shop = folder / "shop.db"
+    return Quorum(
+        db=str(shop if shop.exists() else make_shop(shop)),
+        models=["scripted:test"],
+        chat_models={"scripted:test": scripted(model)},
+        home=folder / "q",
+        **given,
+    )
+
+
+async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None:
+    words = "It counts 4 orders. That is 99 more than in May."
+    model = Talker(
+        {"ask": "question"},
+        {"ask": "words", "words": words},
+        {"ask": "view", "view": {"sort_by": "orders", "columns": ["orders"], "chart": "bar"}},
+        {"ask": "view", "view": {"sort_by": "price"}},
+        {"ask": "words", "words": "There are 98 of them."},
+    )
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        first = await chat.ask(QUESTION)
+        assert (first.turn, first.became, model.rewritings) == (QUESTION, "", [])
+        few = await chat.ask("Only the first one!")
+        assert (few.rows, few.became, few.sql) == (
+            [["Ghent", 1]],
+            "the result before: its first 1 rows",
+            GOOD,
+        )
+        assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (0, 0, first.run_id)
+        assert few.to_arrow().num_rows == 1
+        in_all = await chat.ask("and in all?")
+        assert (in_all.became, in_all.rows) == (IN_ALL, [[4]])
+        assert "Turn 2: Only the first one!" in model.rewritings[0]
+        assert '["Lyon", 3]' in model.rewritings[0]
+        assert "customer_id INTEGER" not in model.rewritings[0], "it sees the conversation only"
+        assert (
+            in_all.usage["model_calls"],
+            in_all.usage["by_agent"]["question_rewriter"]["model_calls"],
+        ) == (
+            first.usage["model_calls"] + 1,
+            1,
+        )
+        said = await chat.ask("which orders does it count?")
+        assert said.words.startswith("It counts 4 orders. (Sentences with numbers")
+        assert (said.usage["queries"], said.of_run) == (0, in_all.run_id)
+        assert str(said).endswith(said.words)
+        drawn = await chat.ask("sort them and draw it")
+        assert "█ 4" in str(drawn)
+        assert "█ 4" in drawn.to_markdown()
+        for turn in ("by price", "how many was that?"):  # no such column; a number that nobody looked up
+            asked = await chat.ask(turn)
+            assert (asked.became, asked.of_run, asked.usage["queries"]) == (IN_ALL, "", 1)
+        kept = await quorum.keep(drawn.run_id)
+        assert (kept.pair.question, kept.pair.sql) == (IN_ALL, THIRD), "the query behind what was shown"
+
+
+async def test_a_conversation_goes_on_in_another_process_and_from_any_run(tmp_path: Path) -> None:
+    async with session(tmp_path, Talker()) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        alone = await quorum.ask(IN_ALL)
+    model = Talker({"ask": "question"}, {"ask": "question"})
+    with session(tmp_path, model) as blocking:
+        assert blocking.chat(chat.thread).ask("and in all?").became == IN_ALL
+        assert blocking.chat(run=alone.run_id).ask("really?").became == IN_ALL
+    assert f"Turn 1: {QUESTION}" in model.rewritings[0]
+    assert f"Turn 1: {IN_ALL}" in model.rewritings[1]
+    settings = settings_of(alone.run_id, Settings(home=tmp_path / "q"))
+    assert settings.database == [str(tmp_path / "shop.db")]
+    with pytest.raises(ConfigurationError, match="cannot name a conversation"):
+        session(tmp_path, model).chat("../x")
+
+
+async def test_what_was_settled_holds_for_later_questions(tmp_path: Path) -> None:
+    note = "An order counts for the city of its customer."
+    model = Talker({"ask": "question", "settled": [note]})
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        for turn in (QUESTION, "I mean the customer's city", QUESTION):
+            await chat.ask(turn)
+    assert [note in writing for writing in model.writings] == [False, True, True]
+    assert len(model.rewritings) == 1
+
+
+async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:
+    model = Talker({"ask": "question"})
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        begun = asyncio.Event()
+        asking = asyncio.create_task(chat.ask(IN_ALL, on_event=lambda _: begun.set()))
+        await begun.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert (await chat.ask("and in all?")).rows == [[4]]
+    assert IN_ALL not in model.rewritings[0].partition("<conversation>")[2].partition("</conversation>")[0]
+
+
+@pytest.mark.parametrize(
+    ("turn", "alone"),
+    [
+        ("How many orders were returned in May 2024?", True),
+        ("Which three customers placed the most orders in 2024?", True),
+        ("In which month of 2024 were there fewest orders?", True),
+        ("How many were returned in May 2024 in Germany?", False),
+        ("Which of the customers ordered in May 2024?", False),
+        ("Which country's customers have ordered the most?", False),
+        ("How many orders did they place in May 2024?", False),
+        ("What about the orders of the other customers there?", False),
+        ("How many orders?", False),
+        ("and how many orders were there by month in 2024?", False),
+        ("How much did the five best sellers bring in 2024?", False),
+        ("Wie viele Bestellungen (orders) gab es im Mai 2024?", False),
+        ("only the first three", False),
+    ],
+)
+def test_a_question_stands_alone(turn: str, alone: bool) -> None:
+    assert stands_alone(turn, TABLES) is alone
+
+
+@pytest.mark.parametrize(
+    ("turn", "view"),
+    [
+        ("Show it as bars", {"chart": "bar"}),
+        ("as a line chart, please", None),
+        ("as a line chart", {"chart": "line"}),
+        ("only the first three.", {"first": 3}),
+        ("just the first 12 rows", {"first": 12}),
+        ("only the first month", None),
+        ("only the first 0", None),
+    ],
+)
+def test_a_plain_view_needs_no_role(turn: str, view: dict[str, Any] | None) -> None:
+    found = plain_view(turn)
+    assert (found and found.model_dump(exclude_defaults=True)) == view
+
+
+def test_words_keep_only_numbers_that_were_shown() -> None:
+    shown = 'Turn 1: 2024?\n["May", 1205669.890, 7]'
+    assert supported("May 2024 had 1,205,669.89. That is 12 % of it. All 7.0 count.", shown) == (
+        "May 2024 had 1,205,669.89. All 7.0 count."
+    )

@@ -31,8 +31,7 @@ class AnswerVote(BaseModel):
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
     because a person has verified the query. ``stopping`` is the rule that ended the sampling, ``saved`` the
     candidates that it spared. ``doubt`` is the number of other readings that show something else (where none
-    was run, the share of writers that saw one), ``assumed`` how many assumptions the answer's writers name,
-    in the mean.
+    was run, the share of writers that saw one).
     """
 
     strategy: str
@@ -45,7 +44,6 @@ class AnswerVote(BaseModel):
     stopping: str = "never"
     saved: int = 0
     doubt: float | None = None
-    assumed: float | None = None
     notes: list[str] = []
 
 

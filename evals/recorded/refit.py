@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -19,6 +20,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, SIGNS, Calibration, features, load, tokens
+from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
@@ -95,17 +97,27 @@ async def votes_of_candidates(source: Source) -> list[KnownVote]:
     return known
 
 
-def votes_of_records(records: Iterable[Record], source: str = "") -> Iterator[KnownVote]:
-    """The votes of an evaluation whose answers, or best efforts, are known to be right or wrong."""
+def votes_of_records(records: Iterable[Record], folder: Path) -> Iterator[KnownVote]:
+    """The votes of the evaluation in a folder whose answers, or best efforts, are known to be right or wrong.
+
+    What their writers assumed and other readings show is read from the answers, where these are there.
+    """
     for record in records:
         vote = record.vote or {}
         if vote.get("settled") == "verified":
             continue  # nobody voted
         for cluster in vote.get("clusters") or ():
             if record.match is not None and vote.get("winner") in cluster["candidates"]:
-                said = (vote.get("assumed"), vote.get("doubt"), tokens(record.sql))
-                values = features(len(cluster["candidates"]), cluster["share"], *said)
-                yield KnownVote(record.id, values, record.match, source)
+                assumed, readings = None, vote.get("doubt")
+                answer = RunFolder(folder / record.run).answer()
+                if answer and readings is not None:  # their writers could name both
+                    agreeing = [each for each in answer.candidates if each.id in cluster["candidates"]]
+                    assumed = fmean(len(each.assumptions) for each in agreeing)
+                    readings = len(answer.readings) if answer.readings_tried else readings
+                values = features(
+                    len(cluster["candidates"]), cluster["share"], assumed, readings, tokens(record.sql)
+                )
+                yield KnownVote(record.id, values, record.match, folder.resolve().name)
 
 
 def refit(votes: Sequence[KnownVote]) -> Refit:

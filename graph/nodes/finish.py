@@ -252,7 +252,6 @@ def _vote(vote: Vote) -> AnswerVote:
         stopping=vote.stopping,
         saved=vote.saved,
         doubt=vote.doubt,
-        assumed=vote.assumed,
         notes=list(vote.remarks),
     )
 

@@ -193,8 +193,10 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
     from quorum.evals.reports.evaluations import is_evaluation, members_of
 
     if is_evaluation(folder):
-        records = [each for member in members_of(folder) for each in EvalFolder(member).records().values()]
-        return list(votes_of_records(records, folder.resolve().name))
+        members = members_of(folder)
+        return [
+            vote for each in members for vote in votes_of_records(EvalFolder(each).records().values(), each)
+        ]
     source = _source(folder, gold, "")
     if not source.known:
         raise ConfigurationError(

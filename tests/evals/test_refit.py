@@ -21,6 +21,7 @@ from quorum.graph.confidence import Calibration, features, load, tokens
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import record
 from tests.evals.recordings import write_candidates, write_gold
+from tests.quorum.conftest import candidate, made
 
 
 def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
@@ -97,11 +98,17 @@ async def test_of_recorded_candidates_every_number_votes(tmp_path: Path) -> None
     assert len(found) in (2, 3)  # the failed candidate alone has no winner, where it comes first
 
 
-def test_of_an_evaluation_the_votes_that_were_kept() -> None:
+def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
     rows = tuple(CandidateRow(f"c{n}", "ab"[n % 2], "SELECT 1") for n in range(4))
     clusters = [{"candidates": ["c3"], "share": 0.25}, {"candidates": ["c0", "c1", "c2"], "share": 0.75}]
     vote = {"winner": "c1", "clusters": clusters}
-    told = {**vote, "doubt": 2.0, "assumed": 1.0}
+    told = {**vote, "doubt": 1.0}
+    spoke = [candidate(f"c{n}", assumptions=["Paid ones."] * n) for n in range(3)]
+    shown = [{"says": "Cheap."}, {"says": "Low."}]
+    answer = made({"candidates": spoke, "readings": shown, "readings_tried": 2})
+    run = tmp_path / "runs" / "doubted"
+    run.mkdir(parents=True)
+    (run / "answer.json").write_text(answer.model_dump_json())
     records = [
         record("right", candidates=rows, vote=vote),
         record("doubted", candidates=rows, vote=told),
@@ -111,8 +118,8 @@ def test_of_an_evaluation_the_votes_that_were_kept() -> None:
         record("nobody", candidates=rows, vote={"winner": None, "clusters": []}),
     ]
     values, size = features(3, 0.75, size=tokens(records[0].sql)), tokens(records[0].sql)
-    assert list(votes_of_records(records, "suite")) == [
-        KnownVote("right", values, True, "suite"),
-        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, "suite"),
-        KnownVote("wrong", values, False, "suite"),
+    assert list(votes_of_records(records, tmp_path)) == [
+        KnownVote("right", values, True, tmp_path.name),
+        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, tmp_path.name),
+        KnownVote("wrong", values, False, tmp_path.name),
     ]

@@ -127,9 +127,14 @@ class _Terminal:
         write_csv(last, sys.stdout)
 
     def _why(self, last: Answer, _: str) -> None:
-        from quorum.text import agreement, grounds, trust
+        from quorum.text import agreement, trust
 
-        parts = [f"{trust(last)[0]}: {grounds(last)}", agreement(last), *last.disagreement, *last.doubts]
+        parts = [
+            ": ".join(filter(None, (trust(last)[0], last.grounds))),
+            agreement(last),
+            *last.disagreement,
+            *last.doubts,
+        ]
         parts += [f"It assumes: {text}" for text in last.assumptions]
         parts += [f"It could also mean: {reading.says}" for reading in last.readings]
         click.echo("\n".join(printable(part) for part in parts if part))

@@ -448,7 +448,8 @@ def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, An
         raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
     folder = RunFolder.open(settings.home, run)
     meta = folder.meta()
-    options = resumed_options(meta, settings)
+    home = folder.folder.absolute().parents[1]  # a batch's, where its run was named by the path
+    options = resumed_options(meta, settings).model_copy(update={"home": home})
     answer = folder.answer()
     return folder, Answer.of(answer) if answer else None, str(meta["question"]), options
 

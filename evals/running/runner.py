@@ -138,14 +138,16 @@ def _left(evaluation: Evaluation, finished: Container[str]) -> list[EvalQuestion
     return [question for group in groups.values() for question in group]
 
 
-def _for_one_of(processes: int, evaluation: Evaluation, total: TotalBudget | None) -> Evaluation:
+def _for_one_of(processes: int, evaluation: Evaluation, total: TotalBudget | None = None) -> Evaluation:
     """The evaluation as each of several processes runs it: they share the rate of requests and the total."""
-    options = evaluation.options
-    if options.requests_per_second is not None:
-        options = replace_options(options, requests_per_second=options.requests_per_second / processes)
+    options, changes = evaluation.options, dict[str, float]()
+    if options.requests_per_second is not None and processes > 1:
+        changes["requests_per_second"] = options.requests_per_second / processes
     if total and options.max_usd is None:
-        options = replace_options(options, max_usd=total.usd)
-    return dataclasses.replace(evaluation, options=options)
+        changes["max_usd"] = total.usd
+    if not changes:
+        return evaluation
+    return dataclasses.replace(evaluation, options=replace_options(options, **changes))
 
 
 async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import Annotated, Any, TypeAlias, TypedDict, cast
 
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START
@@ -104,7 +104,8 @@ def build_conversation(
     graph.add_step("show", partial(show, say=say))
     graph.add_edge("answer", END)
     graph.add_edge("show", END)
-    return graph.compile(name="chat")
+    # what roles say is no message of the conversation
+    return graph.compile(name="chat").with_config(tags=["nostream"])
 
 
 def _way(state: Talk) -> str:
@@ -113,12 +114,8 @@ def _way(state: Talk) -> str:
 
 async def as_subgraph(options: type[RunOptions], context: Context, question: str) -> Answer:
     """Answer by the recipe's graph inside the graph that runs now."""
-    quiet: Any = {"tags": ["nostream"]}  # what its roles say is no message of the conversation
-    output = await build_graph(context.recipe, options=options).ainvoke(
-        {"question": question},
-        quiet,
-        context=context,
-    )
+    graph, open_one = build_graph(context.recipe, options=options), cast("Any", context)
+    output = await graph.ainvoke({"question": question}, context=open_one)
     return Answer.model_validate(output["answer"])
 
 

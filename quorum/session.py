@@ -213,9 +213,6 @@ class Quorum:
         Args:
             thread: The name of one that goes on; without it a new one begins.
             run: A run whose conversation goes on, or that begins one.
-
-        Raises:
-            ConfigurationError: There is no such run, it has no answer, or the name is malformed.
         """
         from quorum.chat import Chat
 
@@ -404,7 +401,7 @@ class Blocking:
         """Return a conversation as ``Quorum.chat`` does; its ``ask`` needs no ``await``."""
         from quorum.chat import BlockingChat
 
-        return BlockingChat(self.session.chat(thread, **given), self.wait)
+        return BlockingChat(self.session.chat(thread, **given), self)
 
     def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
         """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""

@@ -223,30 +223,37 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
 async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> None:
     """Two questions, of which one waits for approval, and a view between them."""
     become = {"ask": "question", "question": "How many customers are there?", "settled": []}
-    with ChatServer(by_role(question_rewriter=become, sql_writer={"sql": COUNT})) as server:
+    bars = {"ask": "view", "question": "?", "view": {"chart": "bar"}}
+
+    def rewrites(role: str, request: Request) -> Answer | None:
+        bar = "bars" in request.body["messages"][1]["content"].rpartition("<turn>")[2]
+        return say(json.dumps(bars if bar else become)) if role == "question_rewriter" else None
+
+    with ChatServer(by_role(rewrites, sql_writer={"sql": COUNT})) as server:
         client = langgraph_sdk.get_client(url=studio)
         thread = (await client.threads.create())["thread_id"]
-        context = {"models": ["openai:chatty"], "base_url": server.url, "recipe": "single"}
+        context = {"models": ["openai:chatty"], "base_url": server.url}
 
-        async def say(text: str, **options: Any) -> dict[str, Any]:
+        async def said(text: str, **options: Any) -> dict[str, Any]:
             asked = {"messages": [{"type": "human", "content": [{"type": "text", "text": text}]}]}
             modes, about = ("values", "messages-tuple"), {"context": context | options}
             return await streamed(studio, thread, "chat", *modes, input=asked, **about)
 
-        first = (await say("How many orders are there?"))["values"][-1]
+        first = (await said("How many orders are there?"))["values"][-1]
         assert first["answer"]["rows"] == [[13000]]
         assert [each["type"] for each in first["messages"]] == ["human", "ai"]
         assert "13,000" in first["messages"][-1]["content"]
-        view = await say("show it as bars")
-        assert (view["values"][-1]["answer"]["chart"], len(view["values"][-1]["messages"])) == ("bar", 4)
-        stopped = await say("and customers?", approve="always")
-        assert [each[0]["type"] for each in stopped.get("messages", [])] == [], "no role's reply is a message"
+        view = (await said("show it as bars"))["values"][-1]
+        assert (view["answer"]["chart"], len(view["messages"])) == ("bar", 4)
+        stopped = await said("and customers?", approve="always")
+        assert "messages" not in stopped, "no role's reply is a message"
         state: Any = await client.threads.get_state(thread)
         asked = state["interrupts"][0]["value"]
         assert (asked["kind"], asked["how"][:14], asked["sql"]) == ("approval", "Reply yes, no,", COUNT)
         about: Any = {"context": context | {"approve": "always"}}
-        parts = await streamed(studio, thread, "chat", "values", command={"resume": "yes"}, **about)
-        last = parts["values"][-1]
+        last = (await streamed(studio, thread, "chat", "values", command={"resume": "yes"}, **about))[
+            "values"
+        ][-1]
     assert (last["answer"]["became"], last["answer"]["rows"]) == (become["question"], [[13000]])
     assert last["messages"][-1]["content"].startswith(f"Understood as: {become['question']}")
     assert len(last["messages"]) == 6

@@ -29,9 +29,9 @@ class AnswerVote(BaseModel):
     """The vote of the candidates: the weight of each expert, and the seed if it was drawn.
 
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
-    because a person has verified the query. ``stopping`` is the rule that
-    ended the sampling, ``saved`` the candidates that it spared, ``doubt`` the share of writers that saw
-    another reading of the question.
+    because a person has verified the query. ``stopping`` is the rule that ended the sampling, ``saved`` the
+    candidates that it spared. ``doubt`` is the number of other readings that show something else (where none
+    was run, the share of writers that saw one).
     """
 
     strategy: str
@@ -112,6 +112,7 @@ class Answer(BaseModel):
         convention: The file that keeps it for later questions (``quorum.ask``).
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
+        grounds: Why it is that, in a short sentence; empty without a result.
         usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.
         parts: What was read in each database for the query, of a question about several.
@@ -143,6 +144,7 @@ class Answer(BaseModel):
     truncated: bool = False
     result_file: str = ""
     confidence: float = 0.0
+    grounds: str = ""
     vote: AnswerVote | None = None
     assumptions: list[str] = []
     reading: str = ""

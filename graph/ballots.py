@@ -129,8 +129,9 @@ class Vote:
         excluded: Who did not vote, and why.
         unanswerable: Candidates that say that the data cannot answer.
         doubt: Share of the writers that named another reading of the question, 0 to 1; None if none could.
-            Once such readings have run, ``DOUBT`` if one has another result, else 0.
+            Once such readings have run, how many have another result or failed.
         assumed: Assumptions that the answer's writers name, in the mean; None if none could.
+        size: Tokens of the winner's query; 0 without one.
         notes: For people: exclusions, blanks, objections.
         decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
@@ -160,6 +161,7 @@ class Vote:
     unanswerable: tuple[str, ...] = ()
     doubt: float | None = None
     assumed: float | None = None
+    size: int = 0
     notes: tuple[str, ...] = ()
     decided: Decided = ""
     decision: str = ""
@@ -209,9 +211,8 @@ class Vote:
 
     @property
     def low(self) -> bool:
-        """Low confidence by rule: a tie, a single surviving candidate, or nothing but blanks."""
-        alone = self.voters < 2 and self.stopping != FIRST
-        return self.tie or self.blank or alone
+        """Low confidence by rule: a tie, a single survivor of several candidates, or nothing but blanks."""
+        return self.tie or self.blank or self.voters < 2 <= self.cast
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -1,34 +1,41 @@
-"""How far to trust a vote's answer: a probability fitted on recorded outcomes, and rules on top.
+"""How far to trust an answer: a probability fitted on recorded outcomes, rules on top, and why in a sentence.
 
-What a vote alone says is fitted by logistic regression on votes whose outcome is known. ``confidence.json``
-is the fit that ships, with its Brier score on votes that it had not seen; ``quorum votes calibrate`` makes
-another. What no recorded vote shows, the validator's verdict and what an exploration found, shifts the
-log-odds by fixed amounts.
+What a vote and its answer say is fitted by logistic regression on votes whose outcome is known, the same for
+all recipes. ``confidence.json`` is the fit that ships; ``quorum votes calibrate`` makes another and checks
+both on votes that the new one has not seen (figures: docs/evaluation.md). What no recorded vote shows, the
+validator's verdict and what an exploration found, shifts the log-odds by fixed amounts.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from quorum.graph.answer import Answer, AnswerVote
 from quorum.graph.ballots import Vote
 from quorum.graph.stopping import BATCHES
 from quorum.knowledge.errors import ConfigurationError
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 
-FEATURES = ("agreeing", "share", "experts", "doubt")
+FEATURES = ("agreeing", "share", "assumed", "readings", "size")
+SIGNS = (1, 1, -1, -1, -1)
+"""Which way each feature may move the confidence."""
 
-USUAL_DOUBT = 0.85
-"""Share of writers that name another reading, where nothing is known of it: the mean over 21 questions of
-Spider 2.0's SQLite part, with replies of one capable model entered by hand."""
+USUAL_ASSUMED, USUAL_SIZE = 1.5, 250
+"""Assumptions, and tokens of a query, where they are not known: the median of recorded votes. A disputed
+query counts as so long at least: a question on which candidates differ is not easy."""
 
 LOW = 0.4
-"""Upper bound for votes that are low by rule (``Vote.low``)."""
+"""Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
+
+CHOSEN = 0.9
+"""Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 BLANK = 0.3
 """Upper bound where only blank results voted."""
@@ -39,11 +46,6 @@ APPROVED, REFUSED = 0.25, -1.0
 CONFIRMED, CONTRADICTED = 0.25, -1.0
 """Log-odds for an exploration's finding on the answer: agreement adds little to the votes counted already."""
 
-ASSUMED, USUAL_ASSUMED = -0.5, 2.0
-"""Log-odds for each assumption of the writers beyond the usual two, as far as one less or two more. Of 87
-answers, replies entered by hand, 53 of 59 with one or none were right, 14 of 18 with two, 5 of 10 with more;
-of 86 later ones, by other readers, 44 of 51, 16 of 24 and 5 of 11."""
-
 DISPUTED = -0.6
 """Log-odds of a dispute, at most, beside those of as many of one mind: neither verdict nor finding makes up
 for it."""
@@ -51,14 +53,16 @@ for it."""
 
 @dataclass(frozen=True)
 class Calibration:
-    """The log-odds of a vote's answer: an intercept and a weight per feature, of which none but ``doubt`` may
-    be negative, and that may not be positive.
+    """The log-odds of a vote's answer: an intercept and a weight per feature, with the sign in ``SIGNS``.
 
     Attributes:
         agreeing: Of the natural logarithm of the number of candidates in the winner's cluster.
         share: Of the winner's share of the vote.
-        experts: Of the logarithm of the number of experts in the winner's cluster.
-        doubt: Of the share of writers that saw another reading, less ``USUAL_DOUBT``.
+        assumed: Of each assumption of the writers, up to four: what the question does not say may be meant
+            otherwise.
+        readings: Of each other reading that shows something else, beyond the first: one is found for most
+            questions.
+        size: Of the logarithm of the query's number of tokens: more can be wrong in a longer one.
         votes: Number of votes it was fitted to.
         checked: Number of held-out votes it was checked on.
         brier: Its Brier score on those.
@@ -68,8 +72,9 @@ class Calibration:
     intercept: float
     agreeing: float
     share: float
-    experts: float
-    doubt: float = 0.0
+    assumed: float
+    readings: float
+    size: float
     votes: int = 0
     checked: int = 0
     brier: float | None = None
@@ -77,7 +82,7 @@ class Calibration:
 
     def log_odds(self, found: Sequence[float]) -> float:
         """Return the log-odds of an answer being right, by the ``features`` of its vote alone."""
-        weights = (self.agreeing, self.share, self.experts, self.doubt)
+        weights = (getattr(self, name) for name in FEATURES)
         return self.intercept + math.fsum(w * x for w, x in zip(weights, found, strict=True))
 
     def probability(self, found: Sequence[float]) -> float:
@@ -100,16 +105,31 @@ def load(path: Path = SHIPPED) -> Calibration:
         ) from error
 
 
-def features(agreeing: int, share: float, experts: int, doubt: float | None = None) -> tuple[float, ...]:
+def features(
+    agreeing: int, share: float, assumed: float | None = None, readings: float | None = None, size: int = 0
+) -> tuple[float, ...]:
     """Return the features of a vote's winner, in the order of ``FEATURES``.
 
     Args:
         agreeing: Candidates in the winner's cluster.
         share: That cluster's share of the vote, 0 to 1.
-        experts: Experts in it.
-        doubt: Share of the writers that named another reading; None where that is not known.
+        assumed: Assumptions of those candidates, in the mean; None where that is not known.
+        readings: Other readings of the question that show something else; None where that is not known.
+        size: Tokens of the query (``tokens``); 0 where that is not known.
     """
-    return (math.log(agreeing), share, math.log(experts), 0.0 if doubt is None else doubt - USUAL_DOUBT)
+    assumptions = 0.0 if assumed is None else min(4.0, assumed) - USUAL_ASSUMED
+    return (
+        math.log(agreeing),
+        share,
+        assumptions,
+        max(0.0, (readings or 0.0) - 1),
+        math.log((size or USUAL_SIZE) / USUAL_SIZE),
+    )
+
+
+def tokens(sql: str) -> int:
+    """Return the number of words and signs in a query, in any dialect: ``COUNT(*)`` has four."""
+    return len(re.findall(r"\w+|[^\w\s]", sql))
 
 
 def confidence(
@@ -117,18 +137,15 @@ def confidence(
     *,
     explored: bool | None = None,
     again: bool = False,
+    doubted: bool = False,
     calibration: Calibration | None = None,
 ) -> float:
     """Return how far to trust what a vote says, 0 to 1; 0 if it says nothing.
 
-    With s(x) = 1 / (1 + e^-x), n agreeing candidates and m experts among them, the confidence is
-
-        s(a + b ln n + c share + d ln m + e (doubt - USUAL_DOUBT) + assumed + verdict + finding)
-
-    where ``Calibration`` has a to e, ``assumed`` is ``ASSUMED`` for each assumption beyond the usual two,
+    With s(x) = 1 / (1 + e^-x) the confidence is s(log-odds of the ``features`` + verdict + finding), where
     ``verdict`` is ``APPROVED`` or ``REFUSED`` and ``finding`` ``CONFIRMED`` or ``CONTRADICTED``. It is at
-    most ``LOW`` where the vote is low by rule and ``BLANK`` where only blank results voted: an objection
-    still lowers such an answer, an approval does not lift it.
+    most ``LOW`` where the vote is low by rule, the validator objects or the data gives cause for doubt, and
+    ``BLANK`` where only blank results voted; an objection lowers it, an approval does not lift it.
 
     A dispute is trusted less than the unanimous first batch that would have ended the sampling: what
     was asked later was asked because of the dispute.
@@ -136,39 +153,83 @@ def confidence(
     Args:
         explored: Whether an exploration confirmed the answer; None without one.
         again: A first round disputed it, and is not part of this vote.
+        doubted: A check of the data found something that stands, or the result is blank.
         calibration: In place of the one that ships.
 
     Raises:
         ConfigurationError: The calibration that ships cannot be read.
     """
+    if vote.decided == "user":
+        return LOW if doubted else CHOSEN
     fit = calibration or load()
     winning, lacking = vote.winning, vote.heads
     if headed := lacking and vote.cannot_answer:
-        agreeing, experts, share = lacking, 1, lacking / vote.cast
+        agreeing, share = lacking, lacking / vote.cast
     elif winning is None:
         return 0.0
     else:
-        agreeing, experts, share = len(winning.candidates), len(winning.experts), vote.share
+        agreeing, share = len(winning.candidates), vote.share
     disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    doubt = vote.doubt
-    if disputed and doubt is not None:  # their answers are other readings, whatever the writers say
-        doubt = max(doubt, USUAL_DOUBT)
-    odds = fit.log_odds(features(agreeing, share, experts, doubt))
+    size = max(vote.size, USUAL_SIZE) if disputed else vote.size
+    said = (None, None, 0) if headed else (vote.assumed, vote.doubt, size)
+    odds = fit.log_odds(features(agreeing, share, *said))
     if disputed:
-        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, experts, doubt)))
+        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *said)))
     if headed:  # nothing is left to be validated or explored
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
-    cap = BLANK if vote.blank else LOW if vote.low else 1.0
+    cap = BLANK if vote.blank else LOW if vote.low or doubted else 1.0
     if cap < 1.0:  # an objection tells a low answer from another, an approval lifts none
         odds = min(odds, math.log(cap / (1 - cap)))
-    if vote.assumed is not None:
-        odds += ASSUMED * min(2.0, max(-1.0, vote.assumed - USUAL_ASSUMED))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
-    return min(cap, _probability(odds))
+    return min(LOW if vote.approved is False else 1.0, cap, _probability(odds))
 
 
 def _probability(odds: float) -> float:
     return 1 / (1 + math.exp(-odds))
+
+
+def grounds(answer: Answer) -> str:
+    """Return why an answer with a result has its confidence, in a short sentence; "" without a result.
+
+    ``ran; nothing suspicious; 2 other readings show something else``
+    """
+    vote = answer.vote
+    if vote is None or not answer.columns:
+        return ""
+    if vote.settled == "verified":
+        return "a person verified the query"
+    if answer.demonstration:
+        return "rules wrote the query, no language model"
+    against = list(_against(answer, vote))
+    assumed, readings = len(answer.assumptions), sum(bool(each.sql) for each in answer.readings)
+    said = [
+        *(against or ["nothing suspicious"]),
+        _counted(readings, "other reading shows something else", "other readings show something else"),
+        _counted(assumed, "assumption", "assumptions") if assumed > 1 else "",
+        "you chose it" if vote.settled == "user" else "",
+    ]
+    return "; ".join(["ran", *filter(None, said)])
+
+
+def _against(answer: Answer, vote: AnswerVote) -> Iterator[str]:
+    """Yield what speaks against an answer, the plainest first."""
+    if doubts := [" ".join(text.split()).rstrip(".") for text in answer.doubts]:
+        more = len(doubts) - 1
+        others = f" (and {_counted(more, 'more check', 'more checks')})" if more else ""
+        yield f"a check warns: {doubts[0] if len(doubts[0]) <= 160 else doubts[0][:159] + '…'}{others}"
+    if any(each.approved is False for each in answer.candidates if each.id == vote.winner):
+        yield "the Validator did not accept it"
+    if not answer.row_count:
+        yield "the result is empty"
+    elif answer.warnings and not doubts:
+        yield _counted(len(answer.warnings), "warning", "warnings")
+    differ = sum(len(each.candidates) for each in vote.clusters if vote.winner not in each.candidates)
+    if differ:
+        yield _counted(differ, "candidate gives another answer", "candidates give another answer")
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number} {one if number == 1 else several}" if number else ""

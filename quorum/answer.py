@@ -13,7 +13,6 @@ from quorum.text import (
     DEMONSTRATION,
     MAX_COLUMNS,
     bars_of,
-    grounds,
     laid_out,
     notices,
     readings_of,
@@ -84,7 +83,7 @@ class Answer(_Answer):
         ):
             yield "\n".join(f"- {head}: {markdown(text, 1000)}" for text in texts)
         if self.columns:
-            yield f"Confidence: {trust(self)[0]}; {markdown(grounds(self))}"
+            yield f"Confidence: {trust(self)[0]}: {markdown(self.grounds, 300)}"
         if self.usage:
             yield f"Cost: {markdown(spent(self.usage))}"
 

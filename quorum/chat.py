@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from quorum.settings import Settings, resumed_options
 
 if TYPE_CHECKING:
     from quorum.graph.context import Context
-    from quorum.session import Blocking, Quorum
+    from quorum.session import Quorum
 
 
 class Chat:
@@ -82,12 +83,12 @@ class Chat:
 class BlockingChat:
     """A conversation for code without an event loop."""
 
-    def __init__(self, chat: Chat, session: Blocking) -> None:
-        self.chat, self._session = chat, session
+    def __init__(self, chat: Chat, wait: Callable[[Any], Answer]) -> None:
+        self.chat, self._wait = chat, wait
 
     def ask(self, turn: str, **given: Any) -> Answer:
         """Answer a turn as ``Chat.ask`` does."""
-        return self._session.wait(self.chat.ask(turn, **given))
+        return self._wait(self.chat.ask(turn, **given))
 
 
 def message_of(answer: _Answer) -> str:

@@ -13,7 +13,7 @@ from quorum.evals.paths import check_no_file
 from quorum.graph.answer import Answer
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
-from quorum.text import count, grounds, trust
+from quorum.text import count, trust
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -144,7 +144,7 @@ def _xlsx(answer: Answer, table: pa.Table) -> bytes:
         sheet.autofit(400)
         about = book.add_worksheet("About")
         facts = {"Question": answer.question, "SQL": answer.sql, "Status": answer.status.replace("_", " ")}
-        trusted = ": ".join([trust(answer)[0], *([grounds(answer)] if answer.columns else [])])
+        trusted = ": ".join(filter(None, (trust(answer)[0], answer.grounds)))
         facts |= {"Confidence": trusted, "Run": answer.run_id}
         for row, (name, text) in enumerate(facts.items()):
             about.write_string(row, 0, name, bold)

@@ -28,7 +28,6 @@ from quorum.text import (
     cell,
     dollars,
     failures,
-    grounds,
     is_verified,
     laid_out,
     notices,
@@ -176,7 +175,7 @@ def _facts(answer: Answer, *, brief: bool) -> Table:
         facts.add_row("", Text(printable(note)))
     if answer.columns or answer.confidence:
         word, tone = trust(answer)
-        why = f": {printable(grounds(answer))}" if answer.columns else ""
+        why = f": {printable(answer.grounds)}" if answer.grounds else ""
         facts.add_row("confidence", Text.assemble((word, STYLES[tone]), why))
     if answer.usage:
         facts.add_row("cost", Text(spent(answer.usage)))

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from quorum.answer import Answer
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
-from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MachineFailed, QuorumError
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
 from quorum.settings import Settings, resumed_options
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from langchain_core.language_models import BaseChatModel
     from langchain_core.tools import BaseTool
 
-    from quorum.chat import BlockingChat, Chat
+    from quorum.blocking import Blocking
+    from quorum.chat import Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
     from quorum.graph.recipes.recipe import Recipe
@@ -33,13 +31,7 @@ if TYPE_CHECKING:
     from quorum.graph.runs import Event
     from quorum.teaching import Taught
 
-T = TypeVar("T")
 Through: TypeAlias = Callable[..., Awaitable[_Answer]]
-
-START_GAP = 0.01
-"""Seconds between the starts of the first of many questions, which would reach everything in bursts."""
-
-CLOSED, ANOTHER = "The session is closed.", "Open another one."
 
 NAMES = {"db": "database", "docs": "documents"}
 """Arguments that are called otherwise as options."""
@@ -87,7 +79,7 @@ class Quorum:
         **options: Any,
     ) -> None:
         specs, self._own = _named(models, chat_models or {})
-        given = {"recipe": recipe, "votes": votes, "documents": docs, "models": specs, **options}
+        given = {"recipe": recipe, "votes": votes, "documents": docs, "models": specs or None, **options}
         if db is not None:
             given["database"] = [db] if isinstance(db, str) else db
         self._given = settings.changed(**given) if settings else Settings(**given)
@@ -105,6 +97,8 @@ class Quorum:
         await self.aclose()
 
     def __enter__(self) -> Blocking:
+        from quorum.blocking import Blocking
+
         self._blocking = Blocking(self)
         return self._blocking
 
@@ -248,20 +242,14 @@ class Quorum:
             raise ConfigurationError(f"concurrency is {concurrency}; ask one question at a time at least.")
         budget = Ledger(Budget(max_usd=max_usd))
         await self._prove(budget, options)
-        waiting, running, begun = iter(questions), set[asyncio.Task[Answer]](), 0
-        none_left: Any = object()
-        spent: BudgetExceeded | None = None
+        waiting, running, none_left = iter(questions), set[asyncio.Task[Answer]](), object()
         try:
             while True:
                 while len(running) < concurrency:
-                    spent = budget.refusal or _spent(budget)
-                    given = none_left if spent else next(waiting, none_left)
+                    given = none_left if budget.spent() else next(waiting, none_left)
                     if given is none_left:
                         break
-                    gap = START_GAP * begun if begun < concurrency else 0.0
-                    asking = self._ask_one(given, gap, options | {"shared": budget})
-                    running.add(asyncio.create_task(asking))
-                    begun += 1
+                    running.add(asyncio.create_task(self._ask_one(given, options | {"shared": budget})))
                 if not running:
                     break
                 self._asking |= running
@@ -272,7 +260,7 @@ class Quorum:
         finally:
             await _ended(running)
             self._asking -= running
-        if spent and next(waiting, none_left) is not none_left:
+        if (spent := budget.spent()) and next(waiting, none_left) is not none_left:
             raise spent
 
     async def as_tool(self, name: str = "ask_database") -> BaseTool:
@@ -284,7 +272,9 @@ class Quorum:
         Raises:
             ConfigurationError, DatabaseUnavailable: As ``resources``.
         """
-        return _tool(name, await self.resources(), self.ask)
+        from quorum.blocking import tool_of
+
+        return tool_of(name, await self.resources(), self.ask)
 
     async def keep(self, run: str, *, note: str = "", by: str = "") -> Taught:
         """Keep a run's answer as verified, as ``quorum.keep``: the next question of its words gets it."""
@@ -325,14 +315,13 @@ class Quorum:
 
     async def _shared(self, begun: Begun) -> Resources:
         if self._closed:
-            raise ConfigurationError(CLOSED, hint=ANOTHER)
+            raise ConfigurationError("The session is closed. Open another one.")
         if self._opening is None or self._opening.failed:
             self._opening = _Opening(self.settings, self._own)
         return await self._opening.resources(begun)
 
     async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
         """Open what is shared, so that a wrong setting fails before anything is asked."""
-        from quorum.knowledge.errors import DatabaseUnavailable
         from quorum.tools.models import check_priced
 
         self._options({name: value for name, value in options.items() if not name.startswith("on_")})
@@ -340,14 +329,11 @@ class Quorum:
             found = await self.resources()
             check_priced((*found.models.values(), *found.role_models.values()), budget.budget)
 
-    async def _ask_one(
-        self, given: str | Mapping[str, Any], gap: float, options: Mapping[str, Any]
-    ) -> Answer:
+    async def _ask_one(self, given: object, options: Mapping[str, Any]) -> Answer:
         """Ask one of many questions; a failure is an answer, unless it would fail every question."""
         asked = dict(given) if isinstance(given, Mapping) else {"question": given}
         if "resume" not in asked:
             asked.setdefault("run_id", new_run_id())
-        await asyncio.sleep(gap)
         try:
             return await self.ask(**{**options, **asked})
         except MachineFailed:
@@ -378,84 +364,6 @@ class OneQuestion(Quorum):
     """A session that ends with its question: the guard's process is left for the next one."""
 
     _lasting = False
-
-
-class Blocking:
-    """A session for code without an event loop: it has a loop of its own, in a thread."""
-
-    def __init__(self, session: Quorum) -> None:
-        self.session = session
-        self._ready, self._thread = threading.Event(), threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        self._ready.wait()
-
-    @property
-    def settings(self) -> Settings:
-        return self.session.settings
-
-    def ask(self, question: str = "", **given: Any) -> Answer:
-        """Answer a question as ``Quorum.ask`` does."""
-        return self.wait(self.session.ask(question, **given))
-
-    def chat(self, thread: str = "", **given: Any) -> BlockingChat:
-        """Return a conversation as ``Quorum.chat`` does; its ``ask`` needs no ``await``."""
-        from quorum.chat import BlockingChat
-
-        return BlockingChat(self.session.chat(thread, **given), self)
-
-    def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
-        """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""
-        answers = self.session.ask_many(questions, **given)
-
-        async def following() -> Answer | None:
-            return await anext(answers, None)
-
-        try:
-            while (answer := self.wait(following())) is not None:
-                yield answer
-        finally:
-            self.wait(answers.aclose())  # type: ignore[attr-defined]
-
-    def as_tool(self, name: str = "ask_database") -> BaseTool:
-        """Return ``Quorum.as_tool``'s tool for agents with and without an event loop."""
-        return _tool(name, self.wait(self.session.resources()), self._from_any_loop, self.ask)
-
-    def keep(self, run: str, **given: Any) -> Taught:
-        """Keep a run's answer as ``Quorum.keep`` does."""
-        return self.wait(self.session.keep(run, **given))
-
-    def correct(self, run: str, sql: str, **given: Any) -> Taught:
-        """Keep the right query as ``Quorum.correct`` does."""
-        return self.wait(self.session.correct(run, sql, **given))
-
-    def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the session's loop and return its result; Ctrl-C stops it."""
-        if self._loop.is_closed():
-            work.close()
-            raise ConfigurationError(CLOSED, hint=ANOTHER)
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        finally:
-            future.cancel()
-
-    def close(self) -> None:
-        """Close the session; no child process is left."""
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    async def _from_any_loop(self, question: str) -> Answer:
-        asking = asyncio.run_coroutine_threadsafe(self.session.ask(question), self._loop)
-        return await asyncio.wrap_future(asking)
-
-    def _serve(self) -> None:
-        asyncio.run(self._until_closed())
-
-    async def _until_closed(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._ready.set()
-        await self._stop.wait()
-        await self.session.aclose()
 
 
 class _Opening:
@@ -508,71 +416,23 @@ async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
         await asyncio.wait(tasks)
 
 
-def _spent(ledger: Ledger) -> BudgetExceeded | None:
-    try:
-        ledger.reserve_call()
-    except BudgetExceeded as error:
-        return error
-    ledger.release_call()
-    return None
-
-
 def _named(
     models: str | BaseChatModel | Sequence[str | BaseChatModel] | None, own: Mapping[str, BaseChatModel]
-) -> tuple[list[str] | str | None, dict[str, BaseChatModel]]:
+) -> tuple[list[str], dict[str, BaseChatModel]]:
     """Return specs and the callers' own models by spec: ``openai-chat:gpt-4.1``, a second with ``#2``."""
-    named = dict(own)
-    if models is None or isinstance(models, str):
-        return models or None, named
-    from quorum.tools.models.backend import name_of
-
-    specs = list[str]()
-    for model in models if isinstance(models, Sequence) else [models]:
+    specs, named = list[str](), dict(own)
+    for model in models if isinstance(models, Sequence) and not isinstance(models, str) else [models]:
         if isinstance(model, str):
             specs.append(model)
-            continue
-        name, number = name_of(model), 1
-        while (spec := name if number == 1 else f"{name}#{number}") in {*named, *specs}:
-            number += 1
-        named[spec] = model
-        specs.append(spec)
-    return specs or None, named
+        elif model is not None:
+            from quorum.tools.models.backend import name_of
 
-
-def _tool(name: str, resources: Resources, ask: Any, ask_now: Any = None) -> BaseTool:
-    from langchain_core.tools import StructuredTool, ToolException
-
-    catalog = resources.catalog
-    tables = [table.name for table in catalog.tables]
-    shown = ", ".join(tables[:40]) + (f" and {len(tables) - 40} more" if len(tables) > 40 else "")
-
-    def said(made: Answer) -> tuple[str, Answer]:
-        return made.to_markdown(), made
-
-    async def asked(question: str) -> tuple[str, Answer]:
-        try:
-            return said(await ask(question))
-        except QuorumError as error:
-            raise ToolException(str(error)) from error
-
-    def asked_now(question: str) -> tuple[str, Answer]:
-        try:
-            return said(ask_now(question))
-        except QuorumError as error:
-            raise ToolException(str(error)) from error
-
-    return StructuredTool.from_function(
-        func=asked_now if ask_now else None,
-        coroutine=asked,
-        name=name,
-        description=(
-            f"Answers a question in plain language about the database {catalog.name} ({catalog.dialect}), "
-            f"read-only: writes SQL, runs and checks it. Its tables: {shown}. The reply has the query, the "
-            "first rows, what it assumes and how far to trust it."
-        ),
-        response_format="content_and_artifact",
-        handle_tool_error=True,
-    )
+            name, number = name_of(model), 1
+            while (spec := name if number == 1 else f"{name}#{number}") in {*named, *specs}:
+                number += 1
+            named[spec] = model
+            specs.append(spec)
+    return specs, named
 
 
 def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, Answer | None, str, RunOptions]:
@@ -585,7 +445,8 @@ def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, An
         raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
     folder = RunFolder.open(settings.home, run)
     meta = folder.meta()
-    options = resumed_options(meta, settings)
+    home = folder.folder.absolute().parents[1]  # a batch's, where its run was named by the path
+    options = resumed_options(meta, settings).model_copy(update={"home": home})
     answer = folder.answer()
     return folder, Answer.of(answer) if answer else None, str(meta["question"]), options
 

@@ -30,7 +30,7 @@ BAR = 40  # characters of the longest bar
 SHOWN_ROWS = 20
 MAX_COLUMNS = 14  # wider tables are unreadable
 LOW, GOOD = 0.4, 0.75
-"""Answers of a confidence below ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
+"""Answers of a confidence up to ``LOW`` are mostly wrong; from ``GOOD`` on mostly right."""
 
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 
@@ -215,38 +215,10 @@ def trust(answer: Answer) -> tuple[str, Tone]:
         return "not rated", "warn"
     if answer.doubts:
         return f"doubtful ({100 * answer.confidence:.0f} %)", "warn"
-    low, high = answer.confidence < LOW, answer.confidence >= GOOD
+    low, high = answer.confidence <= LOW, answer.confidence >= GOOD
     word = "probably wrong" if low else "likely right" if high else "may be right"
     tone: Tone = "bad" if low else "good" if high else "warn"
     return f"{word} ({100 * min(answer.confidence, 0.99):.0f} %)", tone
-
-
-def grounds(answer: Answer) -> str:
-    """Return what speaks for and against an answer with a result, and whether a person has checked it.
-
-    ``ran, nothing suspicious; no person has checked it``
-    """
-    if is_verified(answer):
-        return "a person verified the query"
-    if answer.demonstration:
-        return "rules wrote the query, no language model"
-    vote, doubts = answer.vote, answer.doubts
-    differ = sum(len(each.candidates) for each in clusters_of(answer)[1:])
-    winner = [each for each in answer.candidates if vote and each.id == vote.winner]
-    against = [
-        f"a check warns: {one_line(doubts[0], 160).rstrip('.')}" if doubts else "",
-        f"{count(len(doubts) - 1, 'more check warns', 'more checks warn')}" if len(doubts) > 1 else "",
-        "the Validator did not accept it" if winner and winner[0].approved is False else "",
-        "the result is empty" if not answer.row_count else "",
-        f"{count(differ, 'candidate')} {'gives' if differ == 1 else 'give'} another answer" if differ else "",
-        "another reading of the question shows something else" if readings_of(answer)[0] else "",
-    ]
-    said = [text for text in against if text]
-    if not said:
-        warned = len(notices(answer))
-        said = [f"ran, with {count(warned, 'warning')}" if warned else "ran, nothing suspicious"]
-    person = "you chose it" if vote and vote.settled == "user" else "no person has checked it"
-    return "; ".join([*said, person])
 
 
 def status_of(answer: Answer) -> tuple[str, Tone]:

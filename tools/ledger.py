@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -66,8 +67,7 @@ class Ledger:
     """Collects usage and enforces the budget. One per run, shared by all agents.
 
     ``spent_seconds`` is wall clock that an earlier, interrupted process spent on the same run. ``shared`` is
-    the ledger of several runs, which counts this one's calls and whose budget holds for all of them together;
-    its ``refusal`` is the last error that it raised for one of them.
+    the ledger of several runs, which counts this one's calls and whose budget holds for all of them together.
     """
 
     budget: Budget = field(default_factory=Budget)
@@ -80,7 +80,7 @@ class Ledger:
     reserved_usd: float = 0.0
     reserved_bytes: int = 0
     shared: Ledger | None = None
-    refusal: BudgetExceeded | None = None
+    _refusal: BudgetExceeded | None = None
 
     def __post_init__(self) -> None:
         self._start = self.clock()
@@ -127,11 +127,7 @@ class Ledger:
             raise BudgetExceeded(f"All {limit} model calls of the budget are used.", limit="max_calls")
         self._check_dollars(usd)
         if self.shared:
-            try:
-                self.shared.reserve_call(usd)
-            except BudgetExceeded as error:
-                self.shared.refusal = error
-                raise
+            self.shared.reserve_call(usd)
         self.reserved_calls += 1
         self.reserved_usd += usd
 
@@ -141,9 +137,16 @@ class Ledger:
             return
         if spent >= limit or spent + self.reserved_usd + usd > limit:
             under_way = f", ${self.reserved_usd + usd:.4f} about to be" if spent < limit else ""
-            raise BudgetExceeded(
+            self._refusal = BudgetExceeded(
                 f"The budget of ${limit:g} is used up: ${spent:.4f} spent{under_way}.", limit="max_usd"
             )
+            raise self._refusal
+
+    def spent(self) -> BudgetExceeded | None:
+        """Return the error of dollars that are used up: a call was refused for want of them, or would be."""
+        with suppress(BudgetExceeded):
+            self._check_dollars(0.0)
+        return self._refusal
 
     def remaining_bytes(self) -> int | None:
         """Return the bytes that queries may still read, without those reserved; None without a limit."""

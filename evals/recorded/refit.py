@@ -6,8 +6,10 @@ evaluations, whose records hold their votes. Every other question is fitted on, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -17,12 +19,16 @@ from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
 from quorum.evals.reports.calibration import auroc
 from quorum.graph.ballots import Rules
-from quorum.graph.confidence import FEATURES, Calibration, features, load
+from quorum.graph.confidence import FEATURES, SIGNS, Calibration, features, load, tokens
+from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ConfigurationError
 
 STRATEGY = "mbr"
 """How recorded candidates vote: by the strategy and the rules of the default recipe."""
+
+CANDIDATES = "candidates"
+"""``KnownVote.source`` of recorded candidates."""
 
 RIDGE = 0.5
 STEPS = 2_000
@@ -34,11 +40,13 @@ class KnownVote:
 
     Attributes:
         features: ``quorum.graph.confidence.features``.
+        source: The suite, or folder of candidates, that has the question.
     """
 
     question: str
     features: tuple[float, ...]
     right: bool
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,22 +54,31 @@ class Checked:
     """The quality of a calibration on the votes that it is checked on.
 
     Attributes:
+        votes: Number of these.
+        base: What ``brier`` would be if each had the share of right answers among these as its confidence.
         brier: Mean squared distance of confidence and rightness, 0 is perfect.
         auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where
             all are right or all wrong.
     """
 
+    votes: int
+    base: float
     brier: float
     auroc: float | None
 
 
 @dataclass(frozen=True)
 class Refit:
-    """A new calibration beside the one that ships."""
+    """A new calibration beside the one that ships.
+
+    Attributes:
+        sources: Each source with the quality of the one that ships and of the new one on its votes.
+    """
 
     calibration: Calibration
     before: Checked
     after: Checked
+    sources: dict[str, tuple[Checked, Checked]]
 
 
 async def votes_of_candidates(source: Source) -> list[KnownVote]:
@@ -74,25 +91,33 @@ async def votes_of_candidates(source: Source) -> list[KnownVote]:
             for count in range(1, len(order) + 1):
                 vote = await hold_vote(order[:count], STRATEGY, rules)
                 if winning := vote.winning:
-                    values = features(len(winning.candidates), vote.share, len(winning.experts))
-                    known.append(KnownVote(question, values, vote.winner in ballots.right))
+                    size = next(tokens(each.sql) for each in order if each.candidate == vote.winner)
+                    values = features(len(winning.candidates), vote.share, size=size)
+                    known.append(KnownVote(question, values, vote.winner in ballots.right, CANDIDATES))
     return known
 
 
-def votes_of_records(records: Iterable[Record]) -> Iterator[KnownVote]:
-    """The votes of an evaluation whose answers, or best efforts, are known to be right or wrong."""
+def votes_of_records(records: Iterable[Record], folder: Path) -> Iterator[KnownVote]:
+    """The votes of the evaluation in a folder whose answers, or best efforts, are known to be right or wrong.
+
+    What their writers assumed and other readings show is read from the answers, where these are there.
+    """
     for record in records:
         vote = record.vote or {}
         if vote.get("settled") == "verified":
             continue  # nobody voted
-        models = {row.id: row.model for row in record.candidates}
         for cluster in vote.get("clusters") or ():
             if record.match is not None and vote.get("winner") in cluster["candidates"]:
-                experts = {models.get(name) for name in cluster["candidates"]}
+                assumed, readings = None, vote.get("doubt")
+                answer = RunFolder(folder / record.run).answer()
+                if answer and readings is not None:  # their writers could name both
+                    agreeing = [each for each in answer.candidates if each.id in cluster["candidates"]]
+                    assumed = fmean(len(each.assumptions) for each in agreeing)
+                    readings = len(answer.readings) if answer.readings_tried else readings
                 values = features(
-                    len(cluster["candidates"]), cluster["share"], len(experts), vote.get("doubt")
+                    len(cluster["candidates"]), cluster["share"], assumed, readings, tokens(record.sql)
                 )
-                yield KnownVote(record.id, values, record.match)
+                yield KnownVote(record.id, values, record.match, folder.resolve().name)
 
 
 def refit(votes: Sequence[KnownVote]) -> Refit:
@@ -101,42 +126,53 @@ def refit(votes: Sequence[KnownVote]) -> Refit:
     Raises:
         ConfigurationError: There are no votes of two questions.
     """
-    places = {question: place for place, question in enumerate(sorted({vote.question for vote in votes}))}
+    asked = sorted({(vote.source, vote.question) for vote in votes})
+    places = {question: place for place, question in enumerate(asked)}
     if len(places) < 2:
         raise ConfigurationError(
             "No votes of two questions with known outcomes are there: nothing can be fitted and checked.",
             hint="Give recorded candidates with --gold, or evaluations whose recipe votes.",
         )
-    fitted, checked = ([vote for vote in votes if places[vote.question] % 2 == half] for half in (0, 1))
+    halves = [[vote for vote in votes if places[vote.source, vote.question] % 2 == half] for half in (0, 1)]
+    fitted, checked = halves
     made, rate = fit(fitted), fmean(vote.right for vote in fitted)
     base = fmean((rate - vote.right) ** 2 for vote in checked)
-    after = _checked(made, checked)
+    before, after = _checked(load(), checked), _checked(made, checked)
+    sources = {}
+    for source in sorted({vote.source for vote in checked}):
+        own = [vote for vote in checked if vote.source == source]
+        sources[source] = (_checked(load(), own), _checked(made, own))
     made = replace(made, checked=len(checked), brier=round(after.brier, 4), base=round(base, 4))
-    return Refit(made, _checked(load(), checked), after)
+    return Refit(made, before, after, sources)
 
 
 def _checked(calibration: Calibration, votes: Sequence[KnownVote]) -> Checked:
     answers = [(calibration.probability(vote.features), vote.right) for vote in votes]
-    return Checked(fmean((sure - right) ** 2 for sure, right in answers), auroc(answers))
+    brier, rate = fmean((sure - right) ** 2 for sure, right in answers), fmean(right for _, right in answers)
+    return Checked(len(votes), rate * (1 - rate), brier, auroc(answers))
 
 
 def fit(votes: Sequence[KnownVote]) -> Calibration:
     """Logistic regression by projected gradient descent, with a ridge of ``RIDGE`` on the weights.
 
-    They may not be negative, and the doubt's not positive: more agreement never speaks against an answer,
-    other readings never for it. The doubt, of which recorded candidates say nothing, is drawn to the weight
-    that ships.
+    Each question counts the same, however often it was voted on. No weight may have another sign than
+    ``SIGNS``: more agreement never speaks against an answer, assumptions and other readings never for it. A
+    weight of which the votes say nothing is the one that ships.
     """
     data = np.array([[1.0, *vote.features] for vote in votes])
     right = np.array([vote.right for vote in votes], dtype=np.float64)
+    often = Counter((vote.source, vote.question) for vote in votes)
+    counts = np.array([1 / often[vote.source, vote.question] for vote in votes])
     ridge = np.array([1e-3, *[RIDGE] * len(FEATURES)])
-    low = np.array([-np.inf, 0.0, 0.0, 0.0, -np.inf])
-    high = np.array([np.inf, np.inf, np.inf, np.inf, 0.0])
-    prior = np.array([0.0, 0.0, 0.0, 0.0, load().doubt])
-    step = 1 / (np.linalg.norm(data, 2) ** 2 / 4 + ridge.max())
+    known = [bool(np.ptp(data[:, place])) for place in range(1, len(FEATURES) + 1)]
+    shipped = [getattr(load(), name) for name in FEATURES]
+    prior = np.array([0.0, *(0.0 if told else value for told, value in zip(known, shipped, strict=True))])
+    low = np.array([-np.inf, *(0.0 if sign > 0 else -np.inf for sign in SIGNS)])
+    high = np.array([np.inf, *(np.inf if sign > 0 else 0.0 for sign in SIGNS)])
+    step = 1 / (np.linalg.norm(data * np.sqrt(counts)[:, None], 2) ** 2 / 4 + ridge.max())
     weights = prior.copy()
     for _ in range(STEPS):
-        missed = 1 / (1 + np.exp(-data @ weights)) - right
+        missed = counts * (1 / (1 + np.exp(-data @ weights)) - right)
         weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
-    intercept, agreeing, share, experts, doubt = (round(float(weight), 4) for weight in weights)
-    return Calibration(intercept, agreeing, share, experts, doubt, votes=len(votes))
+    intercept, agreeing, share, assumed, readings, size = (round(float(weight), 4) for weight in weights)
+    return Calibration(intercept, agreeing, share, assumed, readings, size, votes=len(votes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import shutil
 from collections.abc import Callable
@@ -147,8 +148,7 @@ class Attempts:
         own: dict[str, object] = {"database": [question.url], "home": str(self.folder)}
         if question.max_usd is not None:
             earlier = await asyncio.to_thread(spent_on, self._run(question)) if resumed else 0.0
-            limits = [question.max_usd + earlier, *([options.max_usd] if options.max_usd else [])]
-            own["max_usd"] = min(limits)
+            own["max_usd"] = min(question.max_usd + earlier, options.max_usd or math.inf)
         context = await open_context(
             replace_options(options, **own),
             recipe_of(options),

@@ -32,8 +32,6 @@ from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import ENDPOINT
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.garbage import rare_collections
-from quorum.tools.ledger import Budget
-from quorum.tools.models import check_priced
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
@@ -98,10 +96,10 @@ async def run_evaluation(
     manifest = await asyncio.to_thread(evaluation.manifest)
     finished = await asyncio.to_thread(_finished, manifest, EvalFolder(evaluation.folder))
     left = _left(evaluation, finished)
-    evaluation = _for_one_of(workers.count if workers else 1, evaluation)
+    evaluation = _for_one_of(workers.count if workers else 1, evaluation, total)
     databases = Databases.for_evaluation(evaluation)
     try:
-        await _prove(databases, left, total)
+        await _prove(databases, left)
         with EvalWriter(evaluation.folder) as writer:
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
@@ -140,22 +138,22 @@ def _left(evaluation: Evaluation, finished: Container[str]) -> list[EvalQuestion
     return [question for group in groups.values() for question in group]
 
 
-def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
-    """The evaluation as each of several processes runs it: they share the rate of requests."""
-    rate = evaluation.options.requests_per_second
-    if rate is None or processes == 1:
+def _for_one_of(processes: int, evaluation: Evaluation, total: TotalBudget | None = None) -> Evaluation:
+    """The evaluation as each of several processes runs it: they share the rate of requests and the total."""
+    options, changes = evaluation.options, dict[str, float]()
+    if options.requests_per_second is not None and processes > 1:
+        changes["requests_per_second"] = options.requests_per_second / processes
+    if total and options.max_usd is None:
+        changes["max_usd"] = total.usd
+    if not changes:
         return evaluation
-    options = replace_options(evaluation.options, requests_per_second=rate / processes)
-    return dataclasses.replace(evaluation, options=options)
+    return dataclasses.replace(evaluation, options=replace_options(options, **changes))
 
 
-async def _prove(databases: Databases, questions: Sequence[EvalQuestion], total: TotalBudget | None) -> None:
+async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
     """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
-        opened = await databases.models()
-        if total:
-            models = (*opened.models.values(), *opened.role_models.values())
-            check_priced(models, Budget(max_usd=total.usd))
+        await databases.models()
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
             await databases.of(questions[0])
 

@@ -11,8 +11,8 @@ was cut short as much as the dearest question: the model may have billed a reply
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -46,7 +46,6 @@ class TotalBudget:
 
     Args:
         at_once: Questions that are asked at a time.
-        each: The limit of one question; None if it has no limit of its own.
 
     Attributes:
         spent: By all processes so far.
@@ -56,7 +55,6 @@ class TotalBudget:
 
     usd: float
     at_once: int = 1
-    each: float | None = None
     spent: float = 0.0
     dearest: float | None = None
     closed: bool = False
@@ -97,27 +95,21 @@ class TotalBudget:
     def _share(self) -> float:
         """Return the dollars to set aside for one more question; 0 if it has to wait.
 
-        Nothing is known before the first question has ended, so it is asked alone, unless questions have a
-        limit of their own.
+        The first question is asked alone: then it is known what one costs.
         """
         free = max(0.0, self.usd - self.spent - sum(self._aside.values()))
-        most = math.inf if self.each is None else ASIDE * self.each
         if self.dearest is None:
-            return most if most <= free else free if not self._aside else 0.0
-        least = min(ASIDE * 2 * self.dearest, most)
-        slots = max(1, self.at_once - len(self._aside))
-        return min(most, max(least, free / slots)) if free >= least else 0.0
+            return 0.0 if self._aside else free
+        least, slots = ASIDE * 2 * self.dearest, max(1, self.at_once - len(self._aside))
+        return max(least, free / slots) if free >= least else 0.0
 
     async def settle(self, record: Record) -> None:
         """Count what a question has cost, and give back what is left of its share."""
         async with self._changed:
             aside = self._aside.pop(record.id)
             earlier = self._earlier.pop(record.id, 0.0)
-            if record.run and not record.usage:  # its events cannot be read
-                self.spent += aside / ASIDE
-            else:
-                self._count(record)
-                self.spent -= earlier if record.resumed else 0.0
+            self._count(record)
+            self.spent -= earlier if record.resumed else 0.0
             if record.error == "max_usd":  # it would have cost more than its limit
                 self.dearest = max(self.dearest or 0.0, aside)
             self._changed.notify_all()
@@ -131,7 +123,6 @@ class TotalBudget:
 
 def _cut_short(run: RunFolder) -> bool:
     """Return True if a run has neither an answer nor an error that ended it."""
-    try:
+    with suppress(QuorumError, KeyError):
         return run.answer() is None and not run.error()
-    except (QuorumError, KeyError):
-        return True
+    return True

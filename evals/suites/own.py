@@ -115,15 +115,7 @@ def load_own(path: Path, database: str | None) -> Suite:
 def own_question(
     line: OwnLine, place: int, folder: Path, database: str | None, dialect_of: Callable[[str], str]
 ) -> EvalQuestion:
-    """Return the question of a line.
-
-    Args:
-        place: Of the line, from 0; its id where it names none.
-        folder: Where relative paths begin.
-
-    Raises:
-        WrongLine: A field cannot be used.
-    """
+    """Return the question of a line, or raise ``WrongLine``; ``folder`` is where relative paths begin."""
     id = line.id or f"{place:04}"
     if not is_id(id):
         raise WrongLine(f"the id {id!r} cannot be used.", ID_HINT)

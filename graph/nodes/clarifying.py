@@ -35,10 +35,8 @@ from quorum.graph.disagreement import (
 )
 from quorum.graph.nodes.readings import reading_of, taken
 from quorum.graph.nodes.step import Update
+from quorum.graph.nodes.voting import changed
 from quorum.graph.state import Candidate, OtherReading, RunState, fresh, order_counts
-
-CHOSEN = 0.9
-"""Confidence of an answer that the user chose: the reading is theirs, the SQL may still be wrong."""
 
 
 async def clarify(state: RunState, context: Context) -> Update:
@@ -54,7 +52,7 @@ async def clarify(state: RunState, context: Context) -> Update:
     when = context.options.clarify
     if when == "off" or vote is None or state.limited:
         return {}
-    if when == "on" and not state.open_doubts and vote.confidence >= ASK_BELOW:
+    if when == "on" and vote.confidence >= ASK_BELOW:
         return {}
     asked = await asyncio.to_thread(_clarification, state, vote, context)
     if asked is None:
@@ -75,8 +73,8 @@ async def clarify(state: RunState, context: Context) -> Update:
     if isinstance(chosen, OtherReading):
         decision = f"Then the user chose this reading: {chosen.says}"
         update = taken(state, chosen, decided="user", upheld=False, decision=decision)
-        return update | {"vote": replace(update["vote"], confidence=CHOSEN), "meant": chosen.says}
-    return {"vote": _chosen(vote, reply.text, chosen)} if chosen else {}
+        return update | {"meant": chosen.says}
+    return {"vote": _chosen(state, vote, reply.text, chosen)} if chosen else {}
 
 
 def _asked_anew(state: RunState, words: str) -> Update:
@@ -168,16 +166,16 @@ def _reply(payload: Clarification) -> Reply:
     return Reply(kind="keep")
 
 
-def _chosen(vote: Vote, label: str, cluster: Cluster) -> Vote:
+def _chosen(state: RunState, vote: Vote, label: str, cluster: Cluster) -> Vote:
     """Return the vote after the user's choice."""
     upheld = vote.winner in cluster.candidates
-    return replace(
+    return changed(
+        state,
         vote,
         winner=vote.winner if upheld else cluster.candidates[0],
         share=cluster.share,
         decided="user",
         upheld=upheld,
-        confidence=CHOSEN,
         notes=vote.remarks,
         decision=f"Then the user chose answer {label}, of {', '.join(cluster.candidates)}.",
     )

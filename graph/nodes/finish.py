@@ -16,7 +16,7 @@ from quorum.graph.answer import (
     Status,
 )
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
-from quorum.graph.confidence import LOW
+from quorum.graph.confidence import grounds
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
@@ -51,6 +51,7 @@ async def answer(state: RunState, context: Context) -> Update:
         warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
     await asyncio.to_thread(_complete, made, context)
+    made.grounds = grounds(made)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
     context.trace.finish(values)
@@ -121,8 +122,6 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     stopped_by = next(filter(None, limits), "")
     confidence = vote.confidence if vote and (result or unanswerable) else 0.0
     doubts = state.open_doubts if result else []
-    if doubts:
-        confidence = min(confidence, LOW)
     least = context.options.abstain_below
     verified = bool(vote and vote.decided == "verified")
     withheld = bool(result) and not verified and confidence < least

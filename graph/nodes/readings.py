@@ -28,11 +28,6 @@ from quorum.tools.results.files import read_result
 if TYPE_CHECKING:
     from quorum.tools.silent_errors import Suspicion
 
-DOUBT = 0.4
-"""``Vote.doubt`` where a reading shows something else: over 95 answers, replies by hand, the mean of what the
-ReadingWriter's word for how likely it is gave. The word itself said nothing: on AMBROSIA a reading that it
-called less likely was the one meant in 38 % of the cases, one that it called as likely in 36 %."""
-
 CHECKS = "checks"
 SAMPLE_ROWS = 10
 """Rows of the answer that the ReadingWriter sees."""
@@ -138,8 +133,8 @@ async def weigh_readings(state: RunState, context: Context) -> Update:
         ],
     )
     others = [OtherReading(reading.meaning, each) for reading, each, found in outcomes if found == "differs"]
-    doubt = DOUBT if any(found in ("differs", "failed") for *_, found in outcomes) else 0.0
-    state = replace(state, others=others, vote=changed(state, vote, doubt=doubt))
+    doubt = sum(found in ("differs", "failed") for *_, found in outcomes)
+    state = replace(state, others=others, vote=changed(state, vote, doubt=float(doubt)))
     stopped = next((each.stopped_by for each in state.read if each.stopped_by), "")
     warnings = [f"Other readings were not all looked at: {stopped} was reached."] if stopped else []
     update: Update = {"others": others, "vote": state.vote, "warnings": warnings}

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from quorum.graph.ballots import FIRST, UNAVAILABLE, Ballot, Rules, Vote
-from quorum.graph.confidence import confidence
+from quorum.graph.confidence import confidence, tokens
 from quorum.graph.context import Context
 from quorum.graph.nodes.judging import ModelJudge, NoJudge
 from quorum.graph.nodes.step import Update
@@ -149,9 +149,14 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """Change a vote and compute its confidence again."""
     vote = replace(vote, **changes)
-    vote = replace(vote, assumed=_assumed(state.candidates, vote))
+    winner = next((each for each in (*state.candidates, *state.read) if each.id == vote.winner), None)
+    size = tokens(winner.sql) if winner else 0
+    vote = replace(vote, assumed=_assumed(state.candidates, vote), size=size)
     again = bool(state.first_round) and state.explored
-    return replace(vote, confidence=confidence(vote, explored=_confirmed(state, vote), again=again))
+    blank = bool(winner and winner.result and winner.result.blank)
+    doubted = blank or any(each.candidate == vote.winner for each in state.doubted)
+    explored = _confirmed(state, vote)
+    return replace(vote, confidence=confidence(vote, explored=explored, again=again, doubted=doubted))
 
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:

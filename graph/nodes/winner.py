@@ -117,7 +117,8 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
         "decided": "revision",
         "decision": decision,
     }
-    return {"vote": changed(state, fresh, **chosen, share=new.share), "doubted": [*state.doubted, *doubted]}
+    state = replace(state, doubted=[*state.doubted, *doubted])
+    return {"vote": changed(state, fresh, **chosen, share=new.share), "doubted": state.doubted}
 
 
 async def _better(state: RunState, context: Context, old: Cluster, new: Cluster) -> bool:
@@ -143,11 +144,14 @@ async def check_winner(state: RunState, context: Context) -> Update:
     Nothing is asked about a verified answer, or one that the user chose, nor once a limit was reached.
     """
     winner, vote = state.winner, state.vote
-    settled = vote is None or vote.decided in ("user", "verified")
-    if settled or winner is None or state.limited:
+    if vote is None or vote.decided in ("user", "verified") or winner is None or state.limited:
         return {}
     doubted, objection = await _doubts(state, context, winner)
-    return {"doubted": doubted, "objection": objection}
+    return {
+        "doubted": doubted,
+        "objection": objection,
+        "vote": changed(replace(state, doubted=doubted), vote),
+    }
 
 
 async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tuple[list[Doubted], str]:

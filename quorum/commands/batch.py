@@ -100,7 +100,7 @@ def command(
         suite, options, suite.questions, folder, concurrency, api_key=settings.key, fixed=False
     )
     evaluation.check()
-    total = TotalBudget(max_usd_total, concurrency, options.max_usd) if max_usd_total else None
+    total = TotalBudget(max_usd_total, concurrency) if max_usd_total else None
     tally = Tally(len(suite.questions), batch=True, total=total)
     try:
         status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet, total=total)
@@ -213,9 +213,9 @@ class _Batch:
             column = pa.array([answer.get(name) for answer in answers], pa.type_for_alias(kind))
             table = table.append_column(prefix + name, column)
         write_whole(self.out, TABLES[self.out.suffix.lower()](table))
-        ended = Counter(str(answer["status"]).replace("_", " ") for answer in answers)
+        ended = Counter(answer["status"].replace("_", " ") for answer in answers).most_common()
         named = f"; columns {prefix}status and so on" if prefix else ""
-        return ", ".join(f"{number:,} {status}" for status, number in ended.most_common()) + named
+        return ", ".join(f"{number:,} {status}" for status, number in ended) + named
 
     def _answer(self, record: Record) -> dict[str, Any]:
         from quorum.graph.runs import RunFolder

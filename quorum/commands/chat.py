@@ -113,7 +113,7 @@ class _Terminal:
             sys.modules["readline"].add_history(answer.became)
 
     def _obey(self, name: str, rest: str) -> None:
-        from quorum.text import agreement, grounds, trust
+        from quorum.text import agreement, trust
 
         last = self.chat.last
         if name == "quit":
@@ -127,7 +127,7 @@ class _Terminal:
         elif name == "sql":
             click.echo(printable(last.sql))
         elif name == "why":
-            said = [f"{trust(last)[0]}: {grounds(last)}", agreement(last), *last.disagreement, *last.doubts]
+            said = [trust(last)[0], last.grounds, agreement(last), *last.disagreement, *last.doubts]
             said += [f"It assumes: {text}" for text in last.assumptions]
             said += [f"It could also mean: {reading.says}" for reading in last.readings]
             click.echo("\n".join(map(printable, filter(None, said))))

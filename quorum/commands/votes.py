@@ -164,9 +164,10 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
     candidates as `quorum votes replay` reads them. Of recorded candidates the first, the first two, … vote,
     of each model and of all pooled.
 
-    The new calibration is fitted to the votes of every other question. On the votes of the others it is
-    compared with the one that ships, which may have seen some of them: Brier score (0 is perfect) and AUROC
-    (how probably a right answer has more confidence than a wrong one). --out writes it in the form of
+    The new calibration is fitted to the votes of every other question, each of which counts the same. On
+    the votes of the others it is compared with the one that ships, which may have seen some of them: Brier
+    score (0 is perfect; base is that of always saying the share of right answers) and AUROC (how probably a
+    right answer has more confidence than a wrong one). --out writes it in the form of
     graph/confidence.json, which it may replace.
     """
     from quorum.evals.paths import write_text
@@ -192,8 +193,10 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
     from quorum.evals.reports.evaluations import is_evaluation, members_of
 
     if is_evaluation(folder):
-        records = [each for member in members_of(folder) for each in EvalFolder(member).records().values()]
-        return list(votes_of_records(records))
+        members = members_of(folder)
+        return [
+            vote for each in members for vote in votes_of_records(EvalFolder(each).records().values(), each)
+        ]
     source = _source(folder, gold, "")
     if not source.known:
         raise ConfigurationError(
@@ -203,16 +206,20 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
 
 
 def _checks(found: Refit) -> Table:
+    from quorum.render import plain_table
+
     made = found.calibration
     title = f"{count(made.votes, 'vote')} fitted, {made.checked:,} of other questions checked"
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("confidence")
-    for name in ("Brier", "AUROC"):
-        table.add_column(name, justify="right")
-    for name, checked in (("as it ships", found.before), ("refitted", found.after)):
-        table.add_row(name, f"{checked.brier:.4f}", "" if checked.auroc is None else f"{checked.auroc:.4f}")
-    table.add_row("always the base rate", f"{made.base:.4f}", "0.5000")
-    return table
+    rows = [
+        [f"{source}, {name}", f"{each.votes:,}", f"{each.brier:.3f}", f"{each.base:.3f}", _rank(each.auroc)]
+        for source, both in (*found.sources.items(), ("all", (found.before, found.after)))
+        for name, each in zip(("as it ships", "refitted"), both, strict=True)
+    ]
+    return plain_table("confidence | >votes | >Brier | >base | >AUROC", rows, title)
+
+
+def _rank(auroc: float | None) -> str:
+    return "" if auroc is None else f"{auroc:.3f}"
 
 
 def _draw(learned: OnlineWeights, folder: Path) -> None:

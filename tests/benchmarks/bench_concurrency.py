@@ -12,13 +12,16 @@ own if they are more than one; CPU is that of this process, and of all that it s
 workers' (their start included). ``cold`` is what the first question, one for each worker, costs more than
 its model calls: imports, opening a database. It is no part of the wall clock.
 
+``session`` asks the same questions of one database by ``quorum.Quorum.ask_many`` instead, to be compared with
+``--databases 1 --form here``.
+
 ``quorum/plan`` is the recipe on questions that are long enough for it to plan. ``--storm`` asks sixty
 questions, forty at once, of a server that takes eight at once, or fails for two seconds, and tells whether a
 question was lost and how many requests were refused.
 
     python -m tests.benchmarks.bench_concurrency [--questions 200] [--concurrency 100] [--latency 1.0]
                                                  [--databases 5] [--workers 1] [--recipe NAME ...]
-                                                 [--form here|http]
+                                                 [--form here|http|session]
     python -m tests.benchmarks.bench_concurrency --storm
 """
 
@@ -42,7 +45,7 @@ from typing import Any
 from tests.servers.slow_server import SlowServer
 
 RECIPES = ("single", "quorum", "quorum/plan", "recap")
-FORMS = ("here", "http")
+FORMS = ("here", "http", "session")
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class Case:
     latency: float
     databases: int
     url: str = ""
+    session: bool = False
     alone: bool = True
     workers: int = 1
 
@@ -104,7 +108,11 @@ async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
     calls, waited = await _calls(case, suite, alone, folder / "alone", workers) if case.alone else (0, 0.0)
     cold = time.perf_counter() - start - waited
     start, cpu = time.perf_counter(), _cpu()[0]
-    records = await _run(case, suite, questions, folder / "together", workers)
+    if case.session:
+        right, finished = await _ask_many(case, questions, folder / "together")
+    else:
+        records = (await _run(case, suite, questions, folder / "together", workers)).values()
+        right, finished = sum(bool(it.match) for it in records), sum(it.finished for it in records)
     wall, spent = time.perf_counter() - start, _cpu()[0] - cpu
     return Figures(
         sequential=round(waited / case.latency),
@@ -114,9 +122,24 @@ async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
         own_cpu=1000 * spent / case.questions,
         child_cpu=0.0,
         memory=peak_memory(),
-        right=sum(bool(record.match) for record in records.values()),
-        lost=case.questions - sum(record.finished for record in records.values()),
+        right=right,
+        lost=case.questions - finished,
     )
+
+
+async def _ask_many(case: Case, questions: Sequence[Any], folder: Path) -> tuple[int, int]:
+    """Questions with the rows of one that is right, and those with an answer."""
+    from quorum import Quorum
+    from tests.evals.simulated import CITIES, slow_model
+
+    recipe, found = case.recipe.partition("/")[0], list[Any]()
+    models = [slow_model(case.latency)]
+    async with Quorum(db=questions[0].url, models=models, recipe=recipe, home=folder) as quorum:
+        texts = (question.question for question in questions)
+        async for answer in quorum.ask_many(texts, concurrency=case.concurrency):
+            found.append(answer)
+    answered = [answer for answer in found if answer.status == "answered"]
+    return sum(answer.row_count == len(CITIES) for answer in answered), len(answered)
 
 
 async def _calls(
@@ -180,12 +203,13 @@ def compare(given: argparse.Namespace) -> None:
         end=" ",
     )
     print(f"{'cpu ms/q':>8} {'child':>6} {'cold s':>6} {'MB':>5} {'right':>5}")
-    for form in given.form or FORMS:
+    for form in given.form or FORMS[:2]:
         for recipe in given.recipe or RECIPES:
             with ExitStack() as stack:
                 url = stack.enter_context(SlowServer(latency=given.latency)).url if form == "http" else ""
                 size = (given.questions, given.concurrency, given.latency, given.databases)
-                found = in_fresh_process(Case(recipe, *size, url, workers=given.workers))
+                about = {"workers": given.workers, "session": form == "session"}
+                found = in_fresh_process(Case(recipe, *size, url, **about))
             ideal = math.ceil(given.questions / given.concurrency) * found.sequential * given.latency
             print(f"{recipe:<11} {form:<5} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
             print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {found.own_cpu:>8.1f}", end=" ")

@@ -3,7 +3,9 @@
 Runs ``quorum`` with scripted replies (which take no time worth mentioning, and are subtracted all the
 same) over a small SQLite file, with checkpoints and trace as in a real run. Reports milliseconds a
 question, on the clock and of this process's processor time, which a busy machine disturbs less; opening the
-database and reading its catalog is reported apart, as it is paid once.
+database (with its process, which else starts while the model writes the first query) and reading its
+catalog is reported apart, as it is paid once. ``in a session`` is all that the second and later questions
+of a ``quorum.Quorum`` take over the model's time, one candidate each.
 
     python -m tests.benchmarks.bench_overhead [--votes 3] [--questions 40]
 """
@@ -18,12 +20,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+from quorum import Quorum
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.tools.models.scripted import scripted
+from quorum.tools.query import Limits
 from tests.graph.shop import QUESTION, make_shop, script
 
 
@@ -39,6 +43,7 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int, flo
         QUESTION,
         chat_models={"scripted:bench": scripted(script())},
     )
+    await context.database.connector.run("SELECT 1", Limits())  # the database's process has started
     opened = time.perf_counter() - begun
     try:
         async with open_checkpoints(context.trace.checkpoint) as saver:
@@ -53,6 +58,19 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int, flo
         await context.aclose()
 
 
+async def in_a_session(folder: Path, questions: int) -> list[float]:
+    """Seconds that each further question takes over the model's time."""
+    found = []
+    async with Quorum(
+        db=str(folder / "shop.db"), home=folder, chat_models={"scripted:bench": scripted(script())}
+    ) as quorum:
+        for number in range(questions + 1):
+            begun = time.perf_counter()
+            answer = await quorum.ask(f"{QUESTION} {number}")
+            found.append(time.perf_counter() - begun - answer.usage["model_seconds"])
+    return found[1:]
+
+
 async def main(votes: int, questions: int) -> None:
     """Run the questions one after the other and print the figures."""
     with tempfile.TemporaryDirectory() as name:
@@ -60,6 +78,7 @@ async def main(votes: int, questions: int) -> None:
         make_shop(folder / "shop.db")
         await one_question(folder, votes)  # imports and compiled templates
         runs = [await one_question(folder, votes) for _ in range(questions)]
+        further = [1000 * seconds for seconds in await in_a_session(folder, questions)]
     overhead = sorted(1000 * run[0] for run in runs)
     print(f"{questions} questions, {votes} votes, {runs[0][2]} model calls each")
     print(f"overhead per question: median {statistics.median(overhead):.1f} ms", end=", ")
@@ -68,6 +87,8 @@ async def main(votes: int, questions: int) -> None:
     print(f"processor: median {statistics.median(processor):.1f} ms, best {processor[0]:.1f} ms")
     opening = 1000 * statistics.median(run[1] for run in runs)
     print(f"opening database, catalog and models: median {opening:.1f} ms")
+    print(f"in a session: median {statistics.median(further):.1f} ms, second {further[0]:.1f} ms", end=", ")
+    print(f"worst {max(further):.1f} ms")
 
 
 if __name__ == "__main__":

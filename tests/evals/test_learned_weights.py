@@ -244,7 +244,7 @@ async def test_a_verified_answer_is_no_vote(tmp_path: Path) -> None:
     assert source.unknown == [first.id]
     assert len(source.learnable) == 3
     vote = {**(first.vote or {}), "settled": "verified"}
-    assert list(votes_of_records([replace(first, vote=vote)])) == []
+    assert list(votes_of_records([replace(first, vote=vote)], tmp_path / "run")) == []
 
 
 @pytest.mark.usefixtures("shops")

@@ -17,18 +17,19 @@ from quorum.evals.recorded.refit import (
 )  # fmt: skip
 from quorum.evals.records import CandidateRow
 from quorum.evals.scorers.spider2 import load_gold
-from quorum.graph.confidence import Calibration, features, load
+from quorum.graph.confidence import Calibration, features, load, tokens
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import record
 from tests.evals.recordings import write_candidates, write_gold
+from tests.quorum.conftest import candidate, made
 
 
 def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
-    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, 0.0)
+    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, 0.0, 0.0, 0.0)
     votes = []
     for number in range(4000):
         first, others = draw.randint(2, 8), draw.randint(0, 6)
-        values = features(first, first / (first + others), 1)
+        values = features(first, first / (first + others))
         votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
     found = fit(votes)
     assert found.votes == 4000
@@ -44,26 +45,34 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     assert both.after.brier <= both.before.brier + 0.005
 
 
-def test_a_fit_learns_what_other_readings_say_where_votes_tell_of_them() -> None:
-    draw, true = random.Random(5), Calibration(-1.0, 0.8, 1.6, 0.0, -3.0)
+def test_a_fit_learns_what_is_open_where_votes_tell_of_it() -> None:
+    draw, true = random.Random(5), Calibration(-1.0, 0.8, 1.6, -0.5, -1.0, -0.7)
     votes = []
     for number in range(3000):
-        values = features(3, 1.0, 1, draw.choice([0.0, 1 / 3, 2 / 3, 1.0]))
+        values = features(3, 1.0, *(draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200])))
         votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
-    assert fit(votes).doubt == pytest.approx(-3.0, abs=0.4)
-    silent = [KnownVote(vote.question, features(3, 1.0, 1), vote.right) for vote in votes]
-    assert fit(silent).doubt == pytest.approx(load().doubt, abs=0.01)  # nothing said: the one that ships
-    against = [KnownVote(vote.question, vote.features, not vote.right) for vote in votes]
-    assert fit(against).doubt == 0.0
+    found = fit(votes)
+    for name in ("assumed", "readings", "size"):
+        assert getattr(found, name) == pytest.approx(getattr(true, name), abs=0.2)
+    silent = fit([KnownVote(vote.question, features(3, 1.0), vote.right) for vote in votes])
+    assert (silent.assumed, silent.size) == (load().assumed, load().size)  # nothing said: as it ships
+    against = fit([KnownVote(vote.question, vote.features, not vote.right) for vote in votes])
+    assert (against.assumed, against.readings, against.size) == (0.0, 0.0, 0.0)
+
+
+def test_each_question_counts_the_same() -> None:
+    draws = [KnownVote("often", features(2, 1.0), False)] * 9
+    found = fit([*draws, KnownVote("once", features(2, 1.0), True)])
+    assert found.probability(features(2, 1.0)) == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_fit_never_counts_agreement_against_an_answer() -> None:
-    found = fit([KnownVote(f"q{size}", features(size, 1.0, 1), size < 4) for size in range(1, 9)])
-    assert (found.agreeing, found.share >= 0, found.experts) == (0.0, True, 0.0)
+    found = fit([KnownVote(f"q{size}", features(size, 1.0), size < 4) for size in range(1, 9)])
+    assert (found.agreeing, found.share >= 0) == (0.0, True)
 
 
 def test_a_question_is_fitted_or_checked_never_both() -> None:
-    votes = [KnownVote(id, features(2, 1.0, 1), True) for id in "aaabbc"]
+    votes = [KnownVote(id, features(2, 1.0), True) for id in "aaabbc"]
     found = refit(votes).calibration
     assert (found.votes, found.checked) == (4, 2)  # a and c; b
     with pytest.raises(ConfigurationError, match="two questions"):
@@ -71,7 +80,7 @@ def test_a_question_is_fitted_or_checked_never_both() -> None:
 
 
 def test_how_well_right_answers_are_told_is_by_hand() -> None:
-    sure, unsure = features(8, 1.0, 1), features(1, 0.2, 1)
+    sure, unsure = features(8, 1.0), features(1, 0.2)
     fitted = [KnownVote("a", sure, True), KnownVote("a", unsure, False)]
     checked = [("b", sure, True), ("b", unsure, False), ("b", sure, False)]
     found = refit([*fitted, *(KnownVote(*each) for each in checked)])
@@ -85,15 +94,21 @@ async def test_of_recorded_candidates_every_number_votes(tmp_path: Path) -> None
     found = await votes_of_candidates(source_of(load_candidates(tmp_path / "runs"), gold))
     assert {vote.question for vote in found} == {"q1"}  # q2 has no winner, of other no gold is known
     assert all(vote.right for vote in found)
-    assert max(vote.features for vote in found) == features(2, 1.0, 1)
+    assert max(vote.features for vote in found)[:2] == features(2, 1.0)[:2]
     assert len(found) in (2, 3)  # the failed candidate alone has no winner, where it comes first
 
 
-def test_of_an_evaluation_the_votes_that_were_kept() -> None:
+def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
     rows = tuple(CandidateRow(f"c{n}", "ab"[n % 2], "SELECT 1") for n in range(4))
     clusters = [{"candidates": ["c3"], "share": 0.25}, {"candidates": ["c0", "c1", "c2"], "share": 0.75}]
     vote = {"winner": "c1", "clusters": clusters}
-    told = {**vote, "doubt": 0.5}
+    told = {**vote, "doubt": 1.0}
+    spoke = [candidate(f"c{n}", assumptions=["Paid ones."] * n) for n in range(3)]
+    shown = [{"says": "Cheap."}, {"says": "Low."}]
+    answer = made({"candidates": spoke, "readings": shown, "readings_tried": 2})
+    run = tmp_path / "runs" / "doubted"
+    run.mkdir(parents=True)
+    (run / "answer.json").write_text(answer.model_dump_json())
     records = [
         record("right", candidates=rows, vote=vote),
         record("doubted", candidates=rows, vote=told),
@@ -102,9 +117,9 @@ def test_of_an_evaluation_the_votes_that_were_kept() -> None:
         record("single"),
         record("nobody", candidates=rows, vote={"winner": None, "clusters": []}),
     ]
-    values = features(3, 0.75, 2)
-    assert list(votes_of_records(records)) == [
-        KnownVote("right", values, True),
-        KnownVote("doubted", features(3, 0.75, 2, 0.5), True),
-        KnownVote("wrong", values, False),
+    values, size = features(3, 0.75, size=tokens(records[0].sql)), tokens(records[0].sql)
+    assert list(votes_of_records(records, tmp_path)) == [
+        KnownVote("right", values, True, tmp_path.name),
+        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, tmp_path.name),
+        KnownVote("wrong", values, False, tmp_path.name),
     ]

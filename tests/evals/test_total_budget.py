@@ -51,15 +51,6 @@ async def test_the_first_is_asked_alone_and_then_as_many_as_the_total_can_pay() 
     assert (total.closed, total.spent) == (True, 10.0)
 
 
-async def test_with_a_limit_of_its_own_no_question_waits_for_the_first() -> None:
-    total = TotalBudget(4.0, at_once=8, each=1.0)
-    assert [await limit(total, 0), await limit(total, 1)] == [1.0, 1.0]
-    with pytest.raises(TimeoutError):
-        await limit(total, 2)
-    await total.settle(record("q00", usage=usage(usd=0.0, model_calls=0)))
-    assert await limit(total, 2) == 1.0, "who asked no model says nothing of what a question costs"
-
-
 async def test_what_waits_is_asked_when_another_ends_and_all_are_freed_at_the_end() -> None:
     total = TotalBudget(1.0)
     first, *rest = (asyncio.ensure_future(total.claim(question)) for question in questions(3))

@@ -14,9 +14,9 @@ from quorum.graph.approval import Approval
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
+from quorum.graph.confidence import CHOSEN
 from quorum.graph.context import open_context
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.nodes.clarifying import CHOSEN
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.knowledge.errors import ModelUnavailable

@@ -303,7 +303,7 @@ def test_a_start_that_is_interrupted_can_be_resumed(
     """Also where the database is just being opened; ``last`` is no other question then."""
     assert ask("How many cities are there?", "--db", "sample", "--model", "offline").exit_code == 0
     for place, database in (
-        ("quorum.graph.context.open_resources", "postgresql://me:hush-hush@h/d"),
+        ("quorum.graph.resources.open_resources", "postgresql://me:hush-hush@h/d"),
         ("quorum.graph.resources.connect_all", shop),
         ("quorum.graph.resources.read_catalog", shop),
     ):

@@ -160,6 +160,10 @@ def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -
     write(Path("q.csv"), [{"question": COUNT}, {"question": COUNT}])
     kept = CliRunner().invoke(cli, ["keep", row["run"]])
     assert kept.exit_code == 0, kept.output
+    assert CliRunner().invoke(cli, ["trace", "show", row["run"]]).exit_code == 0
+    Path(row["run"], "answer.json").unlink()
+    resumed = CliRunner().invoke(cli, ["ask", "--csv", "--resume", row["run"]])
+    assert resumed.stdout == "count\n3\n", resumed.output
     result = batch(*given)
     assert "Going on: 1 question finished before." in result.stderr
     assert Path("a.csv.batch/results.jsonl").read_text().startswith(lines)

@@ -123,7 +123,7 @@ def test_several_processes_share_the_questions(workplace: Path, tmp_path: Path) 
     assert ended.returncode == 0, ended.stderr
     assert "in 2 processes" in ended.stderr
     assert all(record.match for record in EvalFolder(tmp_path / "out").records().values())
-    refused = run(str(tmp_path / "own.jsonl"), *OFFLINE, "--workers", "9")
+    refused = run(*command[5:-1], "9")
     assert refused.exit_code == 2
     assert "9 workers cannot share 8 questions at a time" in refused.stderr
 

@@ -296,10 +296,10 @@ def test_equal_failures_are_said_once(workplace: Path, answer: dict[str, Any]) -
 def test_low_confidence_looks_low(
     workplace: Path, answer: dict[str, Any], confidence: float, said: str, tone: str, colour: str
 ) -> None:
-    answer |= {"confidence": confidence}
+    answer |= {"confidence": confidence, "grounds": "ran; 1 candidate gives another answer"}
     low = " of low confidence" if confidence < 0.4 else ""
     text = screen(answer, force_terminal=True, color_system="standard")
-    assert f"{said}\x1b[0m: 1 candidate gives another answer; no person has checked it" in text
+    assert f"{said}\x1b[0m: ran; 1 candidate gives another answer" in text
     assert f"\x1b[1;{colour}mAnswer{low}\x1b" in text
     html = page_of(finished(workplace, answer))
     assert f'<span class="badge {tone}">Answer{low}</span>' in html

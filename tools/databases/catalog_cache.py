@@ -69,7 +69,7 @@ class CatalogCache:
         identity = await connector.identity()
         if not identity:
             return await connector.catalog(samples=samples)
-        file = CatalogFile.of(self.folder, connector, identity, samples)
+        file = await asyncio.to_thread(CatalogFile.of, self.folder, connector, identity, samples)
         if found := await self._cached(file, connector, samples):
             return found
         async with file.locked():

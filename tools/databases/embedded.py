@@ -154,7 +154,8 @@ class EmbeddedConnector(Connector):
     async def identity(self) -> tuple[str, ...]:
         """Return the path of a database that is one file, unless it has just been changed."""
         alone = self._served == str(self.path) and not self._files
-        changed = max((found.st_mtime for found in _states(self._parts)), default=0.0)
+        states = await asyncio.to_thread(list, _states(self._parts))
+        changed = max((found.st_mtime for found in states), default=0.0)
         return (str(self.path),) if alone and changed < time.time() - TICK_SECONDS else ()
 
     def stamp(self, sentence: str = "") -> str:  # noqa: ARG002

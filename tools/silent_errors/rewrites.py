@@ -108,7 +108,10 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
             yield _keys(place, _Place(query, table, column))
     unsure = any(map(_seeks_form, uses)) or (not computed and _is_told(place, uses))
     several = not joined and (profile.forms or profile.variants or profile.keys)
-    if (computed or several) and not (unsure and profile.kind in _COMPUTED):
+    unsure = (
+        unsure if profile.kind in _COMPUTED else bool(uses) and all(_is_shown(query, each) for each in uses)
+    )
+    if (computed or several) and not unsure:
         yield _forms(place, computed)
 
 
@@ -181,7 +184,20 @@ def _forms(place: _Place, computed: bool) -> Look:
 def _is_computed(kind: Values, uses: Sequence[exp.Column]) -> bool:
     """True if a query takes a text for the number or the date in it, and does nothing else with it."""
     own = [each.parent for each in uses if not isinstance(each.parent, _PASSED)]
-    return bool(own) and all(isinstance(each, _COMPUTED.get(kind, ())) for each in own)
+    names = {each.name.casefold() for each in uses}
+    compared = [c for each in own if isinstance(each, exp.Predicate) for c in each.find_all(exp.Column)]
+    text = any(isinstance(each, exp.Cast) and each.is_type(*exp.DataType.TEXT_TYPES) for each in own)
+    as_texts = text or any(each.name.casefold() not in names for each in compared)
+    return bool(own) and not as_texts and all(isinstance(each, _COMPUTED.get(kind, ())) for each in own)
+
+
+def _is_shown(query: Query, use: exp.Column) -> bool:
+    """True if a value of each row is shown, as it is or in other words."""
+    node: exp.Expr = use
+    while node.parent is not None and not isinstance(node, exp.AggFunc | exp.Window | exp.Query):
+        node, below = node.parent, node
+    every = not any(map(query.tree.args.get, ("group", "distinct")))
+    return node is query.tree and every and below.arg_key == "expressions"
 
 
 def _is_told(place: _Place, uses: Sequence[exp.Column]) -> bool:

@@ -216,7 +216,7 @@ def grounds(answer: Answer) -> str:
 
 def _against(answer: Answer, vote: AnswerVote) -> Iterator[str]:
     """Yield what speaks against an answer, the plainest first."""
-    if doubts := [" ".join(text.split()).rstrip(".") for text in answer.doubts]:
+    if doubts := [" ".join(text.split()).split(". ")[0].rstrip(".") for text in answer.doubts]:
         more = len(doubts) - 1
         others = f" (and {_counted(more, 'more check', 'more checks')})" if more else ""
         yield f"a check warns: {doubts[0] if len(doubts[0]) <= 160 else doubts[0][:159] + '…'}{others}"

@@ -184,11 +184,8 @@ def agreement(answer: Answer) -> str:
     if vote.settled == "verified":
         return "a person verified the query"
     if vote.stopping == "first":
-        shown, unseen = readings_of(answer)
-        verb = "shows" if len(shown) == 1 else "show"
-        others = f"; {count(len(shown), 'other reading')} {verb} something else" if shown else ""
-        nothing_open = vote.doubt == 0 and not (answer.demonstration or shown or unseen)
-        return "one query was enough" + ("; nothing else was open" if nothing_open else others)
+        nothing_open = vote.doubt == 0 and not (answer.demonstration or answer.readings)
+        return "one query was enough" + ("; nothing else was open" if nothing_open else "")
     if total == 1:
         return "one query, no vote"
     sizes = [len(cluster.candidates) for cluster in clusters]

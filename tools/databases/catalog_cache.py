@@ -166,7 +166,7 @@ class CatalogFile:
     async def locked(self) -> AsyncIterator[None]:
         """Have other processes wait; where they cannot, or wait too long, they read the database as well."""
         try:
-            lock = await asyncio.to_thread(self._lock_file)
+            lock = await asyncio.to_thread(self._open_lock)
         except OSError:
             yield
             return
@@ -176,9 +176,8 @@ class CatalogFile:
         finally:
             os.close(lock)
 
-    def _lock_file(self) -> int:
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    def _open_lock(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         return os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _forget_others(self) -> None:

@@ -208,9 +208,6 @@ class Quorum:
         Args:
             thread: The name of one that goes on; without it a new one begins.
             run: A run whose conversation goes on, or that begins one.
-
-        Raises:
-            ConfigurationError: There is no such run, it has no answer, or the name is malformed.
         """
         from quorum.chat import Chat
 

@@ -10,7 +10,7 @@ import pytest
 
 from quorum import Quorum, Settings
 from quorum.chat import settings_of
-from quorum.graph.turns import plain_view, stands_alone, supported
+from quorum.graph.conversation import stands_alone, supported
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
@@ -49,6 +49,7 @@ def session(folder: Path, model: Talker, **given: Any) -> Quorum:
 async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None:
     words = "It counts 4 orders. That is 99 more than in May."
     model = Talker(
+        {"ask": "view", "view": {"first": 1}},
         {"ask": "question"},
         {"ask": "words", "words": words},
         {"ask": "view", "view": {"sort_by": "orders", "columns": ["orders"], "chart": "bar"}},
@@ -65,12 +66,12 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
             "the result before: its first 1 rows",
             GOOD,
         )
-        assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (0, 0, first.run_id)
+        assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (1, 0, first.run_id)
         assert few.to_arrow().num_rows == 1
         in_all = await chat.ask("and in all?")
         assert (in_all.became, in_all.rows) == (IN_ALL, [[4]])
-        assert "Turn 2: Only the first one!" in model.rewritings[0]
-        assert '["Lyon", 3]' in model.rewritings[0]
+        assert "Turn 2: Only the first one!" in model.rewritings[1]
+        assert '["Lyon", 3]' in model.rewritings[0], "the rows of the turn before"
         assert "customer_id INTEGER" not in model.rewritings[0], "it sees the conversation only"
         assert (
             in_all.usage["model_calls"],
@@ -156,23 +157,6 @@ async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path
 )
 def test_a_question_stands_alone(turn: str, alone: bool) -> None:
     assert stands_alone(turn, TABLES) is alone
-
-
-@pytest.mark.parametrize(
-    ("turn", "view"),
-    [
-        ("Show it as bars", {"chart": "bar"}),
-        ("as a line chart, please", None),
-        ("as a line chart", {"chart": "line"}),
-        ("only the first three.", {"first": 3}),
-        ("just the first 12 rows", {"first": 12}),
-        ("only the first month", None),
-        ("only the first 0", None),
-    ],
-)
-def test_a_plain_view_needs_no_role(turn: str, view: dict[str, Any] | None) -> None:
-    found = plain_view(turn)
-    assert (found and found.model_dump(exclude_defaults=True)) == view
 
 
 def test_words_keep_only_numbers_that_were_shown() -> None:

@@ -230,6 +230,7 @@ SURE: dict[str, Any] = READ | {
         ({"confidence": 0.999}, "likely right (99 %): ran; nothing suspicious", "good"),
         ({"vote": READ["vote"] | {"settled": "user"}}, "ran; nothing suspicious; you chose it", "good"),
         ({"assumptions": ["a", "b"]}, "ran; nothing suspicious; 2 assumptions", "good"),
+        ({"sql": "SELECT 1 " * 60}, "ran; nothing suspicious; a long query", "good"),
         ({"demonstration": True}, "not rated: rules wrote the query, no language model", "warn"),
         ({"vote": READ["vote"] | {"settled": "verified"}}, "verified: a person verified the query", "good"),
         (

@@ -124,6 +124,23 @@ async def test_what_was_settled_holds_for_later_questions(tmp_path: Path) -> Non
     assert len(model.rewritings) == 1
 
 
+async def test_a_reading_that_was_chosen_holds_for_later_questions(tmp_path: Path) -> None:
+    meaning = "How many orders are there, whatever the city?"
+    noted = {"reasoning": "So.", "readings": [{"meaning": meaning, "sql": THIRD}]}
+
+    class Doubting(Talker):
+        def __call__(self, prompt: Prompt) -> Any:
+            reply = noted if prompt.role == "reading_writer" else super().__call__(prompt)
+            return reply | {"readings": ["All orders?"]} if prompt.role == "sql_writer" else reply
+
+    model = Doubting()
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        assert (await chat.ask(QUESTION, on_clarify=lambda _: "B", clarify="always")).meant == meaning
+        await chat.ask(IN_ALL)
+    assert f"this is meant: {meaning}" in model.writings[-1]
+
+
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:
     model = Talker({"ask": "question"})
     async with session(tmp_path, model) as quorum:

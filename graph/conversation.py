@@ -265,8 +265,8 @@ def view_of(answer: Answer, view: View) -> pa.Table | None:
 
 
 def describe(view: View) -> str:
-    """Return a view in words: ``the result before: sorted by spent, the largest first; its first 3 rows``."""
-    order = f", the {'largest' if view.descending else 'smallest'} first"
+    """Return a view in words: ``the result before: sorted by spent, descending; its first 3 rows``."""
+    order = ", descending" if view.descending else ""
     parts = [f"sorted by {view.sort_by}{order}"] if view.sort_by else []
     parts += [f"its first {view.first} rows"] if view.first else []
     parts += [f"only {', '.join(view.columns)}"] if view.columns else []

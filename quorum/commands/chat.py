@@ -100,12 +100,14 @@ class _Terminal:
     def _ask(self, turn: str) -> None:
         from quorum.progress import Progress
         from quorum.render import console, show_answer
-        from quorum.terminal import Dialog
+        from quorum.terminal import Dialog, on_terminal
 
+        given, asks = dict[str, Any](), self.settings if on_terminal() else None
         with Progress(console(stderr=True)) as progress:
-            dialog, asks = Dialog(progress), self.settings.approve != "never"
-            given: dict[str, Any] = {"on_clarify": dialog.clarify} if self.settings.clarify else {}
-            given |= {"on_approve": dialog.approve} if asks else {}
+            if asks and asks.clarify != "off":
+                given["on_clarify"] = Dialog(progress).clarify
+            if asks and asks.approve != "never":
+                given["on_approve"] = Dialog(progress).approve
             answer = self.runner.run(self.chat.ask(turn, on_event=progress, **given))
         self.spent.append(answer.usage)
         show_answer(answer, self.out, brief=True)

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from quorum import Quorum, Settings
 from quorum.chat import settings_of
+from quorum.cli import cli
 from quorum.graph.conversation import stands_alone, supported
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
@@ -122,6 +124,23 @@ async def test_what_was_settled_holds_for_later_questions(tmp_path: Path) -> Non
     assert len(model.rewritings) == 1
 
 
+async def test_a_reading_that_was_chosen_holds_for_later_questions(tmp_path: Path) -> None:
+    meaning = "How many orders are there, whatever the city?"
+    noted = {"reasoning": "So.", "readings": [{"meaning": meaning, "sql": THIRD}]}
+
+    class Doubting(Talker):
+        def __call__(self, prompt: Prompt) -> Any:
+            reply = noted if prompt.role == "reading_writer" else super().__call__(prompt)
+            return reply | {"readings": ["All orders?"]} if prompt.role == "sql_writer" else reply
+
+    model = Doubting()
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        assert (await chat.ask(QUESTION, on_clarify=lambda _: "B", clarify="always")).meant == meaning
+        await chat.ask(IN_ALL)
+    assert f"this is meant: {meaning}" in model.writings[-1]
+
+
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:
     model = Talker({"ask": "question"})
     async with session(tmp_path, model) as quorum:
@@ -164,3 +183,22 @@ def test_words_keep_only_numbers_that_were_shown() -> None:
     assert supported("May 2024 had 1,205,669.89. That is 12 % of it. All 7.0 count.", shown) == (
         "May 2024 had 1,205,669.89. All 7.0 count."
     )
+
+
+def test_the_terminal_takes_turns_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MODELS", "offline")
+    shop, home = str(make_shop(tmp_path / "shop.db")), str(tmp_path / "q")
+    lines = "/sql /nonsense How~many~orders\\ are~there? /sql /rows /why /cost /keep~so /correct~DROP~x"
+    given = f"{lines} /new /rows".replace(" ", "\n").replace("~", " ")
+    made = CliRunner().invoke(
+        cli, ["chat", "--db", shop, "--home", home], input=f"{given}\n/quit\nnever read"
+    )
+    assert made.exit_code == 0, made.output
+    for part in ("FROM orders\ncount\n4\n", "1 turn: 1 model call", "Kept, verified by"):
+        assert part in made.stdout
+    assert "There is no /nonsense; /help" in made.stderr
+    assert made.stderr.count("Ask something first.") == 2
+    assert "This query cannot be kept" in made.stderr
+    asked = ["ask", "--continue", "and how many customers are there?", "--home", home, "--csv"]
+    again = CliRunner().invoke(cli, asked)
+    assert (again.exit_code, again.stdout) == (0, "count\n3\n"), again.output

@@ -107,6 +107,11 @@ def _asked(runtime: ServerRuntime[Any], options: type[RunOptions]) -> RunOptions
     """
     run = runtime.execution_runtime
     given = (run.context or {}) if run else {}
+    recipe = given.get("recipe")
+    if recipe != options.model_fields["recipe"].default and ":" in str(recipe):
+        raise ConfigurationError(
+            "A client cannot name a module to import.", hint=f"The recipes are {', '.join(RECIPES)}."
+        )
     return options(**{name: value for name, value in given.items() if not name.startswith("__")})
 
 

@@ -122,7 +122,10 @@ def test_quorum_lists_it_asks_it_and_shows_its_role(site: Path) -> None:
 async def test_its_own_state_is_kept_and_emptied_for_the_next_question(
     site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model = scripted(script(unit_checker=[{"units": [UNIT]}, {"units": []}]))
+    said = script(
+        unit_checker=[{"units": [UNIT]}], sql_writer=[{"sql": GOOD}, {"sql": None, "missing": "Ham."}]
+    )
+    model = scripted(said)
 
     class Own(RunOptions):
         handles: ClassVar[Mapping[str, Any]] = {"chat_models": {"m": model}}
@@ -138,7 +141,8 @@ async def test_its_own_state_is_kept_and_emptied_for_the_next_question(
         output = await graph.ainvoke({"question": question}, thread)
         found.append(((await graph.aget_state(thread)).values["units"], output["answer"]["warnings"]))
     kind = importlib.import_module("checked_sql.nodes").Unit
-    assert found == [([kind("n", "pieces", "dozens")], ["n is in pieces, not in dozens."]), ([], [])]
+    assert found[0] == ([kind("n", "pieces", "dozens")], ["n is in pieces, not in dozens."])
+    assert found[1][0] == [], "nothing was checked, and nothing of the first question is left"
     assert "deserializ" not in caplog.text.lower()
 
 

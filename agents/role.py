@@ -209,7 +209,7 @@ def check_roles(names: Iterable[str]) -> None:
         near = difflib.get_close_matches(name, [*GROUPS, *roles()])
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ConfigurationError(
-            f"There is no role {name!r}.",
+            f"model_for: there is no role {name!r}.",
             hint=f"{hint}Groups of roles: {', '.join(GROUPS)}. Roles: {', '.join(sorted(roles()))}.",
         )
 

@@ -7,16 +7,19 @@ QuestionRewriter ─ answer    a run of the recipe's graph, for the question tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Annotated, Any, TypeAlias, TypedDict
+from typing import Annotated, Any, TypeAlias, TypedDict, cast
 
+import pyarrow as pa
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START
 from langgraph.graph.message import add_messages
 from langgraph.graph.state import CompiledStateGraph
 
+from quorum.agents.prompting import show_row
 from quorum.agents.rewriters import QUESTION_REWRITER, View
 from quorum.graph.answer import Answer
 from quorum.graph.builder import build_graph
@@ -29,20 +32,22 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import RecipeGraph
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Known
-from quorum.graph.turns import (
-    TURNS,
-    conversation,
-    describe,
-    plain_view,
-    stands_alone,
-    supported,
-    view_of,
-)
 from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.search.lexical import terms
 from quorum.tools.query import QueryResult
 
 Answering: TypeAlias = Callable[[Context, str], Awaitable[Answer]]
 """Answers a question in an open context, and closes that if the graph opened it."""
+
+Say: TypeAlias = Callable[[Answer], str]
+"""Makes the text of a message of an answer."""
+
+TURNS = 6
+"""The latest turns, which the QuestionRewriter sees: ``HEAD_ROWS`` of each, of the last what was shown."""
+HEAD_ROWS = 3
+
+LEAST_WORDS = 7
+"""A shorter turn may lean on the turn before, whatever it says."""
 
 LEFT_OUT = " (Sentences with numbers that no query returned are left out.)"
 
@@ -59,11 +64,9 @@ class Talk:
 
     Attributes:
         answer: The last one, ``quorum.graph.answer.Answer`` as a plain dict.
-        turns: The latest ``TURNS`` that were answered.
+        turns: The latest answers, without what the QuestionRewriter does not see.
         settled: What the person has settled for the rest of the conversation, in sentences.
-        became: The question that the turn became.
-        view, words: What it is instead, if no query is needed.
-        run_id: The run of the turn.
+        became: The question that the turn became; ``view`` or ``words`` are set if it needs no query.
     """
 
     messages: Annotated[list[AnyMessage], add_messages] = field(default_factory=list)
@@ -85,7 +88,7 @@ class Talk:
 
 def build_conversation(
     recipe: Recipe,
-    say: Callable[[Answer], str],
+    say: Say,
     *,
     answering: Answering | None = None,
     options: type[RunOptions] = RunOptions,
@@ -93,33 +96,25 @@ def build_conversation(
     """Compile a conversation. Its input is ``{"messages": [{"role": "user", "content": "and by month?"}]}``.
 
     Args:
-        say: Makes the text of the message that replies.
         answering: By default the recipe's graph, as a subgraph whose interrupts are the conversation's.
     """
+
+    async def as_subgraph(context: Context, question: str) -> Answer:
+        inner, opened = build_graph(recipe, options=options), cast("Any", context)
+        return Answer.model_validate((await inner.ainvoke({"question": question}, context=opened))["answer"])
+
+    def way(state: Talk) -> str:
+        return "show" if state.view or state.words else "answer"
+
     graph = RecipeGraph(recipe, Talk, context_schema=options, input_schema=TalkInput)
     graph.add_edge(START, "QuestionRewriter")
     graph.add_step("QuestionRewriter", rewrite, first=True)
-    graph.add_conditional_edges("QuestionRewriter", _way, {"answer": "answer", "show": "show"})
-    graph.add_step("answer", partial(answer, answering=answering or partial(as_subgraph, options), say=say))
+    graph.add_conditional_edges("QuestionRewriter", way, ["answer", "show"])
+    graph.add_step("answer", partial(answer, answering=answering or as_subgraph, say=say))
     graph.add_step("show", partial(show, say=say))
     graph.add_edge("answer", END)
     graph.add_edge("show", END)
-    return graph.compile(name="chat")
-
-
-def _way(state: Talk) -> str:
-    return "show" if state.view or state.words else "answer"
-
-
-async def as_subgraph(options: type[RunOptions], context: Context, question: str) -> Answer:
-    """Answer by the recipe's graph inside the graph that runs now."""
-    quiet: Any = {"tags": ["nostream"]}  # what its roles say is no message of the conversation
-    output = await build_graph(context.recipe, options=options).ainvoke(
-        {"question": question},
-        quiet,
-        context=context,
-    )
-    return Answer.model_validate(output["answer"])
+    return graph.compile(name="chat").with_config(tags=["nostream"])  # what roles say is no message of it
 
 
 async def rewrite(state: Talk, context: Context) -> Update:
@@ -128,33 +123,23 @@ async def rewrite(state: Talk, context: Context) -> Update:
     new: Update = {"run_id": context.trace.run_id, "view": None, "words": "", "stopped_by": ""}
     tables = [table.name for table in context.resources.catalog.tables]
     if state.answer is None or stands_alone(turn, tables):
-        return new | {"became": _with(turn, settled)}
-    last = Answer.model_validate(state.answer)
-    if (view := plain_view(turn)) and await asyncio.to_thread(view_of, last, view):
-        return new | {"became": describe(view), "view": view.model_dump()}
-    told = conversation([Answer.model_validate(each) for each in state.turns])
+        return new | {"became": extended(turn, " ".join(settled)) if settled else turn}
+    last, said = Answer.model_validate(state.answer), conversation(state.turns)
     asked = Known(question=turn, run_id=context.trace.run_id)
-    about: dict[str, Any] = {"conversation": told, "settled": settled}
+    about: dict[str, Any] = {"conversation": said, "settled": settled}
     reply = await tell(asked, context, QUESTION_REWRITER, "rewriting", **about)
-    new["settled"] = reply.settled
-    if reply.ask == "view" and await asyncio.to_thread(view_of, last, reply.view):
+    new["settled"] = settled = reply.settled
+    if reply.ask == "view" and await asyncio.to_thread(view_of, last, reply.view) is not None:
         return new | {"became": describe(reply.view), "view": reply.view.model_dump()}
-    if reply.ask == "words" and (words := supported(reply.words, f"{told}\n{turn}")):
+    if reply.ask == "words" and (words := supported(reply.words, f"{said}\n{turn}")):
         words += LEFT_OUT if len(words) < len(reply.words.strip()) else ""
         return new | {"became": "a question about the answer before", "words": words}
-    became = _with(reply.question, reply.settled)
+    became = extended(reply.question, " ".join(settled)) if settled else reply.question
     await asyncio.to_thread(context.trace.amend, question=became, turn=turn)
     return new | {"became": became}
 
 
-def _with(question: str, settled: list[str]) -> str:
-    """Return the question with what was settled before and it does not say itself."""
-    return extended(question, " ".join(settled)) if settled else question
-
-
-async def answer(
-    state: Talk, context: Context, *, answering: Answering, say: Callable[[Answer], str]
-) -> Update:
+async def answer(state: Talk, context: Context, *, answering: Answering, say: Say) -> Update:
     """Answer the question that the turn became."""
     made = await answering(context, state.became)
     became = state.became if state.became != state.question else ""
@@ -163,58 +148,141 @@ async def answer(
     return _replied(state, made, say) | {"settled": [*state.settled, *chosen]}
 
 
-async def show(state: Talk, context: Context, *, say: Callable[[Answer], str]) -> Update:
+async def show(state: Talk, context: Context, *, say: Say) -> Update:
     """Show the last result otherwise, or say what there is to say about it, without a query."""
-    assert state.answer is not None  # else the turn is a question
-    last = Answer.model_validate(state.answer)
-    changed = await _view(last, View(**state.view), context) if state.view else {"words": state.words}
-    changed |= {
-        "question": state.question,
-        "turn": state.question,
-        "became": state.became,
-        "of_run": last.of_run or last.run_id,
-        "usage": context.ledger.as_dict(),
-        "run_id": context.trace.run_id,
-        "trace": str(context.trace.folder),
-    }
+    last, trace = Answer.model_validate(state.answer), context.trace
+    changed = await _viewed(last, View(**state.view), context) if state.view else {"words": state.words}
+    changed |= {"question": state.question, "turn": state.question, "became": state.became}
+    changed |= {"of_run": last.of_run or last.run_id, "run_id": trace.run_id, "trace": str(trace.folder)}
+    changed |= {"usage": context.ledger.as_dict(), "sources": [], "verified": [], "convention": ""}
     made = last.model_copy(update={"words": "", "chart": "", **changed})
-    context.trace.record("answer", agent="answer", status=made.status, sql="")
-    context.trace.finish(made.model_dump(mode="json"))
+    trace.record("answer", agent="answer", status=made.status, sql="")
+    trace.finish(made.model_dump(mode="json"))
     await close_own(context)
     return _replied(state, made, say)
 
 
-async def _view(last: Answer, view: View, context: Context) -> dict[str, Any]:
+async def _viewed(last: Answer, view: View, context: Context) -> dict[str, Any]:
     """Return the fields of an answer that a view changes."""
     table = await asyncio.to_thread(view_of, last, view)
     if table is None:
         raise QuorumError(f"The rows of the run {last.run_id} are gone.", hint="Ask its question again.")
-    cut = last.truncated and not view.first
     kept = await keep_result(QueryResult(table, 0.0), context.trace.folder)
     return {
-        "columns": kept.columns,
-        "types": kept.types,
+        **{name: getattr(kept, name) for name in ("columns", "types", "row_count")},
         "rows": kept.preview,
-        "row_count": kept.row_count,
-        "truncated": cut,
+        "truncated": last.truncated and not view.first,
         "result_file": str(context.trace.folder / kept.file),
         "chart": view.chart,
         "readings": [],
-        "sources": [],
-        "verified": [],
-        "convention": "",
     }
 
 
-def _replied(state: Talk, made: Answer, say: Callable[[Answer], str]) -> Update:
-    """Return the update of a turn that was answered."""
-    return {
-        "messages": [AIMessage(say(made))],
-        "answer": made.model_dump(mode="json"),
-        "turns": [*state.turns, remembered(made)][-TURNS:],
-    }
+def _replied(state: Talk, made: Answer, say: Say) -> Update:
+    turns = [*state.turns, remembered(made)][-TURNS:]
+    return {"messages": [AIMessage(say(made))], "answer": made.model_dump(mode="json"), "turns": turns}
 
 
 def remembered(made: Answer) -> dict[str, Any]:
     """Return what a conversation keeps of an answer for later turns."""
     return made.model_dump(mode="json", exclude={"candidates", "vote", "usage", "tables", "disagreement"})
+
+
+def conversation(turns: Sequence[dict[str, Any]]) -> str:
+    """Return the turns as the QuestionRewriter sees them."""
+    found = [Answer.model_validate(each) for each in turns]
+    return "\n\n".join("\n".join(_lines(n, each, n == len(found))) for n, each in enumerate(found, 1))
+
+
+def _lines(number: int, past: Answer, last: bool) -> Iterator[str]:
+    yield f"Turn {number}: {past.turn or past.question}"
+    yield from [f"It became: {past.became}"] if past.became else []
+    yield from [f"Reply: {past.words}"] if past.words else []
+    yield from [] if past.status == "answered" else [f"No answer: {past.missing or past.status}"]
+    yield from (f"It assumes: {text}" for text in past.assumptions)
+    yield from (f"It could also mean: {reading.says}" for reading in past.readings)
+    yield from (f"The data shows: {text}" for text in past.doubts)
+    yield from [f"Query: {past.sql}"] if past.sql else []
+    if past.columns:
+        rows = past.rows if last else past.rows[:HEAD_ROWS]
+        cut = ", cut off: there are more" if past.truncated else ""
+        yield f"Confidence: {100 * past.confidence:.0f} %; columns: {', '.join(past.columns)}"
+        yield from map(show_row, rows)
+        yield f"({len(rows)} of {past.row_count} rows{cut})"
+
+
+_BEGINS = re.compile(
+    r"(?:in |for |of |from )?(?:how (?:many|much)|which|what|who|when|where|list|find|count)\b"
+)
+_ELLIPSIS = re.compile(
+    r"^(?:how (?:many|much)|which) (?:am|is|are|was|were|do|does|did|has|have|had|can|could|will|would|of)\b"
+    r"|\b(?:most|least|highest|lowest|best|worst|more|fewer|less|not)\W*$"
+)
+_EXISTS = re.compile(r"\b(is|are|was|were) there\b")
+_REFERS = """
+it its they them their theirs he him his she her hers that those these this same there then than such so
+one ones both either neither again instead also too only else other others another rest remaining further
+previous before above earlier former latter last result results answer row rows i we you my our your
+"""
+
+
+def stands_alone(turn: str, tables: Iterable[str]) -> bool:
+    """True if a turn is plainly understood without those before it, so that no role need be asked.
+
+    That is a question in English, of ``LEAST_WORDS`` words or more, that names a table, refers to nothing
+    (``they``, ``instead``, ``the other``) and leaves nothing out (``Which has the most?``). In doubt it is
+    False, which costs one call. ``How many orders were returned in May 2024?`` stands alone.
+    """
+    said = _EXISTS.sub(r"\1", " ".join(turn.casefold().split()))
+    words = re.findall(r"[^\W_]+", said)
+    if len(words) < LEAST_WORDS or not _BEGINS.match(said) or _ELLIPSIS.search(said):
+        return False
+    named = {term for table in tables for term in terms(table)}
+    return set(words).isdisjoint(_REFERS.split()) and not named.isdisjoint(terms(turn))
+
+
+def view_of(answer: Answer, view: View) -> pa.Table | None:
+    """Return the rows of a view of an answer's result; None where they need a query.
+
+    That is so if a column is not there, more rows are asked for than there are of a result that was cut off,
+    or the cut result would be sorted: its largest rows need not be among those that were kept.
+    """
+    import pyarrow.compute as pc
+
+    try:
+        table = answer.to_arrow()
+        places = {name.casefold(): n for n, name in reversed([*enumerate(table.column_names)])}
+        shown = [places[name.casefold()] for name in view.columns] or [*range(table.num_columns)]
+        if answer.truncated and (view.sort_by or (view.first or 0) > table.num_rows):
+            return None
+        if view.sort_by:
+            order = "descending" if view.descending else "ascending"
+            by = table.column(places[view.sort_by.casefold()])
+            table = table.take(pc.sort_indices(by, sort_keys=[("", order)]))
+    except (QuorumError, KeyError, pa.ArrowNotImplementedError):  # no file, no such column, or no order
+        return None
+    return table.select(shown).slice(0, view.first) if shown else None
+
+
+def describe(view: View) -> str:
+    """Return a view in words: ``the result before: sorted by spent, descending; its first 3 rows``."""
+    order = ", descending" if view.descending else ""
+    parts = [f"sorted by {view.sort_by}{order}"] if view.sort_by else []
+    parts += [f"its first {view.first} rows"] if view.first else []
+    parts += [f"only {', '.join(view.columns)}"] if view.columns else []
+    parts += [f"as a {view.chart} chart"] if view.chart else []
+    return f"the result before: {'; '.join(parts) or 'as it is'}"
+
+
+_NUMBER = re.compile(r"\d(?:[\d.,]*\d)?")
+
+
+def supported(words: str, shown: str) -> str:
+    """Return the sentences whose numbers all stand in what was shown: the others claim what no query did."""
+
+    def numbers(text: str) -> set[str]:
+        plain = (found.replace(",", "").partition(".") for found in _NUMBER.findall(text))
+        return {f"{whole.lstrip('0')}{(dot + rest).rstrip('0').rstrip('.')}" for whole, dot, rest in plain}
+
+    known = numbers(shown)
+    return " ".join(each for each in re.split(r"(?<=[.!?])\s+", words.strip()) if known >= numbers(each))

@@ -28,11 +28,13 @@ async def ask(
     on_event: Callable[[Event], None] | None = None,
     on_clarify: OnClarify | None = None,
     on_approve: OnApprove | None = None,
+    talk: str = "",
     **session: Any,
 ) -> Answer:
     """Answer one question in a session of its own.
 
     Args:
+        talk: A run in whose conversation it is asked (``quorum.Quorum.chat``).
         question, resume, run_id, on_event, on_clarify, on_approve: As ``quorum.Quorum.ask``.
         session: As ``quorum.Quorum``: ``db``, ``models``, ``votes`` and the like.
 
@@ -41,6 +43,8 @@ async def ask(
     """
     given: dict[str, Any] = {"on_event": on_event, "on_clarify": on_clarify, "on_approve": on_approve}
     async with OneQuestion(**session) as quorum:
+        if talk:
+            return await quorum.chat(run=talk).ask(question, run_id=run_id, **given)
         return await quorum.ask(question, resume=resume, run_id=run_id, **given)
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.answer import Answer
@@ -43,7 +42,7 @@ class Blocking:
 
         return BlockingChat(self.session.chat(thread, **given), self.wait)
 
-    def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Iterator[Answer]:
+    def ask_many(self, questions: Iterable[str | Mapping[str, Any]], **given: Any) -> Generator[Answer]:
         """Yield answers as ``Quorum.ask_many`` does; questions go on while the caller is busy with one."""
         answers = self.session.ask_many(questions, **given)
 
@@ -54,11 +53,11 @@ class Blocking:
             while (answer := self.wait(following())) is not None:
                 yield answer
         finally:
-            self.wait(answers.aclose())  # type: ignore[attr-defined]
+            self.wait(answers.aclose())
 
     def as_tool(self, name: str = "ask_database") -> BaseTool:
         """Return ``Quorum.as_tool``'s tool for agents with and without an event loop."""
-        return tool_of(name, self.wait(self.session.resources()), self._from_any_loop, self.ask)
+        return tool_of(name, self.wait(self.session.resources()), self._from_any_loop, self.wait)
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the session's loop and return its result; Ctrl-C stops it."""
@@ -94,35 +93,27 @@ def tool_of(
     name: str,
     resources: Resources,
     ask: Callable[[str], Awaitable[Answer]],
-    ask_now: Callable[[str], Answer] | None = None,
+    wait: Callable[[Coroutine[Any, Any, Any]], Any] | None = None,
 ) -> BaseTool:
-    """Return the LangChain tool that asks; ``ask_now`` serves agents without an event loop."""
+    """Return the LangChain tool that asks; ``wait`` runs a coroutine for agents without an event loop."""
     from langchain_core.tools import StructuredTool, ToolException
 
     catalog, tables = resources.catalog, [table.name for table in resources.catalog.tables]
     shown = ", ".join(tables[:MAX_TABLES])
     more = f" and {len(tables) - MAX_TABLES} more" if len(tables) > MAX_TABLES else ""
 
-    @contextmanager
-    def told() -> Iterator[None]:
+    async def asked(question: str) -> tuple[str, Answer]:
         try:
-            yield
+            made = await ask(question)
         except QuorumError as error:
             raise ToolException(str(error)) from error
-
-    async def asked(question: str) -> tuple[str, Answer]:
-        with told():
-            made = await ask(question)
         return made.to_markdown(), made
 
-    def asked_now(question: str) -> tuple[str, Answer]:
-        assert ask_now
-        with told():
-            made = ask_now(question)
-        return made.to_markdown(), made
+    def asked_now(question: str) -> Any:
+        return wait(asked(question)) if wait else None
 
     return StructuredTool.from_function(
-        func=asked_now if ask_now else None,
+        func=asked_now if wait else None,
         coroutine=asked,
         name=name,
         description=(

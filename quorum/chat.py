@@ -1,4 +1,4 @@
-"""Conversations: turns that refer to those before, kept as a thread under ``home``."""
+"""Conversations: turns that refer to those before, kept as threads under ``home``."""
 
 from __future__ import annotations
 
@@ -24,32 +24,29 @@ class Chat:
 
     Attributes:
         thread: Its name, with which it goes on another day.
-        last: The latest answer of this process; None before there is one.
+        last: The latest answer; None before there is one.
     """
 
     def __init__(self, session: Quorum, thread: str = "", *, run: str = "") -> None:
         self._session, self._lock = session, asyncio.Lock()
         self._first: _Answer | None = None
         self.last: Answer | None = None
-        home = session.settings.home
         if run:
-            folder = RunFolder.open(home, run)
-            thread = str(folder.meta().get("talk") or folder.run_id)
-            if (answer := folder.answer()) is None:
+            folder = RunFolder.open(session.settings.home, run)
+            thread, self._first = str(folder.meta().get("talk") or folder.run_id), folder.answer()
+            if self._first is None:
                 raise ConfigurationError(f"The run {folder.run_id} has no answer to go on from.")
-            self._first = answer
         self.thread = thread or new_run_id()
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", self.thread):
-            raise ConfigurationError(
-                f"{self.thread!r} cannot name a conversation: use letters, digits, '-', '_', '.'."
-            )
-        self._file = home / "talks" / f"{self.thread}.sqlite"
+            message = f"{self.thread!r} cannot name a conversation: use letters, digits, '-', '_', '.'."
+            raise ConfigurationError(message)
+        self._file = session.settings.home / "talks" / f"{self.thread}.sqlite"
 
     async def ask(self, turn: str, **given: Any) -> Answer:
         """Answer a turn; the answer's ``became`` says what was made of it, where that is something else.
 
-        A question that plainly stands alone costs no call for that. A turn that asks to see the last result
-        otherwise (``only the first three``), or about it (``why so few in May?``), runs no query.
+        A turn that asks to see the last result otherwise (``only the first three``), or about it (``why so
+        few in May?``), runs no query.
 
         Args:
             given: As ``Quorum.ask``, without ``resume``.
@@ -68,45 +65,19 @@ class Chat:
         from quorum.graph.conversation import build_conversation, remembered
 
         config: Any = {"configurable": {"thread_id": self.thread}}
-        answering = partial(answer_question, **asked)
+        graph = build_conversation(context.recipe, message_of, answering=partial(answer_question, **asked))
         try:
             await asyncio.to_thread(self._file.parent.mkdir, parents=True, exist_ok=True)
             await asyncio.to_thread(context.trace.amend, talk=self.thread, turn=turn)
             async with open_checkpoints(self._file) as saver:
-                graph = build_conversation(context.recipe, message_of, answering=answering)
                 graph = graph.copy({"checkpointer": saver})
-                if self._first and not (await graph.aget_state(config)).values:
-                    begun = {
-                        "answer": self._first.model_dump(mode="json"),
-                        "turns": [remembered(self._first)],
-                    }
+                if (first := self._first) and not (await graph.aget_state(config)).values:
+                    begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
                     await graph.aupdate_state(config, begun, as_node="answer")
                 output = await graph.ainvoke({"messages": [("user", turn)]}, config, context=context)
         finally:
             await context.aclose()
         return _Answer.model_validate(output["answer"])
-
-
-async def ask_on(run: str, turn: str, settings: Settings, **given: Any) -> Answer:
-    """Answer a turn in the conversation of a run, which it begins if it has none.
-
-    Args:
-        settings: As ``settings_of`` returns them.
-    """
-    from quorum.session import OneQuestion
-
-    async with OneQuestion(settings=settings) as session:
-        return await session.chat(run=run).ask(turn, **given)
-
-
-def settings_of(run: str, settings: Settings) -> Settings:
-    """Return the settings with the options of a run that a conversation goes on from.
-
-    Raises:
-        ConfigurationError: As ``quorum.settings.resumed_options``.
-    """
-    options = resumed_options(RunFolder.open(settings.home, run).meta(), settings)
-    return settings.changed(**{name: getattr(options, name) for name in type(options).model_fields})
 
 
 class BlockingChat:
@@ -123,3 +94,9 @@ class BlockingChat:
 def message_of(answer: _Answer) -> str:
     """Return an answer as the text of a message."""
     return Answer.of(answer).to_markdown()
+
+
+def settings_of(run: str, settings: Settings) -> Settings:
+    """Return the settings with the options of a run, as ``quorum.settings.resumed_options`` does."""
+    options = resumed_options(RunFolder.open(settings.home, run).meta(), settings)
+    return settings.changed(**{name: getattr(options, name) for name in type(options).model_fields})

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from quorum.answer import Answer
+from quorum.asking import check_askable, keep_convention, load_graph, resumed
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
-from quorum.settings import Settings, resumed_options
+from quorum.opening import Opening, ended, named_models
+from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.urls import mask_url
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
     from quorum.chat import Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
-    from quorum.graph.recipes.recipe import Recipe
     from quorum.graph.resources import Begun, Resources
     from quorum.graph.runs import Event
     from quorum.teaching import Taught
@@ -78,7 +79,7 @@ class Quorum:
         on_approve: OnApprove | None = None,
         **options: Any,
     ) -> None:
-        specs, self._own = _named(models, chat_models or {})
+        specs, self._own = named_models(models, chat_models or {})
         given = {"recipe": recipe, "votes": votes, "documents": docs, "models": specs or None, **options}
         if db is not None:
             given["database"] = [db] if isinstance(db, str) else db
@@ -86,7 +87,7 @@ class Quorum:
         by_default = None if specs else list(self._own) or None
         self.settings = self._given.changed(models=by_default) if by_default else self._given
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
-        self._opening: _Opening | None = None
+        self._opening: Opening | None = None
         self._asking: set[asyncio.Task[Answer]] = set()
         self._closed = False
 
@@ -108,7 +109,7 @@ class Quorum:
     async def aclose(self) -> None:
         """Stop what ``ask_many`` asks and close everything; no child process is left. Safe to call twice."""
         self._closed = True
-        await _ended(self._asking)
+        await ended(self._asking)
         if opening := self._opening:
             self._opening = None
             await opening.aclose()
@@ -124,7 +125,7 @@ class Quorum:
             ConfigurationError: A setting is missing or wrong, or the session is closed.
             DatabaseUnavailable: The database cannot be opened or read; the next call tries again.
         """
-        return await self._shared(_nothing)
+        return await self._shared()
 
     async def ask(
         self,
@@ -173,16 +174,16 @@ class Quorum:
                 run = run.model_copy(update={"approve": "costly"})
         else:
             settings = self._again(options)
-            folder, answer, question, run = await asyncio.to_thread(_resumed, resume, settings, question)
+            folder, answer, question, run = await asyncio.to_thread(resumed, resume, settings, question)
             if answer is not None:
                 return answer
             run_id = folder.run_id
-        _check_askable(question, run, self._own, on_clarify, on_approve)
+        check_askable(question, run, self._own, on_clarify, on_approve)
         from quorum.graph.context import open_context
 
         context = await open_context(
             run,
-            partial(_load_graph, run),
+            partial(load_graph, run),
             question,
             resume=run_id if resume is not None else "",
             run_id=run_id,
@@ -198,7 +199,7 @@ class Quorum:
             context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
         )
         if made.meant:
-            await asyncio.to_thread(_keep_convention, made, self.settings)
+            await asyncio.to_thread(keep_convention, made, self.settings)
         return Answer.of(made)
 
     def chat(self, thread: str = "", *, run: str = "") -> Chat:
@@ -207,9 +208,6 @@ class Quorum:
         Args:
             thread: The name of one that goes on; without it a new one begins.
             run: A run whose conversation goes on, or that begins one.
-
-        Raises:
-            ConfigurationError: There is no such run, it has no answer, or the name is malformed.
         """
         from quorum.chat import Chat
 
@@ -222,7 +220,7 @@ class Quorum:
         concurrency: int = 8,
         max_usd: float | None = None,
         **options: Any,
-    ) -> AsyncIterator[Answer]:
+    ) -> AsyncGenerator[Answer]:
         """Ask many questions, ``concurrency`` at a time, and yield the answers as they come.
 
         A question that fails, for want of the endpoint or the database say, gives an answer of the status
@@ -261,7 +259,7 @@ class Quorum:
                 for task in done:
                     yield task.result()
         finally:
-            await _ended(running)
+            await ended(running)
             self._asking -= running
         if (spent := budget.spent()) and next(waiting, none_left) is not none_left:
             raise spent
@@ -316,11 +314,11 @@ class Quorum:
             return False
         return all(getattr(mine, name) == getattr(run, name) for name in OPENED_WITH)
 
-    async def _shared(self, begun: Begun) -> Resources:
+    async def _shared(self, begun: Begun | None = None) -> Resources:
         if self._closed:
             raise ConfigurationError("The session is closed. Open another one.")
         if self._opening is None or self._opening.failed:
-            self._opening = _Opening(self.settings, self._own)
+            self._opening = Opening(self.settings, self._own)
         return await self._opening.resources(begun)
 
     async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
@@ -367,143 +365,3 @@ class OneQuestion(Quorum):
     """A session that ends with its question: the guard's process is left for the next one."""
 
     _lasting = False
-
-
-class _Opening:
-    """The handles of a session, being opened or open."""
-
-    def __init__(self, settings: Settings, own: Mapping[str, BaseChatModel]) -> None:
-        from quorum.graph.resources import open_resources
-
-        self._early: asyncio.Future[Resources] = asyncio.get_running_loop().create_future()
-        opening = open_resources(
-            settings.run_options(), api_key=settings.key, chat_models=own, begun=self._begun
-        )
-        self._whole = asyncio.ensure_future(opening)
-        self._now: Resources | None = None
-
-    @property
-    def failed(self) -> bool:
-        return self._whole.done() and (self._whole.cancelled() or self._whole.exception() is not None)
-
-    async def resources(self, begun: Begun) -> Resources:
-        """Return the handles with the verified answers of now; await ``begun`` once the database is open."""
-        if self._now is None:
-            await asyncio.wait([self._early, self._whole], return_when=asyncio.FIRST_COMPLETED)
-            if self._early.done():
-                await begun(self._early.result())
-            self._now = await asyncio.shield(self._whole)
-            return self._now
-        self._now = await self._now.renewed()
-        await begun(self._now)
-        return self._now
-
-    async def aclose(self) -> None:
-        await _ended([self._whole])
-        if not self.failed:
-            await self._whole.result().aclose()
-
-    async def _begun(self, found: Resources) -> None:
-        self._early.set_result(found)
-
-
-async def _nothing(_: Resources) -> None:
-    """Begins nothing."""
-
-
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait until they are over."""
-    if tasks := set(tasks):
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
-def _named(
-    models: str | BaseChatModel | Sequence[str | BaseChatModel] | None, own: Mapping[str, BaseChatModel]
-) -> tuple[list[str], dict[str, BaseChatModel]]:
-    """Return specs and the callers' own models by spec: ``openai-chat:gpt-4.1``, a second with ``#2``."""
-    specs, named = list[str](), dict(own)
-    for model in models if isinstance(models, Sequence) and not isinstance(models, str) else [models]:
-        if isinstance(model, str):
-            specs.append(model)
-        elif model is not None:
-            from quorum.tools.models.backend import name_of
-
-            name, number = name_of(model), 1
-            while (spec := name if number == 1 else f"{name}#{number}") in {*named, *specs}:
-                number += 1
-            named[spec] = model
-            specs.append(spec)
-    return specs, named
-
-
-def _resumed(run: str, settings: Settings, question: str) -> tuple[RunFolder, Answer | None, str, RunOptions]:
-    """Return a run's folder, its answer if it has ended, its question and its options.
-
-    Raises:
-        ConfigurationError: There is no such run, or it cannot go on as asked.
-    """
-    if question.strip():
-        raise ConfigurationError("A run that goes on has its own question.", hint="Leave yours out.")
-    folder = RunFolder.open(settings.home, run)
-    meta = folder.meta()
-    home = folder.folder.absolute().parents[1]  # a batch's, where its run was named by the path
-    options = resumed_options(meta, settings).model_copy(update={"home": home})
-    answer = folder.answer()
-    return folder, Answer.of(answer) if answer else None, str(meta["question"]), options
-
-
-def _load_graph(options: RunOptions) -> Recipe:
-    """Import the graph, which takes as long as all else that a run opens; return its recipe."""
-    from quorum.graph.recipes import recipe_of
-    from quorum.graph.resources import IMPORTING
-
-    with IMPORTING:
-        import quorum.graph.answering  # noqa: F401
-
-        return recipe_of(options)
-
-
-def _keep_convention(answer: Any, settings: Settings) -> None:
-    from quorum.teaching import keep_convention
-
-    try:
-        answer.convention = str(keep_convention(answer, settings))
-    except ConfigurationError as error:
-        answer.warnings.append(f"The reading that you chose was not kept: {error}")
-
-
-def _check_askable(
-    question: str,
-    options: RunOptions,
-    own: Mapping[str, BaseChatModel],
-    on_clarify: OnClarify | None,
-    on_approve: OnApprove | None,
-) -> None:
-    if not isinstance(question, str):
-        raise ConfigurationError(f"The question is {type(question).__name__}, not text.")
-    try:
-        question.encode()
-    except UnicodeEncodeError as error:
-        raise ConfigurationError(
-            f"The question is not UTF-8 text, from character {error.start + 1} on.",
-            hint="Convert it, e.g. with iconv, or set the terminal to UTF-8.",
-        ) from error
-    if not question.strip():
-        raise ConfigurationError("The question is empty.")
-    if strangers := set(own) - set(options.specs):
-        raise ConfigurationError(
-            f"chat_models has {', '.join(sorted(strangers))}, which is not among the models.",
-            hint=f"The models are: {', '.join(options.specs)}.",
-        )
-    if options.clarify != "off" and on_clarify is None:
-        raise ConfigurationError(
-            "The run may ask back which answer is meant, and there is nobody to ask.",
-            hint="Pass on_clarify, ask on a terminal, or leave clarify out.",
-        )
-    if options.approve != "never" and on_approve is None:
-        raise ConfigurationError(
-            f"The run asks before queries run (approve={options.approve}), and there is nobody to ask.",
-            hint="Pass on_approve, ask on a terminal, or set approve to never.",
-        )

@@ -17,7 +17,6 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar
 
-from langgraph.graph.state import CompiledStateGraph
 from langgraph_sdk.runtime import ServerRuntime
 from pydantic import create_model
 from pydantic_core import PydanticUndefined
@@ -52,12 +51,8 @@ class _StudioOptions(RunOptions):
     handles: ClassVar[Mapping[str, Any]] = {"api_key": _settings.key, "listener": tell}
 
 
-def options_for(recipe: str, *, others: bool = False) -> type[RunOptions]:
-    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password.
-
-    Args:
-        others: Another recipe may be chosen.
-    """
+def options_for(recipe: str) -> type[RunOptions]:
+    """``RunOptions`` with every default as the user set it, for one recipe; its form shows no password."""
     values = {name: getattr(_defaults, name) for name in RunOptions.model_fields} | {"recipe": recipe}
     if recipe != _defaults.recipe:
         values |= {"switches": {}, "preset": "", "model_for": {}}
@@ -71,58 +66,45 @@ def options_for(recipe: str, *, others: bool = False) -> type[RunOptions]:
                 PydanticUndefined,
                 partial(copy.copy, value),
             )  # in no schema
-        if name == "recipe" and not others:
+        if name == "recipe":
             field.json_schema_extra = {"enum": [recipe]}
         fields[name] = (field.annotation, field)
     return create_model("StudioOptions", __base__=_StudioOptions, __doc__=RunOptions.__doc__, **fields)
 
 
-def assistant(recipe: str) -> Callable[[ServerRuntime[Any]], Graph]:
-    """Return the function that the server calls for the recipe's graph, for a run or to draw it."""
+def assistant(recipe: str, *, talks: bool = False) -> Callable[[ServerRuntime[Any]], Graph]:
+    """Return the function that the server calls for the recipe's graph, for a run or to draw it.
+
+    Args:
+        talks: The graph is a conversation, whose questions go through the recipe's.
+    """
     options = options_for(recipe)
     build_graph(recipe_of(options()), options=options)  # compiled now, not while runs wait
 
     def graph(runtime: ServerRuntime[Any]) -> Graph:
         """The graph with the switches that the context sets.
 
+        The context is checked here because the server drops names that it does not know before the graph
+        sees them.
+
         Raises:
             ConfigurationError: The context names no option, another recipe, or a value that does not fit.
         """
-        asked = _asked(runtime, options)
-        if asked.recipe != recipe:
+        run = runtime.execution_runtime
+        given = (run.context or {}) if run else {}
+        if (other := given.get("recipe", recipe)) != recipe:  # first of all: no client has a module imported
             raise ConfigurationError(
-                f"The assistant {recipe!r} runs its own recipe only, not {asked.recipe!r}.",
+                f"The assistant {recipe!r} runs its own recipe only, not {other!r}.",
                 hint=f"The assistants are {', '.join(RECIPES)}.",
             )
+        asked = options(**{name: value for name, value in given.items() if not name.startswith("__")})
+        if talks:
+            return build_conversation(recipe_of(asked), message_of, options=options)
         built = build_graph(recipe_of(asked), options=options)
         return built.copy({"output_channels": built.stream_channels_asis})
 
     return graph
 
 
-def _asked(runtime: ServerRuntime[Any], options: type[RunOptions]) -> RunOptions:
-    """Return the options of a run; for a drawing the defaults.
-
-    They are checked here because the server drops names that it does not know before the graph sees them.
-    """
-    run = runtime.execution_runtime
-    given = (run.context or {}) if run else {}
-    recipe = given.get("recipe")
-    if recipe != options.model_fields["recipe"].default and ":" in str(recipe):
-        raise ConfigurationError(
-            "A client cannot name a module to import.", hint=f"The recipes are {', '.join(RECIPES)}."
-        )
-    return options(**{name: value for name, value in given.items() if not name.startswith("__")})
-
-
-def chat(runtime: ServerRuntime[Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
-    """Return the graph of ``chat`` for the recipe that the context names.
-
-    Raises:
-        ConfigurationError: As an assistant's.
-    """
-    return build_conversation(recipe_of(_asked(runtime, _chat_options)), message_of, options=_chat_options)
-
-
-_chat_options = options_for(_defaults.recipe, others=True)
+chat = assistant(_defaults.recipe, talks=True)
 globals().update({name: assistant(name) for name in RECIPES})  # where the server looks for them

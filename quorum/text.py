@@ -184,11 +184,8 @@ def agreement(answer: Answer) -> str:
     if vote.settled == "verified":
         return "a person verified the query"
     if vote.stopping == "first":
-        shown, unseen = readings_of(answer)
-        verb = "shows" if len(shown) == 1 else "show"
-        others = f"; {count(len(shown), 'other reading')} {verb} something else" if shown else ""
-        nothing_open = vote.doubt == 0 and not (answer.demonstration or shown or unseen)
-        return "one query was enough" + ("; nothing else was open" if nothing_open else others)
+        nothing_open = vote.doubt == 0 and not (answer.demonstration or answer.readings)
+        return "one query was enough" + ("; nothing else was open" if nothing_open else "")
     if total == 1:
         return "one query, no vote"
     sizes = [len(cluster.candidates) for cluster in clusters]
@@ -235,21 +232,15 @@ def status_of(answer: Answer) -> tuple[str, Tone]:
 
 def bars_of(answer: Answer) -> list[str]:
     """Return the rows as bars of the last column of numbers, a line each; empty where there is none."""
-    numbers = [
-        n
-        for n, name in enumerate(answer.columns)
-        if not _PLAIN.fullmatch(name)
-        and all(isinstance(row[n], int | float) and row[n] >= 0 for row in answer.rows)
-    ]
-    if not numbers or not answer.rows:
+    columns = [*enumerate(zip(*answer.rows, strict=True))]
+    fits = [n for n, column in columns if all(isinstance(v, int | float) and v >= 0 for v in column)]
+    if not fits:
         return []
-    by, texts = numbers[-1], shown_rows(answer.columns, answer.rows, answer.types)
-    labels = [" · ".join(text for n, text in enumerate(row) if n not in numbers) for row in texts]
-    most, width = max(row[by] for row in answer.rows) or 1, max(map(len, labels))
-    return [
-        f"{label:<{width}}  {'█' * round(BAR * row[by] / most)} {text[by]}"
-        for label, row, text in zip(labels, answer.rows, texts, strict=True)
-    ]
+    by, texts = fits[-1], shown_rows(answer.columns, answer.rows, answer.types)
+    labels = [" · ".join(each for n, each in enumerate(text) if n != by) for text in texts]
+    width, most = max(map(len, labels)), max(columns[by][1]) or 1
+    bars = ["█" * round(BAR * value / most) for value in columns[by][1]]
+    return [f"{a:<{width}}  {b} {text[by]}" for a, b, text in zip(labels, bars, texts, strict=True)]
 
 
 def laid_out(sql: str, dialect: str) -> str:

@@ -1,7 +1,7 @@
 """Refit the confidence of votes (``quorum.graph.confidence``) to votes whose outcome is known.
 
 They come from recorded candidates with gold, where every number of candidates votes as in a run, and from
-evaluations, whose records hold their votes. Every other question is fitted on, the others check the fit.
+evaluations, whose records hold their votes.
 """
 
 from __future__ import annotations
@@ -72,13 +72,12 @@ class Refit:
     """A new calibration beside the one that ships.
 
     Attributes:
-        sources: Each source with the quality of the one that ships and of the new one on its votes.
+        checks: By source, and "" for all, the quality of the one that ships and of fits that have not seen
+            the question.
     """
 
     calibration: Calibration
-    before: Checked
-    after: Checked
-    sources: dict[str, tuple[Checked, Checked]]
+    checks: dict[str, tuple[Checked, Checked]]
 
 
 async def votes_of_candidates(source: Source) -> list[KnownVote]:
@@ -121,35 +120,41 @@ def votes_of_records(records: Iterable[Record], folder: Path) -> Iterator[KnownV
 
 
 def refit(votes: Sequence[KnownVote]) -> Refit:
-    """Fit a calibration to the votes of every other question, and check it on the other votes.
+    """Fit a calibration to all votes; check it by two fits, each to every other question, on the other half.
 
     Raises:
         ConfigurationError: There are no votes of two questions.
     """
     asked = sorted({(vote.source, vote.question) for vote in votes})
-    places = {question: place for place, question in enumerate(asked)}
-    if len(places) < 2:
+    if len(asked) < 2:
         raise ConfigurationError(
             "No votes of two questions with known outcomes are there: nothing can be fitted and checked.",
             hint="Give recorded candidates with --gold, or evaluations whose recipe votes.",
         )
-    halves = [[vote for vote in votes if places[vote.source, vote.question] % 2 == half] for half in (0, 1)]
-    fitted, checked = halves
-    made, rate = fit(fitted), fmean(vote.right for vote in fitted)
-    base = fmean((rate - vote.right) ** 2 for vote in checked)
-    before, after = _checked(load(), checked), _checked(made, checked)
-    sources = {}
-    for source in sorted({vote.source for vote in checked}):
-        own = [vote for vote in checked if vote.source == source]
-        sources[source] = (_checked(load(), own), _checked(made, own))
-    made = replace(made, checked=len(checked), brier=round(after.brier, 4), base=round(base, 4))
-    return Refit(made, before, after, sources)
+    first = set(asked[::2])
+    halves = [
+        [vote for vote in votes if ((vote.source, vote.question) in first) is half] for half in (True, False)
+    ]
+    ships, others = load(), (fit(halves[1]), fit(halves[0]))
+    before = [(vote, ships.probability(vote.features)) for vote in votes]
+    after = [
+        (vote, other.probability(vote.features))
+        for half, other in zip(halves, others, strict=True)
+        for vote in half
+    ]
+    checks = {
+        source: (_checked(before, source), _checked(after, source))
+        for source in ("", *sorted({source for source, _ in asked}))
+    }
+    _, checked = checks[""]
+    brier, base = round(checked.brier, 4), round(checked.base, 4)
+    return Refit(replace(fit(votes), checked=checked.votes, brier=brier, base=base), checks)
 
 
-def _checked(calibration: Calibration, votes: Sequence[KnownVote]) -> Checked:
-    answers = [(calibration.probability(vote.features), vote.right) for vote in votes]
+def _checked(told: Iterable[tuple[KnownVote, float]], source: str) -> Checked:
+    answers = [(sure, vote.right) for vote, sure in told if source in ("", vote.source)]
     brier, rate = fmean((sure - right) ** 2 for sure, right in answers), fmean(right for _, right in answers)
-    return Checked(len(votes), rate * (1 - rate), brier, auroc(answers))
+    return Checked(len(answers), rate * (1 - rate), brier, auroc(answers))
 
 
 def fit(votes: Sequence[KnownVote]) -> Calibration:

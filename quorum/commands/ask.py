@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -140,12 +139,7 @@ def _write_files(answer: Answer, wanted: list[tuple[Path, Kinds]]) -> None:
 
 @rare_collections()  # importing makes a million objects, of which nearly all stay
 def ask_live(
-    question: str,
-    flags: dict[str, Any],
-    *,
-    quiet: bool,
-    resume: str | None = None,
-    go_on: str | None = None,
+    question: str, flags: dict[str, Any], *, quiet: bool, resume: str | None = None, go_on: str | None = None
 ) -> Answer:
     """Ask with progress on standard error; ``go_on`` is the run in whose conversation.
 
@@ -163,7 +157,7 @@ def ask_live(
 
         settings = Settings(**flags)
         if go_on is not None:
-            from quorum.chat import ask_on, settings_of
+            from quorum.chat import settings_of
 
             settings = settings_of(go_on, settings)
         given: dict[str, Any] = {"settings": settings}
@@ -190,8 +184,7 @@ def ask_live(
                 given["on_clarify"] = Dialog(progress).clarify
             if on_terminal() and (settings.approve != "never" or resume is not None):
                 given["on_approve"] = Dialog(progress).approve
-            asking = ask if go_on is None else partial(ask_on, go_on)
-            return asyncio.run(asking(question, on_event=progress, **given))
+            return asyncio.run(ask(question, talk=go_on or "", on_event=progress, **given))
     except KeyboardInterrupt:
         raise interrupted(_how_to_go_on(run) or NOTHING) from None
     except QuorumError as error:

@@ -164,25 +164,23 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
     candidates as `quorum votes replay` reads them. Of recorded candidates the first, the first two, … vote,
     of each model and of all pooled.
 
-    The new calibration is fitted to the votes of every other question, each of which counts the same. On
-    the votes of the others it is compared with the one that ships, which may have seen some of them: Brier
-    score (0 is perfect; base is that of always saying the share of right answers) and AUROC (how probably a
-    right answer has more confidence than a wrong one). --out writes it in the form of
-    graph/confidence.json, which it may replace.
+    The new calibration is fitted to all votes; each question counts the same. What such a fit is worth is
+    shown by two more, each fitted to half of the questions and checked on the others, beside the one that
+    ships, which may have seen some of them: Brier score (0 is perfect; base is that of always saying the
+    share of right answers) and AUROC (how probably a right answer has more confidence than a wrong one).
+    --out writes it in the form of graph/confidence.json, which it may replace.
     """
     from quorum.evals.paths import write_text
     from quorum.evals.recorded.refit import refit
     from quorum.render import console
 
     found = refit([vote for folder in folders for vote in _known_votes(folder, gold)])
-    made = asdict(found.calibration)
+    made, (before, after) = asdict(found.calibration), found.checks[""]
     if out is not None:
         write_text(out, json.dumps(made, indent=1) + "\n")
         click.echo(f"Calibration: {out}", err=True)
     if as_json:
-        click.echo(
-            json.dumps({"before": asdict(found.before), "after": asdict(found.after)} | made, indent=2)
-        )
+        click.echo(json.dumps({"before": asdict(before), "after": asdict(after)} | made, indent=2))
     else:
         console().print(_checks(found))
 
@@ -208,11 +206,16 @@ def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
 def _checks(found: Refit) -> Table:
     from quorum.render import plain_table
 
-    made = found.calibration
-    title = f"{count(made.votes, 'vote')} fitted, {made.checked:,} of other questions checked"
+    title = f"{count(found.calibration.votes, 'vote')}; each checked by a fit without its question"
     rows = [
-        [f"{source}, {name}", f"{each.votes:,}", f"{each.brier:.3f}", f"{each.base:.3f}", _rank(each.auroc)]
-        for source, both in (*found.sources.items(), ("all", (found.before, found.after)))
+        [
+            f"{source or 'all'}, {name}",
+            f"{each.votes:,}",
+            f"{each.brier:.3f}",
+            f"{each.base:.3f}",
+            _rank(each.auroc),
+        ]
+        for source, both in found.checks.items()
         for name, each in zip(("as it ships", "refitted"), both, strict=True)
     ]
     return plain_table("confidence | >votes | >Brier | >base | >AUROC", rows, title)

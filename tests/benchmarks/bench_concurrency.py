@@ -199,7 +199,7 @@ def compare(given: argparse.Namespace) -> None:
     print(f"{given.questions} questions, {given.concurrency} at once, {given.databases} databases, ", end="")
     print(f"{given.latency:g} s a call, {given.workers} worker(s)")
     print(
-        f"{'recipe':<11} {'model':<5} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
+        f"{'recipe':<11} {'model':<7} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
         end=" ",
     )
     print(f"{'cpu ms/q':>8} {'child':>6} {'cold s':>6} {'MB':>5} {'right':>5}")
@@ -211,7 +211,7 @@ def compare(given: argparse.Namespace) -> None:
                 about = {"workers": given.workers, "session": form == "session"}
                 found = in_fresh_process(Case(recipe, *size, url, **about))
             ideal = math.ceil(given.questions / given.concurrency) * found.sequential * given.latency
-            print(f"{recipe:<11} {form:<5} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
+            print(f"{recipe:<11} {form:<7} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
             print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {found.own_cpu:>8.1f}", end=" ")
             print(f"{found.child_cpu:>6.1f}", end=" ")
             print(f"{found.cold:>6.2f} {found.memory / 2**20:>5.0f} {found.right:>5}", flush=True)

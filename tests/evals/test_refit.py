@@ -36,13 +36,14 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     for vote in votes[:20]:
         assert found.log_odds(vote.features) == pytest.approx(true.log_odds(vote.features), abs=0.25)
     both = refit(votes)
-    assert (both.calibration.votes, both.calibration.checked) == (2000, 2000)
+    before, after = both.checks[""]
+    assert (both.calibration.votes, both.calibration.checked) == (4000, 4000)
     assert both.calibration.brier is not None
     assert both.calibration.base is not None
     assert both.calibration.brier < both.calibration.base
-    assert both.after.auroc is not None
-    assert 0.6 < both.after.auroc < 0.9
-    assert both.after.brier <= both.before.brier + 0.005
+    assert after.auroc is not None
+    assert 0.6 < after.auroc < 0.9
+    assert after.brier <= before.brier + 0.005
 
 
 def test_a_fit_learns_what_is_open_where_votes_tell_of_it() -> None:
@@ -71,21 +72,25 @@ def test_a_fit_never_counts_agreement_against_an_answer() -> None:
     assert (found.agreeing, found.share >= 0) == (0.0, True)
 
 
-def test_a_question_is_fitted_or_checked_never_both() -> None:
-    votes = [KnownVote(id, features(2, 1.0), True) for id in "aaabbc"]
-    found = refit(votes).calibration
-    assert (found.votes, found.checked) == (4, 2)  # a and c; b
+def test_no_question_is_checked_by_a_fit_that_has_seen_it() -> None:
+    votes = [KnownVote(id, features(2, 1.0), id == "a") for id in "aaabb"]
+    found = refit(votes)
+    assert (found.calibration.votes, found.calibration.checked) == (5, 5)
+    assert found.checks[""][1].brier > 0.9  # each by a fit to the opposite
     with pytest.raises(ConfigurationError, match="two questions"):
         refit(votes[:3])
 
 
-def test_how_well_right_answers_are_told_is_by_hand() -> None:
+def test_how_well_right_answers_are_told_is_by_hand_and_by_source() -> None:
     sure, unsure = features(8, 1.0), features(1, 0.2)
-    fitted = [KnownVote("a", sure, True), KnownVote("a", unsure, False)]
-    checked = [("b", sure, True), ("b", unsure, False), ("b", sure, False)]
-    found = refit([*fitted, *(KnownVote(*each) for each in checked)])
-    assert found.before.auroc == found.after.auroc == pytest.approx((1 + 0.5) / 2)
-    assert refit([*fitted, KnownVote("b", sure, True)]).after.auroc is None
+    known = [("a", sure, True), ("b", sure, True), ("b", unsure, False), ("c", sure, False)]
+    found = refit([KnownVote(*each, source) for source in ("one", "two") for each in known])
+    ships = {source: before for source, (before, _) in found.checks.items()}
+    assert {source: each.votes for source, each in ships.items()} == {"": 8, "one": 4, "two": 4}
+    assert [each.auroc for each in ships.values()] == [pytest.approx((1 + 0.5) / 2)] * 3
+    assert ships[""].base == 0.25
+    alike = refit([KnownVote(id, sure, True) for id in "ab"])
+    assert alike.checks[""][1].auroc is None
 
 
 async def test_of_recorded_candidates_every_number_votes(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from quorum import Quorum, Settings
 from quorum.chat import settings_of
-from quorum.graph.turns import plain_view, stands_alone, supported
+from quorum.cli import cli
+from quorum.graph.conversation import stands_alone, supported
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
@@ -49,6 +51,7 @@ def session(folder: Path, model: Talker, **given: Any) -> Quorum:
 async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None:
     words = "It counts 4 orders. That is 99 more than in May."
     model = Talker(
+        {"ask": "view", "view": {"first": 1}},
         {"ask": "question"},
         {"ask": "words", "words": words},
         {"ask": "view", "view": {"sort_by": "orders", "columns": ["orders"], "chart": "bar"}},
@@ -65,12 +68,12 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
             "the result before: its first 1 rows",
             GOOD,
         )
-        assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (0, 0, first.run_id)
+        assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (1, 0, first.run_id)
         assert few.to_arrow().num_rows == 1
         in_all = await chat.ask("and in all?")
         assert (in_all.became, in_all.rows) == (IN_ALL, [[4]])
-        assert "Turn 2: Only the first one!" in model.rewritings[0]
-        assert '["Lyon", 3]' in model.rewritings[0]
+        assert "Turn 2: Only the first one!" in model.rewritings[1]
+        assert '["Lyon", 3]' in model.rewritings[0], "the rows of the turn before"
         assert "customer_id INTEGER" not in model.rewritings[0], "it sees the conversation only"
         assert (
             in_all.usage["model_calls"],
@@ -121,6 +124,23 @@ async def test_what_was_settled_holds_for_later_questions(tmp_path: Path) -> Non
     assert len(model.rewritings) == 1
 
 
+async def test_a_reading_that_was_chosen_holds_for_later_questions(tmp_path: Path) -> None:
+    meaning = "How many orders are there, whatever the city?"
+    noted = {"reasoning": "So.", "readings": [{"meaning": meaning, "sql": THIRD}]}
+
+    class Doubting(Talker):
+        def __call__(self, prompt: Prompt) -> Any:
+            reply = noted if prompt.role == "reading_writer" else super().__call__(prompt)
+            return reply | {"readings": ["All orders?"]} if prompt.role == "sql_writer" else reply
+
+    model = Doubting()
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        assert (await chat.ask(QUESTION, on_clarify=lambda _: "B", clarify="always")).meant == meaning
+        await chat.ask(IN_ALL)
+    assert f"this is meant: {meaning}" in model.writings[-1]
+
+
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:
     model = Talker({"ask": "question"})
     async with session(tmp_path, model) as quorum:
@@ -158,25 +178,27 @@ def test_a_question_stands_alone(turn: str, alone: bool) -> None:
     assert stands_alone(turn, TABLES) is alone
 
 
-@pytest.mark.parametrize(
-    ("turn", "view"),
-    [
-        ("Show it as bars", {"chart": "bar"}),
-        ("as a line chart, please", None),
-        ("as a line chart", {"chart": "line"}),
-        ("only the first three.", {"first": 3}),
-        ("just the first 12 rows", {"first": 12}),
-        ("only the first month", None),
-        ("only the first 0", None),
-    ],
-)
-def test_a_plain_view_needs_no_role(turn: str, view: dict[str, Any] | None) -> None:
-    found = plain_view(turn)
-    assert (found and found.model_dump(exclude_defaults=True)) == view
-
-
 def test_words_keep_only_numbers_that_were_shown() -> None:
     shown = 'Turn 1: 2024?\n["May", 1205669.890, 7]'
     assert supported("May 2024 had 1,205,669.89. That is 12 % of it. All 7.0 count.", shown) == (
         "May 2024 had 1,205,669.89. All 7.0 count."
     )
+
+
+def test_the_terminal_takes_turns_and_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_MODELS", "offline")
+    shop, home = str(make_shop(tmp_path / "shop.db")), str(tmp_path / "q")
+    lines = "/sql /nonsense How~many~orders\\ are~there? /sql /rows /why /cost /keep~so /correct~DROP~x"
+    given = f"{lines} /new /rows".replace(" ", "\n").replace("~", " ")
+    made = CliRunner().invoke(
+        cli, ["chat", "--db", shop, "--home", home], input=f"{given}\n/quit\nnever read"
+    )
+    assert made.exit_code == 0, made.output
+    for part in ("FROM orders\ncount\n4\n", "1 turn: 1 model call", "Kept, verified by"):
+        assert part in made.stdout
+    assert "There is no /nonsense; /help" in made.stderr
+    assert made.stderr.count("Ask something first.") == 2
+    assert "This query cannot be kept" in made.stderr
+    asked = ["ask", "--continue", "and how many customers are there?", "--home", home, "--csv"]
+    again = CliRunner().invoke(cli, asked)
+    assert (again.exit_code, again.stdout) == (0, "count\n3\n"), again.output

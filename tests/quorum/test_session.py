@@ -155,7 +155,7 @@ async def test_many_questions_are_read_one_by_one_and_stopped_when_nobody_listen
         answers = quorum.ask_many(endless(), concurrency=2)
         seen = [await anext(answers) for _ in range(6)]
         await waiting.wait()
-        await answers.aclose()  # type: ignore[attr-defined]
+        await answers.aclose()
         assert len(read) <= 6 + 2
         (cut,) = [run for run in list_runs(session.settings.home) if "number 3" in run.question]
         assert cut.status == "unfinished"
@@ -222,7 +222,7 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         assert quorum.ask(QUESTION).status == "answered"
         answers = quorum.ask_many([QUESTION] * 5, concurrency=2)
         assert next(answers).status == "answered"
-        answers.close()  # type: ignore[attr-defined]
+        answers.close()
         assert len(list(quorum.ask_many([QUESTION] * 5))) == 5
         with pytest.raises(ConfigurationError, match="empty"):
             quorum.ask("")

@@ -27,6 +27,7 @@ pytest.importorskip("langgraph_cli", reason="the extra `studio` is not installed
 langgraph_sdk = pytest.importorskip("langgraph_sdk", reason="the extra `studio` is not installed")
 
 BOOT_SECONDS = 90.0
+COUNT = "SELECT COUNT(*) AS orders FROM orders"
 QUIET = {
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
@@ -94,8 +95,10 @@ async def read_back(url: str, thread: str) -> tuple[Any, list[Any]]:
 @pytest.mark.heavy
 async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio: str) -> None:
     found = await langgraph_sdk.get_client(url=studio).assistants.search()
-    assert len(found) == len(RECIPES)
+    assert {each["graph_id"] for each in found} == {*RECIPES, "chat"}
     described = {assistant["name"]: assistant["description"] for assistant in found}
+    chat = described.pop("chat")
+    assert chat
     assert described == {name: recipe.summary for name, recipe in RECIPES.items()}
 
 
@@ -214,6 +217,49 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
     assert errors == {"c1": "", "c2": "not_approved"}
     assert (answer["status"], answer["usage"]["queries"]) == ("answered", 1)
     assert steps == shown_live(answer)
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(180)
+async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> None:
+    """Two questions, of which one waits for approval, and a view between them."""
+    become = {"ask": "question", "question": "How many customers are there?", "settled": []}
+    bars = {"ask": "view", "question": "?", "view": {"chart": "bar"}}
+
+    def rewrites(role: str, request: Request) -> Answer | None:
+        bar = "bars" in request.body["messages"][1]["content"].rpartition("<turn>")[2]
+        return say(json.dumps(bars if bar else become)) if role == "question_rewriter" else None
+
+    with ChatServer(by_role(rewrites, sql_writer={"sql": COUNT})) as server:
+        client = langgraph_sdk.get_client(url=studio)
+        thread = (await client.threads.create())["thread_id"]
+        context = {"models": ["openai:chatty"], "base_url": server.url}
+
+        async def said(text: str, **options: Any) -> dict[str, Any]:
+            asked = {"messages": [{"type": "human", "content": [{"type": "text", "text": text}]}]}
+            modes, about = ("values", "messages-tuple"), {"context": context | options}
+            return await streamed(studio, thread, "chat", *modes, input=asked, **about)
+
+        first = (await said("How many orders are there?"))["values"][-1]
+        assert first["answer"]["rows"] == [[13000]]
+        assert [each["type"] for each in first["messages"]] == ["human", "ai"]
+        assert "13,000" in first["messages"][-1]["content"]
+        view = (await said("show it as bars"))["values"][-1]
+        assert (view["answer"]["chart"], len(view["messages"])) == ("bar", 4)
+        stopped = await said("and customers?", approve="always")
+        assert "messages" not in stopped, "no role's reply is a message"
+        state: Any = await client.threads.get_state(thread)
+        asked = state["interrupts"][0]["value"]
+        assert (asked["kind"], asked["how"][:14], asked["sql"]) == ("approval", "Reply yes, no,", COUNT)
+        about: Any = {"context": context | {"approve": "always"}}
+        last = (await streamed(studio, thread, "chat", "values", command={"resume": "yes"}, **about))[
+            "values"
+        ][-1]
+    assert (last["answer"]["became"], last["answer"]["rows"]) == (become["question"], [[13000]])
+    assert last["messages"][-1]["content"].startswith(f"Understood as: {become['question']}")
+    assert len(last["messages"]) == 6
+    calls = last["answer"]["usage"]["by_agent"]
+    assert (calls["question_rewriter"]["model_calls"], calls["sql_writer"]["model_calls"]) == (1, 1)
 
 
 @pytest.mark.heavy

@@ -177,7 +177,7 @@ def test_what_a_context_has_wrong_is_named(context: dict[str, Any], said: str) -
 
 @pytest.mark.parametrize("more", [{}, {"model_for": {"zzz": "offline"}}])
 def test_a_client_names_no_module_to_import(more: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="A client cannot name a module"):
+    with pytest.raises(ConfigurationError, match="'quorum' runs its own recipe only, not 'this:RECIPE'"):
         served("chat", {"recipe": "this:RECIPE"} | more)
     assert "this" not in sys.modules
 

@@ -151,7 +151,7 @@ def test_a_calibration_is_shown_before_and_after_and_written(runs: str, gold: st
     shown = calibrate(runs, "--gold", gold, "--out", str(out))
     assert shown.exit_code == 0
     told = [line.split()[:2] for line in shown.stdout.splitlines() if re.search(r"0\.\d{3}", line)]
-    assert told == [[source, first] for source in ("candidates,", "all,") for first in ("as", "refitted")]
+    assert told == [[source, first] for source in ("all,", "candidates,") for first in ("as", "refitted")]
     values = json.loads(calibrate(runs, "--gold", gold, "--json").stdout)
     assert set(values["before"]) == set(values["after"]) == {"votes", "base", "brier", "auroc"}
     made = load(out)
@@ -165,7 +165,7 @@ def test_evaluations_are_calibrated_on_and_candidates_need_gold(runs: str, workp
     records = [record(id, match=id != "b", candidates=rows, vote=vote) for id in "abcd"]
     folder = write(workplace / "all" / "one", manifest([asked(id) for id in "abcd"]), records)
     for named in (folder, folder.parent):
-        assert json.loads(calibrate(str(named), "--json").stdout)["votes"] == 2
+        assert json.loads(calibrate(str(named), "--json").stdout)["votes"] == 4
     lacking = calibrate(runs)
     assert lacking.exit_code == 2
     assert "--gold" in lacking.stderr

@@ -165,10 +165,8 @@ class CatalogFile:
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
         """Have other processes wait; where they cannot, or wait too long, they read the database as well."""
-        with suppress(OSError):
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            lock = os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = await asyncio.to_thread(self._open_lock)
         except OSError:
             yield
             return
@@ -177,6 +175,10 @@ class CatalogFile:
             yield
         finally:
             os.close(lock)
+
+    def _open_lock(self) -> int:
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     def _forget_others(self) -> None:
         """Delete files of long ago, and what killed processes have left."""

@@ -188,7 +188,7 @@ def _facts(answer: Answer, *, brief: bool) -> Table:
 
 def sql_text(sql: str) -> Text:
     """SQL, coloured where there are colours."""
-    painter = Syntax("", "sql", theme="ansi_dark", background_color="default")
+    painter = Syntax("", "sql", theme="ansi_dark", background_color="default", word_wrap=True)
     text = painter.highlight(printable(sql))
     text.rstrip()
     return text

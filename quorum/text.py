@@ -224,6 +224,8 @@ def status_of(answer: Answer) -> tuple[str, Tone]:
     if answer.status == "answered":
         _, tone = trust(answer)
         low = tone == "bad" or (answer.doubts and not is_verified(answer))
+        if low and answer.demonstration:  # it has no confidence
+            return f"{title} in doubt", tone
         return f"{title} of low confidence" if low else title, tone
     if answer.sql:
         title += {"no_answer": "; the best effort", "stopped": "; the best so far"}.get(answer.status, "")

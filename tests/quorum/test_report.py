@@ -308,6 +308,13 @@ def test_low_confidence_looks_low(
     assert f'<div class="v {tone}">{said}</div>' in html.replace("\u00a0", " ")
 
 
+def test_a_query_is_whole_on_a_narrow_screen(answer: dict[str, Any]) -> None:
+    condition = "invoices.date >= '2010-01-01' AND invoices.date < '2011-01-01' AND invoices.open"
+    query = answer | {"sql": f"SELECT 1 FROM invoices WHERE {condition}"}
+    text = screen(query, width=60, force_terminal=True, color_system=None)
+    assert "".join(condition.split()) in "".join(text.replace("│", "").split())
+
+
 def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dict[str, Any]) -> None:
     shown = {
         "columns": ["month", "total", "region"],

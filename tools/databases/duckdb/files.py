@@ -307,7 +307,7 @@ class FilesConnector(DuckdbConnector):
     def _example(self, source: Source, sheet: str = "") -> str:
         """Return an example of how the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
-        return f"--db '{self.path.name}?skip={f'{quote(name)}:' if name else ''}LINES'"
+        return f"--db '{self.path}?skip={f'{quote(name)}:' if name else ''}LINES'"
 
 
 def _begins(file: str) -> bytes:

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,16 +72,14 @@ def command(
     Whatever stops it, the same command goes on and asks nothing twice, but for what the endpoint or the
     database failed. The folder FILE.batch beside the answers keeps the batch: delete it to ask all again.
 
-    --max-usd-total: each question gets a limit out of what is left, at least twice what the dearest so far
-    has cost, and half of it again is set aside for replies that are under way when it is reached. Where the
-    total cannot pay that, no question is begun; with a larger total the same command goes on.
+    --max-usd-total: no model is called that the total cannot pay, taking a call for as dear as the dearest
+    so far. Questions under way then stay open; with a larger total the same command goes on.
 
     Exit codes: 0 every row has its final status; 1 some failed for lack of an endpoint; 2 usage or
     configuration; 3 the total is used up; 130 Ctrl-C.
     """
     from quorum.eval_progress import Tally
     from quorum.evals.running.evaluation import Evaluation
-    from quorum.evals.running.total_budget import TotalBudget
     from quorum.files import TABLES, check_file
     from quorum.settings import Settings
     from quorum.tools.urls import SAMPLE
@@ -96,22 +94,20 @@ def command(
     given = _read(questions)
     suite = _suite(given, column, questions, settings)
     batch = _Batch(given, {each.id for each in suite.questions}, out, rows, folder)
-    evaluation = Evaluation(
-        suite, options, suite.questions, folder, concurrency, api_key=settings.key, fixed=False
-    )
+    evaluation = Evaluation(suite, options, suite.questions, folder, concurrency, api_key=settings.key)
+    evaluation = replace(evaluation, fixed=False, max_usd_total=max_usd_total)
     evaluation.check()
-    total = TotalBudget(max_usd_total, concurrency) if max_usd_total else None
-    tally = Tally(len(suite.questions), batch=True, total=total)
+    tally = Tally(len(suite.questions), batch=True, max_usd=max_usd_total)
     try:
-        status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet, total=total)
+        status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet)
     except QuorumError:
         with suppress(QuorumError):  # the first error is the one to tell
             if tally.records:
                 batch.write(tally.records)
         raise
     written = batch.write(tally.records)
-    if total and total.closed and not status:
-        status, message = OUT_OF_BUDGET, f"The total of ${total.usd:g} cannot pay what is open."
+    if max_usd_total and tally.done < tally.asked and not status:
+        status, message = OUT_OF_BUDGET, f"The total of ${max_usd_total:g} cannot pay what is open."
     for line in (*tally.closing(), *filter(None, [message]), f"Written: {out} ({written})"):
         click.echo(line, err=True)
     raise SystemExit(status)

@@ -79,6 +79,7 @@ def command(
     configuration; 3 the total is used up; 130 Ctrl-C.
     """
     from quorum.eval_progress import Tally
+    from quorum.evals.paths import check_no_file
     from quorum.evals.running.evaluation import Evaluation
     from quorum.files import TABLES, check_file
     from quorum.settings import Settings
@@ -91,7 +92,10 @@ def command(
         check_file(path, TABLES)
     if out.exists() and (not folder.is_dir() or out.resolve() == questions.resolve()):
         raise ConfigurationError(f"{out} is there, and no batch wrote it.", hint="Give another --out.")
+    if rows:
+        check_no_file(rows, hint="Give another --rows.")
     given = _read(questions)
+    _made(given, out)  # what the format cannot hold is said before anything is asked
     suite = _suite(given, column, questions, settings)
     batch = _Batch(given, {each.id for each in suite.questions}, out, rows, folder)
     evaluation = Evaluation(suite, options, suite.questions, folder, concurrency, api_key=settings.key)
@@ -124,6 +128,7 @@ def _read(path: Path) -> pa.Table:
 
     from quorum.evals.suites.own import read_lines
 
+    name = ""
     try:
         if path.suffix.lower() == ".parquet":
             table = pq.ParquetFile(path).read(use_threads=False)
@@ -133,15 +138,32 @@ def _read(path: Path) -> pa.Table:
             kind, empty = (pa.string(), "") if path.suffix.lower() == ".csv" else (None, None)
             rows = [{n: None if value == empty else value for n, value in line} for line in lines]
             names += {n: None for row in rows for n in row if n not in names}
-            columns = [pa.array([row.get(name) for row in rows], kind) for name in names]
-            table = pa.Table.from_arrays(columns, names)
+            columns = []
+            for name in names:
+                columns.append(pa.array([row.get(name) for row in rows], kind))
+            table = pa.table(columns, names)
     except (OSError, OverflowError, pa.ArrowException) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+        column = f", column {name!r}," if name else ""
+        raise ConfigurationError(f"{path}{column} cannot be read: {error}.") from error
     if twice := [name for name, times in Counter(table.column_names).items() if times > 1]:
         raise ConfigurationError(f"{path} has two columns {twice[0]!r}.", hint="Rename one.")
     if not table.num_rows:
         raise ConfigurationError(f"{path} holds no row.", hint="Write one question a row.")
     return table
+
+
+def _made(table: pa.Table, out: Path) -> bytes:
+    """Return a table in the format of a file."""
+    import pyarrow as pa
+
+    from quorum.files import TABLES
+
+    try:
+        return TABLES[out.suffix.lower()](table)
+    except pa.ArrowException as error:
+        raise ConfigurationError(
+            f"{out} cannot hold the rows: {error}.", hint="Give an --out of another format."
+        ) from error
 
 
 def _ids(given: pa.Table) -> list[str]:
@@ -163,15 +185,21 @@ def _suite(given: pa.Table, column: str, path: Path, settings: Settings) -> Suit
     if column not in given.column_names:
         raise ConfigurationError(
             f"{path} has no column {column!r}.",
-            hint=f"It has {', '.join(given.column_names)}; name the one with the questions: --column.",
+            hint=f"It has {', '.join(given.column_names)}; name the one with the questions: --column. "
+            "A .csv file has commas between its columns.",
         )
     database, known, questions = database_of(settings), cache(dialect_of), []
     urls = given["db"].to_pylist() if "db" in given.column_names else [""] * given.num_rows
     for id, text, url in zip(_ids(given), given[column].to_pylist(), urls, strict=True):
-        if not str(text or "").strip():
+        if not isinstance(text, str | None):
+            hint = "Name the column with the questions: --column."
+            raise ConfigurationError(
+                f"Row {int(id)} of {path}: the question is no text but {text!r}.", hint=hint
+            )
+        if not (text or "").strip():
             continue
         try:
-            line = OwnLine(question=str(text), id=id, db=str(url or ""))
+            line = OwnLine(question=text, id=id, db=str(url or ""))
             questions.append(own_question(line, 0, path.parent, database, known))
         except WrongLine as error:
             message, hint = error.args
@@ -195,7 +223,7 @@ class _Batch:
         """Write the rows with the answers that there are; returns how many have which status."""
         import pyarrow as pa
 
-        from quorum.files import TABLES, write_whole
+        from quorum.files import write_whole
 
         empty = {"status": "failed", "error": "The question is empty."}
         answers = [
@@ -208,7 +236,7 @@ class _Batch:
         for name, kind in ANSWER.items():
             column = pa.array([answer.get(name) for answer in answers], pa.type_for_alias(kind))
             table = table.append_column(prefix + name, column)
-        write_whole(self.out, TABLES[self.out.suffix.lower()](table))
+        write_whole(self.out, _made(table, self.out))
         ended = Counter(answer["status"].replace("_", " ") for answer in answers).most_common()
         named = f"; columns {prefix}status and so on" if prefix else ""
         return ", ".join(f"{number:,} {status}" for status, number in ended) + named

@@ -37,7 +37,7 @@ async def ask(model: Model, role: Role[R], context: PromptContext, **variables: 
         BudgetExceeded: The run's calls, dollars or time are used up.
         LookupError: The template is missing, lacks a variable, or uses none of that name.
     """
-    messages = prompts().messages(role, context, variables)
+    messages = prompts(role.folder).messages(role, context, variables)
     output = role.reply if context.house else plain(role.reply)
     if model.temperature is None and role.temperature is not None:
         model = model.at(temperature=role.temperature)

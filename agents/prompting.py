@@ -155,9 +155,9 @@ def _read(*folders: str) -> Prompts:
     return Prompts(*(Path(folder) / "prompts" for folder in folders))
 
 
-def prompts() -> Prompts:
-    """Return the templates of this package."""
-    return _read(*agents.__path__)
+def prompts(folder: str = "") -> Prompts:
+    """Return the templates of this package, with those of a role of another (``Role.folder``)."""
+    return _read(*dict.fromkeys((*agents.__path__, *filter(None, [folder]))))
 
 
 prompts()  # read now: no disk once an event loop runs

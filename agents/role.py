@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import pkgutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -10,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar, cast, get_origin
 
@@ -115,7 +117,9 @@ def usable(form: type[Form]) -> BeforeValidator:
 
 @dataclass(frozen=True, eq=False)
 class Role(Generic[R]):
-    """An agent, declared in a module of this package; ``agents/prompts/<name>.md`` is its task.
+    """An agent; ``prompts/<name>.md`` beside the module that declares it is its task.
+
+    Roles of this package are found by name, those of other packages in their recipe (``Recipe.roles``).
 
     Attributes:
         title: Its name for people: ``SchemaLinker``.
@@ -129,6 +133,7 @@ class Role(Generic[R]):
         temperature: 0.0 for a judgement, unless the model asked has one (``Model.at``), or the recipe one for
             all; None where run or candidate decide (``quorum.graph.nodes.step.sampling``).
         declared: File and line of its declaration, below the project's root.
+        folder: The module's folder; a template in its ``prompts`` wins over one of this package.
     """
 
     name: str
@@ -140,18 +145,20 @@ class Role(Generic[R]):
     schema: bool = True
     temperature: float | None = None
     declared: str = field(default="", init=False)
+    folder: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         caller = sys._getframe(2)  # of the constructor, which the dataclass writes
         place = f"{module_file(caller.f_globals['__name__'])}:{caller.f_lineno}"
         object.__setattr__(self, "declared", place)
+        object.__setattr__(self, "folder", os.path.dirname(caller.f_globals.get("__file__") or ""))  # noqa: PTH120
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
     @property
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
-        return f"agents/prompts/{self.name}.md"
+        return str(PurePosixPath(self.declared).parent / "prompts" / f"{self.name}.md")
 
 
 def module_file(module: str) -> str:
@@ -160,14 +167,29 @@ def module_file(module: str) -> str:
 
 
 @cache
-def roles() -> Mapping[str, Role[Any]]:
-    """Return every role that a module of this package declares, by name."""
+def roles() -> dict[str, Role[Any]]:
+    """Return every role that a module of this package declares, by name, and those of ``add_role``."""
     found: dict[str, Role[Any]] = {}
     for module in pkgutil.iter_modules(import_module(str(__package__)).__path__):
         for value in vars(import_module(f"{__package__}.{module.name}")).values():
             if isinstance(value, Role):
                 found.setdefault(value.name, value)  # a variant of a role comes after it
     return found
+
+
+def add_role(role: Role[Any]) -> None:
+    """Make a role of another package known.
+
+    Raises:
+        ConfigurationError: Another module has a role of that name.
+    """
+    known = roles().setdefault(role.name, role)
+    if known.declared.partition(":")[0] != role.declared.partition(":")[0]:
+        raise ConfigurationError(
+            f"Two roles have the name {role.name!r}: {known.declared} and {role.declared}.",
+            hint="Give yours another name.",
+        )
+    roles()[role.name] = role
 
 
 def find_role(name: str) -> Role[Any] | None:
@@ -187,7 +209,7 @@ def check_roles(names: Iterable[str]) -> None:
         near = difflib.get_close_matches(name, [*GROUPS, *roles()])
         hint = f"Did you mean {' or '.join(map(repr, near))}? " if near else ""
         raise ConfigurationError(
-            f"There is no role {name!r}.",
+            f"model_for: there is no role {name!r}.",
             hint=f"{hint}Groups of roles: {', '.join(GROUPS)}. Roles: {', '.join(sorted(roles()))}.",
         )
 

@@ -111,7 +111,8 @@ class Answer(BaseModel):
         doubts: What checks of silent errors found in the query that was let stand, and what they change.
         convention: The file that keeps it for later questions (``quorum.ask``).
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
-        confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``).
+        confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``); 0 if not rated, as of
+            the offline rules.
         grounds: Why it is that, in a short sentence; empty without a result.
         usage: The ledger: totals, ``by_agent``, ``by_model`` and ``seconds`` of wall clock. ``usd`` is None
             when a model's price is unknown.

@@ -69,9 +69,8 @@ class Calibration:
             questions.
         size: Of the logarithm of the query's number of tokens: more can be wrong in a longer one.
         votes: Number of votes it was fitted to.
-        checked: Number of held-out votes it was checked on.
-        brier: Its Brier score on those.
-        base: The Brier score there of a constant prediction: the base rate of the fitted votes.
+        brier: The Brier score of such a fit on votes that it has not seen.
+        base: The Brier score of always saying the share of right answers.
     """
 
     intercept: float
@@ -81,7 +80,6 @@ class Calibration:
     readings: float
     size: float
     votes: int = 0
-    checked: int = 0
     brier: float | None = None
     base: float | None = None
 
@@ -92,7 +90,7 @@ class Calibration:
 
     def probability(self, found: Sequence[float]) -> float:
         """The same, 0 to 1."""
-        return 1 / (1 + math.exp(-self.log_odds(found)))
+        return _probability(self.log_odds(found))
 
 
 @lru_cache
@@ -227,7 +225,7 @@ def _against(answer: Answer, vote: AnswerVote) -> Iterator[str]:
     if doubts := [" ".join(text.split()).split(". ")[0].rstrip(".") for text in answer.doubts]:
         more = len(doubts) - 1
         others = f" (and {_counted(more, 'more check', 'more checks')})" if more else ""
-        yield f"a check warns: {doubts[0] if len(doubts[0]) <= 160 else doubts[0][:159] + '…'}{others}"
+        yield f"a check warns: {doubts[0]}{others}"
     if any(each.approved is False for each in answer.candidates if each.id == vote.winner):
         yield "the Validator did not accept it"
     if not answer.row_count:

@@ -26,7 +26,7 @@ from pydantic import (
 from pydantic import ModelWrapValidatorHandler as Validate
 from pydantic_core import CoreSchema
 
-from quorum.agents.role import GROUPS
+from quorum.agents.role import GROUPS, check_roles, find_role
 from quorum.graph import values
 from quorum.graph.strategies import STRATEGIES
 from quorum.graph.values import AUTO
@@ -173,7 +173,11 @@ class Options(BaseModel):
     prices: values.Prices = option(
         {}, _PRICES, unset="built in", metavar="NAME=JSON", flag="--price", **_ELSEWHERE
     )
-    recipe: str = option("quorum", "which agents run, in which order; see `quorum recipes`", metavar="NAME")
+    recipe: str = option(
+        "quorum",
+        "which agents run, in which order; see `quorum recipes`; your own is `package.module:NAME`",
+        metavar="NAME",
+    )
     preset: str = option(
         "", "a named set of the recipe's switches, such as `v1` of `reforce`", metavar="NAME"
     )
@@ -378,6 +382,11 @@ class RunOptions(Options):
                 f"{len(self.models)} models cannot share {self.votes} votes: some would never be asked.",
                 hint=f"Ask for at least {len(self.models)} votes, or name fewer models.",
             )
+        if not all(name in GROUPS or find_role(name) for name in self.model_for):
+            from quorum.graph.recipes import find_recipe
+
+            find_recipe(self.recipe)  # a plug-in's roles are known from then on
+            check_roles(self.model_for)
         writing = [name for name in self.model_for if name in ("writing", *GROUPS["writing"])]
         if len(self.models) > 1 and writing:
             raise ConfigurationError(

@@ -11,11 +11,12 @@ thread is left.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
-from functools import cache
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import Enum
+from functools import cache, partial
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks what pydantic needs
 
 from quorum.agents.explorers import ExplorationQuery
@@ -538,11 +539,33 @@ def as_typed(state: Any) -> Any:
     return typed(type(state), vars(state)) if isinstance(state, RunState | CandidateState) else state
 
 
-def fresh(question: str, run_id: str = "", **known: Any) -> dict[str, Any]:
-    """``RunState`` of a new question: every field at its default, except those in ``known``."""
-    state = RunState(question=question, run_id=run_id, **known)
-    emptied = {"candidates": None, "warnings": None, "read": None}
+def fresh(question: str, run_id: str = "", kind: type[RunState] = RunState, **known: Any) -> dict[str, Any]:
+    """The state of a new question: every field at its default, except those in ``known``.
+
+    A field with a reducer gets None, which empties it.
+    """
+    state = kind(question=question, run_id=run_id, **known)
+    hints = _hints(kind)  # type: ignore[arg-type]  # classes hash
+    emptied = {name: None for name, hint in hints.items() if get_origin(hint) is Annotated}
     return {item.name: getattr(state, item.name) for item in fields(state)} | emptied
+
+
+_hints = cache(partial(get_type_hints, include_extras=True))
+
+
+@cache
+def classes_in(state: Any) -> tuple[type, ...]:
+    """Return ``STATE_TYPES`` and the other classes of a state's values, at any depth."""
+    found, waiting = dict[type, None].fromkeys(STATE_TYPES), list[Any](_hints(state).values())
+    while waiting:
+        kind = waiting.pop()
+        waiting += get_args(kind)
+        if not isinstance(kind, type) or kind in found:
+            continue
+        if is_dataclass(kind) or issubclass(kind, BaseModel | Enum):
+            found[kind] = None
+            waiting += _hints(kind).values()
+    return tuple(found)
 
 
 def branch_input(state: RunState, start: CandidateInput) -> CandidateState:

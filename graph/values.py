@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from quorum.agents.role import check_roles
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import find_strategy
 from quorum.knowledge.errors import ConfigurationError
@@ -162,9 +161,7 @@ Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
 Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
 ]
-RoleModels = Annotated[
-    dict[str, str], BeforeValidator(_pairs), AfterValidator(partial(_checked, check_roles))
-]
+RoleModels = Annotated[dict[str, str], BeforeValidator(_pairs)]
 Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
 Clarify = Annotated[Literal["off", "on", "always"], BeforeValidator(_switched)]
 Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]

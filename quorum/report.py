@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
 
 from quorum.event_text import LOW_LEVEL, ORIGIN, Step, step_of
 from quorum.graph.answer import Answer, AnswerCandidate
+from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.runs import Event, RunFolder
+from quorum.knowledge.errors import ConfigurationError
 from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import is_known
@@ -174,6 +177,9 @@ def report_of(run: RunFolder) -> Report:
         QuorumError: Its files cannot be read.
     """
     meta, answer, events = run.meta(), run.answer(), list(run.events())
+    recipe = str((meta.get("options") or {}).get("recipe", "quorum"))
+    with suppress(ConfigurationError):  # a plug-in that is gone leaves its steps without their words
+        _ = recipe in RECIPES or find_recipe(recipe)
     dialect = next((str(event["dialect"]) for event in events if is_known(str(event.get("dialect")))), "")
     if answer is not None:
         answer.sql = laid_out(answer.sql, dialect)

@@ -92,12 +92,12 @@ def assistant(recipe: str, *, talks: bool = False) -> Callable[[ServerRuntime[An
         """
         run = runtime.execution_runtime
         given = (run.context or {}) if run else {}
-        asked = options(**{name: value for name, value in given.items() if not name.startswith("__")})
-        if asked.recipe != recipe:
+        if (other := given.get("recipe", recipe)) != recipe:  # first of all: no client has a module imported
             raise ConfigurationError(
-                f"The assistant {recipe!r} runs its own recipe only, not {asked.recipe!r}.",
+                f"The assistant {recipe!r} runs its own recipe only, not {other!r}.",
                 hint=f"The assistants are {', '.join(RECIPES)}.",
             )
+        asked = options(**{name: value for name, value in given.items() if not name.startswith("__")})
         if talks:
             return build_conversation(recipe_of(asked), message_of, options=options)
         built = build_graph(recipe_of(asked), options=options)

@@ -17,7 +17,8 @@ import numpy as np
 from quorum.evals.recorded.candidates import Source
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
-from quorum.evals.reports.calibration import auroc
+from quorum.evals.reports.calibration import Calibration as Quality
+from quorum.evals.reports.calibration import calibrate
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, SIGNS, Calibration, features, load, tokens
 from quorum.graph.runs import RunFolder
@@ -50,24 +51,6 @@ class KnownVote:
 
 
 @dataclass(frozen=True)
-class Checked:
-    """The quality of a calibration on the votes that it is checked on.
-
-    Attributes:
-        votes: Number of these.
-        base: What ``brier`` would be if each had the share of right answers among these as its confidence.
-        brier: Mean squared distance of confidence and rightness, 0 is perfect.
-        auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where
-            all are right or all wrong.
-    """
-
-    votes: int
-    base: float
-    brier: float
-    auroc: float | None
-
-
-@dataclass(frozen=True)
 class Refit:
     """A new calibration beside the one that ships.
 
@@ -77,7 +60,7 @@ class Refit:
     """
 
     calibration: Calibration
-    checks: dict[str, tuple[Checked, Checked]]
+    checks: dict[str, tuple[Quality, Quality]]
 
 
 async def votes_of_candidates(source: Source) -> list[KnownVote]:
@@ -135,26 +118,22 @@ def refit(votes: Sequence[KnownVote]) -> Refit:
     halves = [
         [vote for vote in votes if ((vote.source, vote.question) in first) is half] for half in (True, False)
     ]
-    ships, others = load(), (fit(halves[1]), fit(halves[0]))
-    before = [(vote, ships.probability(vote.features)) for vote in votes]
-    after = [
-        (vote, other.probability(vote.features))
-        for half, other in zip(halves, others, strict=True)
+    told = [
+        (vote, load().probability(vote.features), other.probability(vote.features))
+        for half, other in zip(halves, (fit(halves[1]), fit(halves[0])), strict=True)
         for vote in half
     ]
-    checks = {
-        source: (_checked(before, source), _checked(after, source))
-        for source in ("", *sorted({source for source, _ in asked}))
-    }
-    _, checked = checks[""]
-    brier, base = round(checked.brier, 4), round(checked.base, 4)
-    return Refit(replace(fit(votes), checked=checked.votes, brier=brier, base=base), checks)
-
-
-def _checked(told: Iterable[tuple[KnownVote, float]], source: str) -> Checked:
-    answers = [(sure, vote.right) for vote, sure in told if source in ("", vote.source)]
-    brier, rate = fmean((sure - right) ** 2 for sure, right in answers), fmean(right for _, right in answers)
-    return Checked(len(answers), rate * (1 - rate), brier, auroc(answers))
+    checks = {}
+    for source in ("", *sorted({source for source, _ in asked})):
+        own = [each for each in told if source in ("", each[0].source)]
+        before = calibrate((ships, vote.right) for vote, ships, _ in own)
+        after = calibrate((made, vote.right) for vote, _, made in own)
+        assert before
+        assert after
+        checks[source] = (before, after)
+    _, after = checks[""]
+    brier, base = round(after.brier, 4), round(after.brier_base, 4)
+    return Refit(replace(fit(votes), brier=brier, base=base), checks)
 
 
 def fit(votes: Sequence[KnownVote]) -> Calibration:

@@ -82,7 +82,8 @@ def _asked_anew(state: RunState, words: str) -> Update:
     extras = replace(state.extras, findings="", differences="", given="")
     kept = ("schema_ref", "documents_ref", "syntax_ref", "verified", "sources", "alone", "asks", "long")
     known = {name: getattr(state, name) for name in kept}
-    again = fresh(extended(state.question, words), state.run_id, extras=extras, clarified=True, **known)
+    question = extended(state.question, words)
+    again = fresh(question, state.run_id, type(state), extras=extras, clarified=True, **known)
     del again["warnings"]  # they are about the database and the documents
     return again
 

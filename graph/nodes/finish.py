@@ -124,6 +124,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     doubts = state.open_doubts if result else []
     least = context.options.abstain_below
     verified = bool(vote and vote.decided == "verified")
+    demonstration = context.demonstration and not verified
     withheld = bool(result) and not verified and confidence < least
     if withheld:
         warnings = [f"Withheld as an answer: its confidence {confidence:.2f} is below {least:g}.", *warnings]
@@ -143,7 +144,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         row_count=result.row_count if result else 0,
         truncated=bool(result and result.truncated),
         result_file=str(context.trace.folder / result.file) if result else "",
-        confidence=confidence,
+        confidence=0.0 if demonstration else confidence,
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
         reading=reading_of(state, winner) if winner else "",
@@ -166,7 +167,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         verified=state.verified,
         sources=state.sources,
         stopped_by=stopped_by,
-        demonstration=context.demonstration and not verified,
+        demonstration=demonstration,
     )
 
 

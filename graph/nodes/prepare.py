@@ -41,7 +41,9 @@ async def open_run(state: RunState, context: Context) -> Update:
         ref=schema_ref,
     )
     alone, asks = begins_alone(context), context.options.clarify != "off"
-    new = fresh(state.question, context.trace.run_id, schema_ref=schema_ref, alone=alone, asks=asks)
+    new = fresh(
+        state.question, context.trace.run_id, type(state), schema_ref=schema_ref, alone=alone, asks=asks
+    )
     before = vars(state)
     return {name: value for name, value in new.items() if (value or before[name]) and value != before[name]}
 

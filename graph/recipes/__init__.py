@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from quorum.agents.role import GROUPS, find_role
@@ -43,12 +44,27 @@ RECIPES: Mapping[str, Recipe] = _Recipes()
 def find_recipe(name: str, switches: Mapping[str, Any] | None = None, preset: str = "") -> Recipe:
     """The recipe of that name, with a preset, and with some of its switches and limits set otherwise.
 
+    A name that is not Quorum's is a plug-in's: its entry point's, or ``package.module:NAME``.
+
     Raises:
-        ConfigurationError: No recipe, preset or switch has that name.
+        ConfigurationError: No recipe, preset or switch has that name, or the plug-in cannot be used.
     """
-    if name not in RECIPES:
-        raise ConfigurationError(f"There is no recipe {name!r}.", hint=f"Known: {', '.join(RECIPES)}.")
-    return RECIPES[name].set_to(preset).switched(switches or {})
+    recipe = RECIPES[name] if name in RECIPES else _plugged_in(name)
+    return recipe.set_to(preset).switched(switches or {})
+
+
+def _plugged_in(name: str) -> Recipe:
+    """The recipe of another package, named as it is asked for: a run that goes on finds it again."""
+    from quorum.tools import plugins
+
+    recipe = plugins.load(plugins.RECIPES, name)
+    if recipe is None:
+        known = dict.fromkeys([*RECIPES, *(point.name for point in plugins.installed(plugins.RECIPES))])
+        hint = f"Known: {', '.join(known)}. One of your own: package.module:NAME."
+        raise ConfigurationError(f"There is no recipe {name!r}.", hint=hint)
+    if not isinstance(recipe, Recipe):
+        raise ConfigurationError(f"{name!r} is of the type {type(recipe).__name__}, and no Recipe.")
+    return replace(recipe, name=name)
 
 
 def recipe_of(options: RunOptions) -> Recipe:

@@ -76,7 +76,7 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
         async def candidate(state: Any, runtime: Runtime[Any]) -> dict[str, list[Candidate]]:
             with streaming(runtime.stream_writer):
                 output = await compiled.ainvoke(set_fields(state))
-            return {into: (await finished(CandidateState(**output), runtime))["candidates"]}
+            return {into: (await finished(branch.state_schema(**output), runtime))["candidates"]}
 
         return self.add_node(name, candidate)
 
@@ -168,11 +168,14 @@ def _routed(route: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return update_wrapper(routed, getattr(route, "func", route))
 
 
-def run_graph(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
-    """Return the graph of a run with the nodes with which every recipe begins."""
-    graph = RecipeGraph(
-        recipe, RunState, context_schema=options, input_schema=RunInput, output_schema=RunOutput
-    )
+def run_graph(recipe: Recipe, options: type[RunOptions], state: type[RunState] = RunState) -> RecipeGraph:
+    """Return the graph of a run with the nodes with which every recipe begins.
+
+    Args:
+        state: A dataclass with fields of the recipe's own, each with a default; every question begins with
+            these. A field with a reducer (``Annotated[list[str], gather]``) begins with None.
+    """
+    graph = RecipeGraph(recipe, state, context_schema=options, input_schema=RunInput, output_schema=RunOutput)
     graph.add_edge(START, "open_run")
     graph.add_step("open_run", prepare.open_run, first=True)
     graph.add_edge("open_run", "KnowledgeRetriever")

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from quorum.agents.prompting import prompts
+from quorum.agents.role import Role, add_role
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError, first_in_words
 
@@ -85,6 +87,7 @@ class Recipe:
         summary: One line for ``quorum recipes``.
         paper: The paper and section it implements.
         agents: Roles in the order in which they may run.
+        roles: Those of ``agents`` that the recipe's own package declares.
         wire: Makes the uncompiled graph (a LangGraph ``StateGraph``) of a recipe, with a context schema.
         votes: Candidates at most, where the run's options do not say.
         strategy: Of the vote, where the options leave it at ``auto``.
@@ -110,6 +113,7 @@ class Recipe:
     votes: int = 3
     strategy: str = "auto"
     stopping: str = "never"
+    roles: tuple[Role[Any], ...] = ()
     temperature: float = 0.7
     one_temperature: bool = False
     matched_values: int = 0
@@ -126,6 +130,9 @@ class Recipe:
     )
 
     def __post_init__(self) -> None:
+        for role in self.roles:
+            add_role(role)
+            prompts(role.folder)  # read now: no disk once an event loop runs
         types = _types(type(self))  # type: ignore[arg-type]  # classes hash
         for name in self.switches():
             value = getattr(self, name)

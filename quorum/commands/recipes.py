@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 def command(name: str | None, as_json: bool) -> None:
     """List the recipes, or all about one: its switches with the paper's values, and where it departs from it.
 
+    Recipes of other packages follow, each with its package.
+
     Choose one with `quorum ask --recipe NAME`, its switches with `--switch NAME=VALUE`.
     """
     import json
@@ -23,12 +25,18 @@ def command(name: str | None, as_json: bool) -> None:
     from quorum.graph.recipes import RECIPES, find_recipe
 
     if name is None:
+        plugged_in = _plugged_in()
         if as_json:
-            click.echo(
-                json.dumps([_about(recipe) for recipe in RECIPES.values()], indent=2, ensure_ascii=False)
-            )
-        for recipe in () if as_json else RECIPES.values():
+            found = [*map(_about, RECIPES.values()), *plugged_in]
+            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+            return
+        for recipe in RECIPES.values():
             _head(recipe)
+        for each in plugged_in:
+            click.secho(each["name"], bold=True)
+            click.echo(f"  from    {each['package']}, {each['place']}")
+            if each["name"] in RECIPES:
+                click.echo(f"  taken   that is Quorum's; choose --recipe {each['place']}")
         return
     recipe = find_recipe(name)
     if as_json:
@@ -45,6 +53,15 @@ def _about(recipe: Recipe) -> dict[str, Any]:
         "paper": recipe.paper,
         "agents": list(recipe.agents),
     }
+
+
+def _plugged_in() -> list[dict[str, str]]:
+    """Return the recipes of other packages, which are not imported."""
+    from quorum.tools.plugins import RECIPES, installed, origin
+
+    return [
+        {"name": point.name, "package": origin(point), "place": point.value} for point in installed(RECIPES)
+    ]
 
 
 def _details(recipe: Recipe) -> dict[str, Any]:

@@ -175,12 +175,16 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
     from quorum.render import console
 
     found = refit([vote for folder in folders for vote in _known_votes(folder, gold)])
-    made, (before, after) = asdict(found.calibration), found.checks[""]
+    made = asdict(found.calibration)
     if out is not None:
         write_text(out, json.dumps(made, indent=1) + "\n")
         click.echo(f"Calibration: {out}", err=True)
     if as_json:
-        click.echo(json.dumps({"before": asdict(before), "after": asdict(after)} | made, indent=2))
+        told = {
+            name: {"brier": each.brier, "auroc": each.auroc}
+            for name, each in zip(("before", "after"), found.checks[""], strict=True)
+        }
+        click.echo(json.dumps(told | made, indent=2))
     else:
         console().print(_checks(found))
 
@@ -207,22 +211,13 @@ def _checks(found: Refit) -> Table:
     from quorum.render import plain_table
 
     title = f"{count(found.calibration.votes, 'vote')}; each checked by a fit without its question"
-    rows = [
-        [
-            f"{source or 'all'}, {name}",
-            f"{each.votes:,}",
-            f"{each.brier:.3f}",
-            f"{each.base:.3f}",
-            _rank(each.auroc),
-        ]
-        for source, both in found.checks.items()
-        for name, each in zip(("as it ships", "refitted"), both, strict=True)
-    ]
+    rows = []
+    for source, both in found.checks.items():
+        for name, each in zip(("as it ships", "refitted"), both, strict=True):
+            rank = "" if each.auroc is None else f"{each.auroc:.3f}"
+            figures = (f"{each.n:,}", f"{each.brier:.3f}", f"{each.brier_base:.3f}", rank)
+            rows.append([f"{source or 'all'}, {name}", *figures])
     return plain_table("confidence | >votes | >Brier | >base | >AUROC", rows, title)
-
-
-def _rank(auroc: float | None) -> str:
-    return "" if auroc is None else f"{auroc:.3f}"
 
 
 def _draw(learned: OnlineWeights, folder: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
         assert found.log_odds(vote.features) == pytest.approx(true.log_odds(vote.features), abs=0.25)
     both = refit(votes)
     before, after = both.checks[""]
-    assert (both.calibration.votes, both.calibration.checked) == (4000, 4000)
+    assert both.calibration.votes == after.n == 4000
     assert both.calibration.brier is not None
     assert both.calibration.base is not None
     assert both.calibration.brier < both.calibration.base
@@ -75,7 +75,7 @@ def test_a_fit_never_counts_agreement_against_an_answer() -> None:
 def test_no_question_is_checked_by_a_fit_that_has_seen_it() -> None:
     votes = [KnownVote(id, features(2, 1.0), id == "a") for id in "aaabb"]
     found = refit(votes)
-    assert (found.calibration.votes, found.calibration.checked) == (5, 5)
+    assert found.calibration.votes == found.checks[""][1].n == 5
     assert found.checks[""][1].brier > 0.9  # each by a fit to the opposite
     with pytest.raises(ConfigurationError, match="two questions"):
         refit(votes[:3])
@@ -86,9 +86,9 @@ def test_how_well_right_answers_are_told_is_by_hand_and_by_source() -> None:
     known = [("a", sure, True), ("b", sure, True), ("b", unsure, False), ("c", sure, False)]
     found = refit([KnownVote(*each, source) for source in ("one", "two") for each in known])
     ships = {source: before for source, (before, _) in found.checks.items()}
-    assert {source: each.votes for source, each in ships.items()} == {"": 8, "one": 4, "two": 4}
+    assert {source: each.n for source, each in ships.items()} == {"": 8, "one": 4, "two": 4}
     assert [each.auroc for each in ships.values()] == [pytest.approx((1 + 0.5) / 2)] * 3
-    assert ships[""].base == 0.25
+    assert ships[""].brier_base == 0.25
     alike = refit([KnownVote(id, sure, True) for id in "ab"])
     assert alike.checks[""][1].auroc is None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorum import ask
-from quorum.graph.confidence import CHOSEN
+from quorum.graph.confidence import CHOSEN, LOW
 from quorum.graph.nodes import clarifying
 from quorum.graph.recipes.quorum import Quorum
 from quorum.settings import Settings
@@ -267,5 +267,7 @@ async def test_what_a_check_finds_in_the_data_is_weighed_and_told(
     assert f"<found>\n{found['says']}" in ran.prompt("reviser")
     assert ran.answer.row_count == rows
     assert [found["says"] in doubt for doubt in ran.answer.doubts] == ([] if revised else [True])
+    warned = ran.answer.grounds.startswith("ran; a check warns: ")
+    assert (warned, ran.answer.confidence == LOW) == (not revised, not revised)
     off = await run(said, checks=False)
     assert (off.calls(), off.answer.doubts) == ({"sql_writer": 1}, [])

@@ -289,6 +289,7 @@ def test_equal_failures_are_said_once(workplace: Path, answer: dict[str, Any]) -
     ("confidence", "said", "tone", "colour"),
     [
         (0.27, "probably wrong (27 %)", "bad", "31"),
+        (0.4, "doubtful (40 %)", "warn", "33"),
         (0.5, "may be right (50 %)", "warn", "33"),
         (0.8, "likely right (80 %)", "good", "32"),
     ],
@@ -297,7 +298,8 @@ def test_low_confidence_looks_low(
     workplace: Path, answer: dict[str, Any], confidence: float, said: str, tone: str, colour: str
 ) -> None:
     answer |= {"confidence": confidence, "grounds": "ran; 1 candidate gives another answer"}
-    low = " of low confidence" if confidence < 0.4 else ""
+    answer |= {"doubts": ["The joins repeat rows."] if said.startswith("doubtful") else []}
+    low = " of low confidence" if confidence <= 0.4 else ""
     text = screen(answer, force_terminal=True, color_system="standard")
     assert f"{said}\x1b[0m: ran; 1 candidate gives another answer" in text
     assert f"\x1b[1;{colour}mAnswer{low}\x1b" in text

@@ -175,6 +175,13 @@ def test_what_a_context_has_wrong_is_named(context: dict[str, Any], said: str) -
         served("recap", context)
 
 
+@pytest.mark.parametrize("more", [{}, {"model_for": {"zzz": "offline"}}])
+def test_a_client_names_no_module_to_import(more: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match="'quorum' runs its own recipe only, not 'this:RECIPE'"):
+        served("chat", {"recipe": "this:RECIPE"} | more)
+    assert "this" not in sys.modules
+
+
 def test_names_that_the_server_itself_adds_are_no_options() -> None:
     assert served("recap", {"__event_streaming_v2": True, "votes": 1}).name == "recap"
 

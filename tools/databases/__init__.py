@@ -102,6 +102,8 @@ def _with_scheme(url: str) -> str:
 def _class_of(url: str) -> type[Connector]:
     scheme = url.partition("://")[0]
     known = CONNECTORS.get(scheme)
+    if known is None and (plugged_in := _plugged_in(scheme)):
+        return plugged_in
     if known is None and _has_sqlalchemy(scheme):
         known = LAST_RESORT
     if known is None:
@@ -111,6 +113,28 @@ def _class_of(url: str) -> type[Connector]:
     module, _, name = known.partition(":")
     connector: type[Connector] = getattr(import_module(module), name)
     return connector
+
+
+def _plugged_in(scheme: str) -> type[Connector] | None:
+    """Return the connector that another package has for a scheme.
+
+    Raises:
+        ConfigurationError: It cannot be imported, is no connector, or has a dialect that the guard lacks.
+    """
+    from quorum.tools import plugins
+    from quorum.tools.databases.base import Connector
+    from quorum.tools.sql import DIALECTS, STRICT_DIALECTS, is_known
+
+    found = plugins.load(plugins.CONNECTORS, scheme)
+    if found is None:
+        return None
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise ConfigurationError(f"The plug-in for {scheme}:// is no Connector.")
+    dialect = getattr(found, "dialect", "")  # empty where it depends on the database
+    if dialect and not is_known(dialect):
+        hint = f"Known dialects: {', '.join(DIALECTS + STRICT_DIALECTS)}."
+        raise ConfigurationError(f"The guard knows no dialect {dialect!r}, that of {scheme}://.", hint=hint)
+    return found
 
 
 def _has_sqlalchemy(scheme: str) -> bool:

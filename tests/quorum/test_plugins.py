@@ -1,0 +1,271 @@
+"""Recipes, roles and connectors of other packages: mostly the template of ``examples/recipe``."""
+
+from __future__ import annotations
+
+import configparser
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from click.testing import CliRunner
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.graph import END
+
+from quorum import Quorum
+from quorum.agents import role
+from quorum.cli import cli
+from quorum.graph import builder
+from quorum.graph.builder import build_graph
+from quorum.graph.nodes import candidate, voting
+from quorum.graph.nodes.writing import write_sql
+from quorum.graph.options import RunOptions
+from quorum.graph.recipes import find_recipe
+from quorum.graph.recipes.branch import ENDS, RecipeGraph, run_graph
+from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.state import STATE_TYPES, CandidateState
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools import plugins
+from quorum.tools.databases import connect
+from quorum.tools.models.scripted import scripted
+from tests.graph.shop import GOOD, make_shop, run_options, script
+
+QUESTION = "How many orders are there?"
+UNIT = {"column": "n", "unit": "pieces", "wanted": "dozens"}
+CONNECTOR = """
+from quorum.tools.databases.sqlite.connector import SqliteConnector
+
+class ShopConnector(SqliteConnector):
+    scheme = "shop"
+
+class OddConnector(SqliteConnector):
+    dialect = "cobol"
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path, with the template in it."""
+    folder = tmp_path / "site"
+    shutil.copytree(root / "examples" / "recipe" / "checked_sql", folder / "checked_sql")
+    declared = tomllib.loads((root / "examples" / "recipe" / "pyproject.toml").read_text())["project"]
+    install(folder, declared["name"], declared["entry-points"])
+    (folder / "shop_driver.py").write_text(CONNECTOR)
+    monkeypatch.syspath_prepend(folder)
+    forget()
+    yield folder
+    forget()
+
+
+def install(site: Path, name: str, points: dict[str, dict[str, str]]) -> None:
+    """Write what an installer writes of a package's entry points."""
+    folder = site / f"{name.replace('-', '_')}-0.1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 0.1.0\n")
+    written = configparser.ConfigParser()
+    written.read_dict(points)
+    with (folder / "entry_points.txt").open("w") as file:
+        written.write(file)
+
+
+def forget() -> None:
+    """Know of no plug-in, as a new process."""
+    for cached in (plugins.installed, role.roles, builder._compiled):
+        cached.cache_clear()  # type: ignore[attr-defined]
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("checked_sql", "shop_driver")]:
+        del sys.modules[name]
+
+
+def quorum(*arguments: str, fails: bool = False) -> str:
+    forget()
+    result = CliRunner().invoke(cli, arguments)
+    assert (result.exit_code != 0) == fails, result.output
+    return result.output
+
+
+def test_quorum_lists_it_asks_it_and_shows_its_role(site: Path) -> None:
+    listed = quorum("recipes")
+    assert "checked\n  from    checked-sql 0.1.0, checked_sql:RECIPE\n" in listed
+    assert "checked_sql" not in sys.modules, "a list imports none"
+    assert json.loads(quorum("recipes", "--json"))[-1]["place"] == "checked_sql:RECIPE"
+    assert "all_units=false" in quorum("recipes", "checked")
+    for name in ("checked", "checked_sql:RECIPE"):
+        given = [
+            "--recipe",
+            name,
+            "--model",
+            "offline",
+            "--model-for",
+            "unit_checker=offline",
+            "--votes",
+            "1",
+        ]
+        assert "UnitChecker" in quorum("ask", QUESTION, "--db", "sample", *given)
+        shown = quorum("trace", "show", "last", "--full")
+        assert "UnitChecker finds the units of 0 columns" in " ".join(shown.split())
+        assert f"UnitChecker · {name} · checked_sql/nodes.py:" in shown
+        assert "checked_sql/roles.py:" in shown
+        assert "checked_sql/prompts/unit_checker.md" in shown
+        assert "Name the unit of each column of quantities" in shown
+
+
+async def test_its_own_state_is_kept_and_emptied_for_the_next_question(
+    site: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = script(
+        unit_checker=[{"units": [UNIT]}], sql_writer=[{"sql": GOOD}, {"sql": None, "missing": "Ham."}]
+    )
+    model = scripted(said)
+
+    class Own(RunOptions):
+        handles: ClassVar[Mapping[str, Any]] = {"chat_models": {"m": model}}
+
+    shop = f"sqlite:///{make_shop(tmp_path / 'shop.db')}"
+    graph = build_graph(
+        checkpointer=InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=STATE_TYPES)),
+        options=Own(database=shop, home=tmp_path, models=["m"], recipe="checked_sql:RECIPE"),
+    )
+    thread: Any = {"configurable": {"thread_id": "t"}}
+    found = []
+    for question in (QUESTION, "And how many customers?"):
+        output = await graph.ainvoke({"question": question}, thread)
+        found.append(((await graph.aget_state(thread)).values["units"], output["answer"]["warnings"]))
+    kind = importlib.import_module("checked_sql.nodes").Unit
+    assert found[0] == ([kind("n", "pieces", "dozens")], ["n is in pieces, not in dozens."])
+    assert found[1][0] == [], "nothing was checked, and nothing of the first question is left"
+    assert "deserializ" not in caplog.text.lower()
+
+
+def test_a_run_that_failed_goes_on_with_its_own_state(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(state: Any, context: Any, **_: Any) -> Any:
+        raise OSError("the power is gone")
+
+    model = scripted(script(unit_checker={"units": [UNIT]}))
+    given: dict[str, Any] = {"models": [model], "home": tmp_path, "recipe": "checked"}
+    with monkeypatch.context() as patched, Quorum(db=str(make_shop(tmp_path / "shop.db")), **given) as asked:
+        patched.setattr(importlib.import_module("checked_sql"), "note_units", fails)
+        with pytest.raises(OSError, match="power"):
+            asked.ask(QUESTION)
+    forget()
+    with Quorum(models=[model], home=tmp_path) as resumed:
+        answer = resumed.ask("", resume="last")
+    assert (answer.recipe, answer.warnings) == ("checked", ["n is in pieces, not in dozens."])
+    assert answer.usage["by_agent"]["unit_checker"]["model_calls"] == 1
+    assert "deserializ" not in caplog.text.lower()
+
+
+@dataclass
+class Counted(CandidateState):
+    words: int = 0
+
+
+async def test_a_candidate_has_state_of_its_own_too(tmp_path: Path) -> None:
+    async def count(state: Counted, context: Any) -> dict[str, Any]:
+        return {"words": len(state.sql.split())}
+
+    async def end(state: Counted, context: Any) -> Any:
+        return await candidate.finish(replace(state, warnings=[f"{state.words} words"]), context)
+
+    def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
+        graph, branch = run_graph(recipe, options), RecipeGraph(recipe, Counted, context_schema=RunOptions)
+        branch.add_writer("SqlWriter", write_sql)
+        branch.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
+        branch.add_step("count", count).add_edge("run_sql", "count").add_edge("count", END)
+        graph.add_beginning("send_candidates")
+        graph.add_batch(voting.dispatch, branch, end=end)
+        graph.add_edge("candidate", "Consensus")
+        graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
+        graph.add_answer()
+        return graph
+
+    recipe = replace(find_recipe("single"), name="counted", wire=wire)
+    shop = f"sqlite:///{make_shop(tmp_path / 'shop.db')}"
+    options = RunOptions(database=shop, home=tmp_path, models=["m"], recipe="counted")
+    ran = await run_options(options, QUESTION, {"m": scripted(script())}, recipe=recipe)
+    assert ran.answer.warnings == [f"{len(GOOD.split())} words (c1)"]
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "chekced",
+            r"no recipe 'chekced'.*Known: quorum, .*broken, checked, twice\. .*package\.module:NAME",
+        ),
+        ("checked_sql:wire", "of the type function"),
+        ("checked_sql:NONE", "checked_sql:NONE.*AttributeError.*'NONE'"),
+        ("nowhere.recipe:RECIPE", r"nowhere\.recipe:RECIPE.*No module named 'nowhere'.*PYTHONPATH"),
+        ("broken", r"plug-in 'broken' of other-sql 0\.1\.0.*No module named 'gone'.*import gone"),
+        ("twice", r"other-sql 0\.1\.0 and third-sql 0\.1\.0 both have 'twice'"),
+    ],
+)
+def test_one_that_cannot_be_used_is_named(site: Path, name: str, says: str) -> None:
+    own = {"broken": "gone:RECIPE", "single": "checked_sql:RECIPE", "twice": "checked_sql:RECIPE"}
+    install(site, "other-sql", {"quorum.recipes": own})
+    install(site, "third-sql", {"quorum.recipes": {"twice": "gone:RECIPE"}})
+    assert find_recipe("single").summary == "One call, one execution: the baseline."
+    assert "taken   that is Quorum's; choose --recipe checked_sql:RECIPE" in quorum("recipes")
+    with pytest.raises(ConfigurationError, match=f"(?s){says}") as raised:
+        find_recipe(name)
+    assert raised.value.hint or "type" in says
+
+
+def test_a_role_of_its_own_needs_a_name_of_its_own(site: Path) -> None:
+    text = (site / "checked_sql" / "roles.py").read_text()
+    (site / "checked_sql" / "roles.py").write_text(text.replace('"unit_checker"', '"planner"'))
+    with pytest.raises(ConfigurationError, match=r"'planner': agents/planners\.py:.*checked_sql/roles\.py:"):
+        find_recipe("checked")
+
+
+def test_a_connector_is_found_by_its_scheme(site: Path, tmp_path: Path) -> None:
+    make_shop(tmp_path / "shop.db")
+    own = {
+        "shop": "shop_driver:ShopConnector",
+        "odd": "shop_driver:OddConnector",
+        "none": "shop_driver:__name__",
+    }
+    install(site, "shop-driver", {"quorum.connectors": own | {"sqlite": "gone:Connector", "lost": "gone:X"}})
+    assert connect("sqlite:///shop.db").scheme == "sqlite", "a scheme of ours wins"
+    answer = json.loads(quorum("ask", QUESTION, "--db", "shop:///shop.db", "--model", "offline", "--json"))
+    assert answer["status"] == "answered"
+    for scheme, says in {"odd": "'cobol'", "none": "no Connector", "lost": "shop-driver 0.1.0.*gone"}.items():
+        with pytest.raises(ConfigurationError, match=says):
+            connect(f"{scheme}:///shop.db")
+
+
+def test_names_of_ours_look_at_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "entry_points", None)
+    forget()
+    assert find_recipe("single").name == "single"
+    assert connect("postgresql://localhost/x").scheme == "postgresql"
+    assert RunOptions(model_for={"planner": "offline"}, models=["offline"])
+
+
+@pytest.mark.heavy
+def test_the_template_s_own_tests_and_assistant(root: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(root / "examples" / "recipe", tmp_path / "own")
+    install(folder, "checked-sql", {"quorum.recipes": {"checked": "checked_sql:RECIPE"}})
+    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{root}"}
+    shown = "from checked_sql.studio import checked; print(checked.__name__)"
+    for command in (["-m", "pytest", "-q", "-p", "no:cacheprovider"], ["-c", shown]):
+        done = subprocess.run(
+            [sys.executable, *command],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -148,7 +148,7 @@ def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
 async def _prove(databases: Databases, questions: Sequence[EvalQuestion], usd: float | None) -> None:
     """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
-        models = await databases.models()
+        models, usd = await databases.models(), None if usd == math.inf else usd
         check_priced((*models.models.values(), *models.role_models.values()), Budget(max_usd=usd))
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
             await databases.of(questions[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -99,7 +100,7 @@ def command(
     suite = _suite(given, column, questions, settings)
     batch = _Batch(given, {each.id for each in suite.questions}, out, rows, folder)
     evaluation = Evaluation(suite, options, suite.questions, folder, concurrency, api_key=settings.key)
-    evaluation = replace(evaluation, fixed=False, max_usd_total=max_usd_total)
+    evaluation = replace(evaluation, fixed=False, max_usd_total=max_usd_total or math.inf)
     evaluation.check()
     tally = Tally(len(suite.questions), batch=True, max_usd=max_usd_total)
     try:

@@ -218,8 +218,9 @@ def test_killed_five_times_each_question_is_asked_once_and_the_total_holds(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         with Forked(workplace, root) as quorum:
-            for _ in range(KILLS):
-                quorum.start(*given, str(TOTAL), events=chance.randint(20, 200))
+            for kill in range(KILLS):
+                limited = [*given, str(TOTAL)] if kill else given[:-1]  # what is spent before counts, too
+                quorum.start(*limited, events=chance.randint(20, 200))
                 assert quorum.wait() == -signal.SIGKILL, (workplace / OUTPUT).read_text()
                 done = {json.loads(line)["id"] for line in results.read_text().splitlines()}
                 runs = {run.parent.name for run in results.parent.glob("runs/*/run.json")}

@@ -206,7 +206,7 @@ def _lines(number: int, past: Answer, last: bool) -> Iterator[str]:
     if past.columns:
         rows = past.rows if last else past.rows[:HEAD_ROWS]
         cut = ", cut off: there are more" if past.truncated else ""
-        yield f"Confidence: {100 * past.confidence:.0f} %; columns: {', '.join(past.columns)}"
+        yield f"Confidence: {100 * past.confidence:.0f} %; columns: {show_row(past.columns)}"
         yield from map(show_row, rows)
         yield f"({len(rows)} of {past.row_count} rows{cut})"
 

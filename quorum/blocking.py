@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.answer import Answer
@@ -71,8 +72,9 @@ class Blocking:
             future.cancel()
 
     def close(self) -> None:
-        """Close the session; no child process is left."""
-        self._loop.call_soon_threadsafe(self._stop.set)
+        """Close the session; no child process is left. Safe to call twice."""
+        with suppress(RuntimeError):  # its loop has ended
+            self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
     async def _from_any_loop(self, question: str) -> Answer:

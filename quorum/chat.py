@@ -6,11 +6,12 @@ import asyncio
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from quorum.answer import Answer
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.runs import RunFolder, new_run_id
+from quorum.knowledge.atomic import lock
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, resumed_options
 
@@ -24,18 +25,18 @@ class Chat:
 
     Attributes:
         thread: Its name, with which it goes on another day.
-        last: The latest answer; None before there is one.
+        last: The latest answer, or that of ``run``; None before there is one.
     """
 
     def __init__(self, session: Quorum, thread: str = "", *, run: str = "") -> None:
         self._session, self._lock = session, asyncio.Lock()
-        self._first: _Answer | None = None
         self.last: Answer | None = None
         if run:
             folder = RunFolder.open(session.settings.home, run)
-            thread, self._first = str(folder.meta().get("talk") or folder.run_id), folder.answer()
-            if self._first is None:
+            thread, answer = str(folder.meta().get("talk") or folder.run_id), folder.answer()
+            if answer is None:
                 raise ConfigurationError(f"The run {folder.run_id} has no answer to go on from.")
+            self.last = Answer.of(answer)
         self.thread = thread or new_run_id()
         if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", self.thread):
             message = f"{self.thread!r} cannot name a conversation: use letters, digits, '-', '_', '.'."
@@ -56,7 +57,8 @@ class Chat:
             MalformedReply: The QuestionRewriter gave no usable reply.
         """
         async with self._lock:
-            self.last = await self._session.ask(turn, through=self._answered, **given)
+            with await asyncio.to_thread(self._alone):
+                self.last = await self._session.ask(turn, through=self._answered, **given)
             return self.last
 
     async def _answered(self, context: Context, turn: str, *, resumed: bool, **asked: Any) -> _Answer:  # noqa: ARG002
@@ -67,17 +69,27 @@ class Chat:
         config: Any = {"configurable": {"thread_id": self.thread}}
         graph = build_conversation(context.recipe, message_of, answering=partial(answer_question, **asked))
         try:
-            await asyncio.to_thread(self._file.parent.mkdir, parents=True, exist_ok=True)
             await asyncio.to_thread(context.trace.amend, talk=self.thread, turn=turn)
             async with open_checkpoints(self._file) as saver:
                 graph = graph.copy({"checkpointer": saver})
-                if (first := self._first) and not (await graph.aget_state(config)).values:
+                if (first := self.last) and not (await graph.aget_state(config)).values:
                     begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
                     await graph.aupdate_state(config, begun, as_node="answer")
-                output = await graph.ainvoke({"messages": [("user", turn)]}, config, context=context)
+                asked = {"messages": [("user", turn)]}
+                output = await graph.ainvoke(asked, config, context=context, durability="exit")
         finally:
             await context.aclose()
         return _Answer.model_validate(output["answer"])
+
+    def _alone(self) -> IO[bytes]:
+        """Open the conversation's lock, so that no other turn forgets this one."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        file = self._file.with_suffix(".lock").open("ab")
+        if not lock(file):
+            file.close()
+            message = f"Another turn of the conversation {self.thread} is being answered."
+            raise ConfigurationError(message, hint="Wait for it, or begin another conversation.")
+        return file
 
 
 class BlockingChat:

@@ -20,7 +20,8 @@ class Opening:
     def __init__(self, settings: Settings, own: Mapping[str, BaseChatModel]) -> None:
         from quorum.graph.resources import open_resources
 
-        self._early: asyncio.Future[Resources] = asyncio.get_running_loop().create_future()
+        self.loop = asyncio.get_running_loop()
+        self._early: asyncio.Future[Resources] = self.loop.create_future()
         opening = open_resources(
             settings.run_options(), api_key=settings.key, chat_models=own, begun=self._begun
         )

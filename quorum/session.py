@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from quorum.answer import Answer
 from quorum.asking import check_askable, keep_convention, load_graph, resumed
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from quorum.teaching import Taught
 
 Through: TypeAlias = Callable[..., Awaitable[_Answer]]
+
+T = TypeVar("T")
+
+CLOSED = "The session is closed. Open another one."
 
 NAMES = {"db": "database", "docs": "documents"}
 """Arguments that are called otherwise as options."""
@@ -88,7 +92,7 @@ class Quorum:
         self.settings = self._given.changed(models=by_default) if by_default else self._given
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
         self._opening: Opening | None = None
-        self._asking: set[asyncio.Task[Answer]] = set()
+        self._asking: set[asyncio.Task[Any]] = set()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -107,7 +111,8 @@ class Quorum:
         self._blocking.close()
 
     async def aclose(self) -> None:
-        """Stop what ``ask_many`` asks and close everything; no child process is left. Safe to call twice."""
+        """Stop what is being asked and close everything; no child process is left. Safe to call twice."""
+        self._check_loop()
         self._closed = True
         await ended(self._asking)
         if opening := self._opening:
@@ -125,7 +130,7 @@ class Quorum:
             ConfigurationError: A setting is missing or wrong, or the session is closed.
             DatabaseUnavailable: The database cannot be opened or read; the next call tries again.
         """
-        return await self._shared()
+        return await self._while_open(self._shared())
 
     async def ask(
         self,
@@ -161,7 +166,8 @@ class Quorum:
 
         Raises:
             ConfigurationError: A setting is missing, wrong or unknown, the question is no text, the run asks
-                back and ``on_clarify`` or ``on_approve`` is missing, or the session is closed.
+                back and ``on_clarify`` or ``on_approve`` is missing, or the session is closed, now or
+                meanwhile: a run that had begun can be resumed.
             DatabaseUnavailable: The database cannot be opened or read.
             ModelUnavailable: No model answered.
         """
@@ -179,28 +185,32 @@ class Quorum:
                 return answer
             run_id = folder.run_id
         check_askable(question, run, self._own, on_clarify, on_approve)
-        from quorum.graph.context import open_context
 
-        context = await open_context(
-            run,
-            partial(load_graph, run),
-            question,
-            resume=run_id if resume is not None else "",
-            run_id=run_id,
-            api_key=self.settings.key,
-            listener=on_event or self._on_event,
-            chat_models=self._own,
-            resources=self._shared if resume is None or self._holds(run) else None,
-            shared=shared,
-        )
-        from quorum.graph.answering import answer_question
+        async def answered() -> Answer:
+            from quorum.graph.context import open_context
 
-        made = await (through or answer_question)(
-            context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
-        )
-        if made.meant:
-            await asyncio.to_thread(keep_convention, made, self.settings)
-        return Answer.of(made)
+            context = await open_context(
+                run,
+                partial(load_graph, run),
+                question,
+                resume=run_id if resume is not None else "",
+                run_id=run_id,
+                api_key=self.settings.key,
+                listener=on_event or self._on_event,
+                chat_models=self._own,
+                resources=self._shared if resume is None or self._holds(run) else None,
+                shared=shared,
+            )
+            from quorum.graph.answering import answer_question
+
+            made = await (through or answer_question)(
+                context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
+            )
+            if made.meant:
+                await asyncio.to_thread(keep_convention, made, self.settings)
+            return Answer.of(made)
+
+        return await self._while_open(answered())
 
     def chat(self, thread: str = "", *, run: str = "") -> Chat:
         """Return a conversation, whose turns refer to those before: ``await chat.ask("and by month?")``.
@@ -247,22 +257,20 @@ class Quorum:
         try:
             while True:
                 while len(running) < concurrency:
-                    given = none_left if budget.spent() else next(waiting, none_left)
+                    given = none_left if budget.spent() or self._closed else next(waiting, none_left)
                     if given is none_left:
                         break
                     running.add(asyncio.create_task(self._ask_one(given, options | {"shared": budget})))
                 if not running:
                     break
-                self._asking |= running
                 done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                self._asking -= done
                 for task in done:
                     yield task.result()
         finally:
             await ended(running)
-            self._asking -= running
-        if (spent := budget.spent()) and next(waiting, none_left) is not none_left:
-            raise spent
+        ended_by = ConfigurationError(CLOSED) if self._closed else budget.spent()
+        if ended_by and next(waiting, none_left) is not none_left:
+            raise ended_by
 
     async def as_tool(self, name: str = "ask_database") -> BaseTool:
         """Return a LangChain tool that asks a question; its description names the database and its tables.
@@ -314,12 +322,33 @@ class Quorum:
             return False
         return all(getattr(mine, name) == getattr(run, name) for name in OPENED_WITH)
 
+    async def _while_open(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what ``work`` returns; closing the session stops it."""
+        task = asyncio.create_task(work)
+        self._asking.add(task)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if (asker := asyncio.current_task()) and self._closed and not asker.cancelling():
+                raise ConfigurationError(CLOSED) from None
+            raise
+        finally:
+            self._asking.discard(task)
+
     async def _shared(self, begun: Begun | None = None) -> Resources:
         if self._closed:
-            raise ConfigurationError("The session is closed. Open another one.")
+            raise ConfigurationError(CLOSED)
+        self._check_loop()
         if self._opening is None or self._opening.failed:
             self._opening = Opening(self.settings, self._own)
         return await self._opening.resources(begun)
+
+    def _check_loop(self) -> None:
+        if self._opening and self._opening.loop is not asyncio.get_running_loop():
+            raise ConfigurationError(
+                "The session belongs to the event loop that it was opened in, and this is another.",
+                hint="Ask within one asyncio.run, or use `with Quorum(…)`, which has a loop of its own.",
+            )
 
     async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
         """Open what is shared, so that a wrong setting fails before anything is asked."""

@@ -59,7 +59,8 @@ def make_node(name: str, step: Step, recipe: Recipe, *, first: bool = False) -> 
 
     async def node(state: Any, runtime: Runtime[RunOptions | Context]) -> Update:
         if not isinstance(state.question, str) or not state.question.strip():
-            raise ConfigurationError("There is no question.", hint='The input is {"question": "…"}.')
+            inputs = """{"question": "…"}; of chat, {"messages": [{"role": "user", "content": "…"}]}."""
+            raise ConfigurationError("There is no question.", hint=f"The input is {inputs}")
         state = as_typed(state)
         run_id = "" if first else state.run_id
         # LangGraph's id of this execution: the same when an interrupted process's is repeated

@@ -86,8 +86,10 @@ def command(
     """
     if as_json and as_csv:
         raise click.UsageError("Choose one of --json and --csv.")
-    if resume is not None and question is not None:
-        raise click.UsageError("--resume goes on with the run's own question: leave QUESTION out.")
+    if resume is not None and (question is not None or go_on is not None):
+        raise click.UsageError(
+            "--resume goes on with the run's own question: leave QUESTION out, or --continue."
+        )
     if question is None and go_on and " " in go_on:  # it is the question: `--continue "and by month?"`
         question, go_on = go_on, "last"
     answer: Answer | None = None

@@ -104,7 +104,9 @@ async def test_a_conversation_goes_on_in_another_process_and_from_any_run(tmp_pa
     model = Talker({"ask": "question"}, {"ask": "question"})
     with session(tmp_path, model) as blocking:
         assert blocking.chat(chat.thread).ask("and in all?").became == IN_ALL
-        assert blocking.chat(run=alone.run_id).ask("really?").became == IN_ALL
+        other = blocking.chat(run=alone.run_id)
+        assert other.chat.last == alone
+        assert other.ask("really?").became == IN_ALL
     assert f"Turn 1: {QUESTION}" in model.rewritings[0]
     assert f"Turn 1: {IN_ALL}" in model.rewritings[1]
     settings = settings_of(alone.run_id, Settings(home=tmp_path / "q"))
@@ -149,6 +151,8 @@ async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path
         begun = asyncio.Event()
         asking = asyncio.create_task(chat.ask(IN_ALL, on_event=lambda _: begun.set()))
         await begun.wait()
+        with pytest.raises(ConfigurationError, match="Another turn of the conversation"):
+            await quorum.chat(chat.thread).ask(IN_ALL)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking

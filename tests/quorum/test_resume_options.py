@@ -81,9 +81,10 @@ def test_limits_given_anew_take_effect(failed: str) -> None:
 
 
 def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
-    result = quorum("ask", QUESTION, "--resume", failed)
-    assert result.exit_code == 2
-    assert "leave QUESTION out" in result.stderr
+    for more in (QUESTION, "--continue"):
+        result = quorum("ask", "--resume", failed, more)
+        assert result.exit_code == 2
+        assert "leave QUESTION out" in result.stderr
     with pytest.raises(ConfigurationError, match="has its own question"):
         ask_sync(QUESTION, resume=failed)
 

@@ -7,7 +7,7 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,43 @@ async def test_an_opening_that_failed_is_tried_again(session: Quorum, workplace:
             assert isinstance(failed, DatabaseUnavailable)
         (workplace / "away.db").rename(workplace / "shop.db")
         assert (await quorum.ask(QUESTION)).status == "answered"
+
+
+async def test_closing_stops_what_is_asked_or_opened_with_an_error_that_says_so(session: Quorum) -> None:
+    opening = [asyncio.create_task(work) for work in (session.ask(QUESTION), session.resources())]
+    while session._opening is None:
+        await asyncio.sleep(0)
+    await session.aclose()
+    begun = asyncio.Event()
+    async with Quorum(settings=session.settings, models=[right()], on_event=lambda _: begun.set()) as quorum:
+        asking, given_up = (asyncio.create_task(quorum.ask(f"{QUESTION} {n}")) for n in range(2))
+        await begun.wait()
+        given_up.cancel()
+    for stopped in await asyncio.gather(*opening, asking, return_exceptions=True):
+        assert isinstance(stopped, ConfigurationError)
+        assert "closed" in str(stopped)
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
+
+
+async def test_many_questions_end_with_their_session(session: Quorum) -> None:
+    answers = session.ask_many(f"{QUESTION} {n}" for n in itertools.count())
+    await anext(answers)
+    await session.aclose()
+    with pytest.raises(ConfigurationError, match="closed"):
+        await asyncio.wait_for(_all(answers), 60)
+
+
+async def _all(answers: AsyncIterator[Answer]) -> list[Answer]:
+    return [answer async for answer in answers]
+
+
+def test_a_session_is_not_carried_into_another_event_loop(session: Quorum) -> None:
+    with asyncio.Runner() as runner:
+        runner.run(session.resources())
+        with pytest.raises(ConfigurationError, match=r"event loop .* is another"):
+            asyncio.run(session.ask(QUESTION))
+        runner.run(session.aclose())
 
 
 async def test_what_is_kept_meanwhile_counts_for_the_next_question(session: Quorum) -> None:
@@ -229,6 +266,7 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         tool = quorum.as_tool()
         assert "| Lyon | 3 |" in tool.invoke({"question": QUESTION})
         assert asyncio.run(tool.ainvoke({"question": ""})) == "The question is empty."
+        quorum.close()
     with pytest.raises(ConfigurationError, match="closed"):
         quorum.ask(QUESTION)
 

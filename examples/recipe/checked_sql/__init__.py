@@ -10,7 +10,7 @@ from checked_sql.roles import UNIT_CHECKER
 from quorum.graph.nodes import voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import RecipeGraph, run_graph, wire_branch
+from quorum.graph.recipes.branch import Paths, RecipeGraph, run_graph, wire_branch
 from quorum.graph.recipes.recipe import Recipe, switch
 
 
@@ -27,7 +27,7 @@ def wire(recipe: Checked, options: type[RunOptions] = RunOptions) -> RecipeGraph
     graph.add_beginning("send_candidates")
     graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=2))
     graph.add_edge("candidate", "Consensus")
-    ways = {"dispatch": "send_candidates", "clarify": "UnitChecker", "answer": "UnitChecker"}
+    ways: Paths = {"dispatch": "send_candidates", "clarify": "UnitChecker", "answer": "UnitChecker"}
     graph.add_vote(voting.route_vote, ways)
     graph.add_step("UnitChecker", check_units)
     graph.add_edge("UnitChecker", "note_units")

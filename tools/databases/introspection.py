@@ -39,7 +39,7 @@ SCANNED_ROWS = 100_000
 """Rows of a table up to which duplicates, and NULLs that its sample lacks, are looked for in all of them."""
 SCANNED_BYTES = 50_000_000
 """Size of a table up to which duplicates are looked for: the engine keeps each row that differs."""
-COMPARED_ROWS = {"sqlite": 1_000_000, "duckdb": 5_000_000}
+COMPARED_ROWS = {"sqlite": 500_000, "duckdb": 5_000_000}
 """Rows of a table, by dialect, up to which columns are asked whether they are unique; a server is not."""
 NAMED = 20
 """Tables that a note names."""

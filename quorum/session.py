@@ -88,8 +88,7 @@ class Quorum:
         if db is not None:
             given["database"] = [db] if isinstance(db, str) else db
         self._given = settings.changed(**given) if settings else Settings(**given)
-        by_default = None if specs else list(self._own) or None
-        self.settings = self._given.changed(models=by_default) if by_default else self._given
+        self.settings = self._given.changed(models=None if specs else list(self._own) or None)
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
         self._opening: Opening | None = None
         self._asking: set[asyncio.Task[Any]] = set()

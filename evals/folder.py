@@ -3,6 +3,7 @@
 DIR/
     eval.json          the manifest: suite, options, the questions asked for
     results.jsonl      one line per question as it ended; the last line of a question counts
+    spent.txt          dollars, where there are any for all questions (``quorum.evals.running.total_budget``)
     runs/<question>/   each question's run folder, with trace and results (``quorum.graph.trace``)
 """
 

@@ -39,8 +39,6 @@ class EvalQuestion:
         extra: What else the suite's scorer needs, as plain values.
         groups: Further groups whose scores are reported apart, by what they differ in.
         shown_as: The name that the agents see for the database, where its own would tell of the gold.
-        max_usd: Dollars that this process may spend on it, below the limit of every question; None for no
-            such limit.
     """
 
     id: str
@@ -55,7 +53,6 @@ class EvalQuestion:
     extra: Mapping[str, Any] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     shown_as: str = ""
-    max_usd: float | None = None
 
     @property
     def live(self) -> bool:

@@ -17,7 +17,6 @@ from quorum.evals.records import Record
 from quorum.evals.reports.format import percent
 from quorum.evals.reports.frame import Frame, right, unscorable
 from quorum.evals.reports.statistics import mean_of
-from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import FAULT
 from quorum.text import count, dollars, duration, one_line
 
@@ -34,7 +33,7 @@ class Tally:
     Args:
         asked: Questions asked for.
         batch: There is no gold, so nothing is said of it.
-        total: Dollars for all questions, if they are limited.
+        max_usd: Dollars for all questions, if they are limited.
 
     Attributes:
         records: Of the questions that ended, by id; a later one takes an earlier one's place.
@@ -46,10 +45,10 @@ class Tally:
         asked: int,
         *,
         batch: bool = False,
-        total: TotalBudget | None = None,
+        max_usd: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.asked, self.batch, self.total = asked, batch, total
+        self.asked, self.batch, self.max_usd = asked, batch, max_usd
         self.records: dict[str, Record] = {}
         self.earlier = 0
         self.right = 0
@@ -102,7 +101,7 @@ class Tally:
     @property
     def cost(self) -> str:
         """Return the dollars so far, and those there are."""
-        return f"{dollars(self.total.spent)} of ${self.total.usd:g}" if self.total else dollars(self.usd)
+        return dollars(self.usd) + (f" of ${self.max_usd:g}" if self.max_usd is not None else "")
 
     def summary(self) -> dict[str, Any]:
         """Return figures over the questions that ended, for JSON: shares are 0 to 1, None if unknown."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -88,8 +89,7 @@ class Quorum:
         if db is not None:
             given["database"] = [db] if isinstance(db, str) else db
         self._given = settings.changed(**given) if settings else Settings(**given)
-        by_default = None if specs else list(self._own) or None
-        self.settings = self._given.changed(models=by_default) if by_default else self._given
+        self.settings = self._given.changed(models=None if specs else list(self._own) or None)
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
         self._opening: Opening | None = None
         self._asking: set[asyncio.Task[Any]] = set()
@@ -253,7 +253,12 @@ class Quorum:
             raise ConfigurationError(f"concurrency is {concurrency}; ask one question at a time at least.")
         budget = Ledger(Budget(max_usd=max_usd))
         await self._prove(budget, options)
-        waiting, running, none_left = iter(questions), set[asyncio.Task[Answer]](), object()
+        one = isinstance(questions, str | Mapping)
+        waiting, running, none_left = (
+            iter([questions] if one else questions),
+            set[asyncio.Task[Answer]](),
+            object(),
+        )
         try:
             while True:
                 while len(running) < concurrency:
@@ -374,8 +379,9 @@ class Quorum:
     def _failed(self, asked: Mapping[str, Any], error: Exception) -> Answer:
         message = Exception.__str__(error) if isinstance(error, QuorumError) else repr(error)
         run_id = str(asked.get("run_id") or asked.get("resume") or "")
-        folder = RunFolder(self.settings.home / "runs" / run_id)
-        begun = bool(run_id) and folder.folder.is_dir()
+        folder, begun = RunFolder(self.settings.home / "runs" / run_id), False
+        if re.fullmatch(r"\w[\w.-]{0,199}", run_id):  # else the name is what failed
+            begun = folder.folder.is_dir()
         return Answer(
             question=str(asked.get("question") or ""),
             status="failed",

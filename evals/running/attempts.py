@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import random
 import shutil
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.linking import gold_part, linking_of_schema
 from quorum.evals.running.run_events import RunEvents
-from quorum.evals.running.total_budget import note_lost, spent_on
+from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import (
     OUTSIDE,
     judge,
@@ -62,6 +61,8 @@ class Attempts:
         self.databases = databases
         self.replied = replied
         self.folder = evaluation.folder.absolute()
+        total = evaluation.max_usd_total
+        self.total = TotalBudget(total, self.folder) if total is not None else None
 
     async def record(self, question: EvalQuestion) -> Record:
         """Ask and judge. A failure becomes a record too, unless it would fail every question.
@@ -71,7 +72,7 @@ class Attempts:
 
         Raises:
             ConfigurationError: An option is wrong.
-            MachineFailed: The disk is full, say.
+            MachineFailed: The disk is full, say, or the dollars for all questions are used up.
         """
         run, discarded = self._run(question), ""
         while True:
@@ -146,9 +147,6 @@ class Attempts:
         """
         options = self.evaluation.options
         own: dict[str, object] = {"database": [question.url], "home": str(self.folder)}
-        if question.max_usd is not None:
-            earlier = await asyncio.to_thread(spent_on, self._run(question)) if resumed else 0.0
-            own["max_usd"] = min(question.max_usd + earlier, options.max_usd or math.inf)
         context = await open_context(
             replace_options(options, **own),
             recipe_of(options),
@@ -157,6 +155,7 @@ class Attempts:
             run_id="" if resumed else question.id,
             resources=resources,
             listener=events,
+            shared=self.total,
         )
         return replace(context, weights=dict.fromkeys(context.weights, 1.0))
 
@@ -201,8 +200,6 @@ class Attempts:
 
     def _discard(self, run: RunFolder) -> None:
         """Delete a run, atomically for other processes."""
-        if usd := spent_on(run):
-            note_lost(self.folder, usd)
         gone = self.folder / DISCARDED / f"{run.run_id}-{uuid4().hex[:8]}"
         gone.parent.mkdir(exist_ok=True)
         run.folder.rename(gone)

@@ -47,6 +47,8 @@ class Evaluation:
         api_key, chat_models: As ``quorum.graph.resources.open_resources``.
         fixed: Going on needs the same knowledge base and explorations; False where what is kept meanwhile may
             count for the questions that are left.
+        max_usd_total: Dollars for all questions (``quorum.evals.running.total_budget``); infinite where what
+            is spent is only noted, for a limit later; None if it is not.
     """
 
     suite: Suite
@@ -60,6 +62,7 @@ class Evaluation:
     api_key: str = field(default="", repr=False)
     chat_models: Mapping[str, BaseChatModel] = field(default_factory=dict)
     fixed: bool = True
+    max_usd_total: float | None = None
 
     def check(self) -> None:
         """Check what needs no open handles.

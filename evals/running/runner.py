@@ -28,10 +28,12 @@ from quorum.evals.running.attempts import Attempts, begin_attempts
 from quorum.evals.running.cluster import Shares, Workers
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation, check_same, now
-from quorum.evals.running.total_budget import TotalBudget
+from quorum.evals.running.total_budget import TotalUsedUp
 from quorum.evals.running.verdicts import ENDPOINT
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.garbage import rare_collections
+from quorum.tools.ledger import Budget
+from quorum.tools.models.providers import check_priced
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
@@ -65,7 +67,6 @@ async def run_evaluation(
     evaluation: Evaluation,
     *,
     workers: Workers | None = None,
-    total: TotalBudget | None = None,
     on_begin: Callable[[Collection[Record]], None] = _nobody,
     on_record: Callable[[Record], None] = _nobody,
 ) -> dict[str, Record]:
@@ -79,7 +80,6 @@ async def run_evaluation(
 
     Args:
         workers: Processes that ask in place of this one (``quorum.evals.running.cluster.workers_of``).
-        total: Dollars for all questions together; those that it cannot pay are not asked.
         on_begin: Called with the finished records of earlier processes, before anything is asked.
         on_record: Called with each further record as it is written.
 
@@ -96,18 +96,16 @@ async def run_evaluation(
     manifest = await asyncio.to_thread(evaluation.manifest)
     finished = await asyncio.to_thread(_finished, manifest, EvalFolder(evaluation.folder))
     left = _left(evaluation, finished)
-    evaluation = _for_one_of(workers.count if workers else 1, evaluation, total)
+    evaluation = _for_one_of(workers.count if workers else 1, evaluation)
     databases = Databases.for_evaluation(evaluation)
     try:
-        await _prove(databases, left)
+        await _prove(databases, left, evaluation.max_usd_total)
         with EvalWriter(evaluation.folder) as writer:
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
-            if total:
-                await asyncio.to_thread(total.begin, writer.folder, records.values())
             on_begin(records.values())
             with rare_collections():
-                run = _Run(evaluation, writer, records, on_record, total)
+                run = _Run(evaluation, writer, records, on_record)
                 await run.all(_left(evaluation, records), databases, workers)
     finally:
         await databases.aclose()
@@ -138,22 +136,20 @@ def _left(evaluation: Evaluation, finished: Container[str]) -> list[EvalQuestion
     return [question for group in groups.values() for question in group]
 
 
-def _for_one_of(processes: int, evaluation: Evaluation, total: TotalBudget | None = None) -> Evaluation:
-    """The evaluation as each of several processes runs it: they share the rate of requests and the total."""
-    options, changes = evaluation.options, dict[str, float]()
-    if options.requests_per_second is not None and processes > 1:
-        changes["requests_per_second"] = options.requests_per_second / processes
-    if total and options.max_usd is None:
-        changes["max_usd"] = total.usd
-    if not changes:
+def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
+    """The evaluation as each of several processes runs it: they share the rate of requests."""
+    rate = evaluation.options.requests_per_second
+    if rate is None or processes == 1:
         return evaluation
-    return dataclasses.replace(evaluation, options=replace_options(options, **changes))
+    options = replace_options(evaluation.options, requests_per_second=rate / processes)
+    return dataclasses.replace(evaluation, options=options)
 
 
-async def _prove(databases: Databases, questions: Sequence[EvalQuestion]) -> None:
+async def _prove(databases: Databases, questions: Sequence[EvalQuestion], usd: float | None) -> None:
     """Open the models and the first database, so that a wrong setting fails before anything is asked."""
     if questions:
-        await databases.models()
+        models, usd = await databases.models(), None if usd == math.inf else usd
+        check_priced((*models.models.values(), *models.role_models.values()), Budget(max_usd=usd))
         with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
             await databases.of(questions[0])
 
@@ -167,9 +163,8 @@ class _Run:
         writer: EvalWriter,
         records: dict[str, Record],
         tell: Callable[[Record], None],
-        total: TotalBudget | None = None,
     ) -> None:
-        self.evaluation, self.writer, self.total = evaluation, writer, total
+        self.evaluation, self.writer = evaluation, writer
         self.records, self.tell = records, tell
         self.session = uuid4().hex[:12]
         self.memory = Watch()
@@ -211,15 +206,13 @@ class _Run:
     ) -> None:
         await asyncio.sleep(begin)
         for question in waiting:
-            asked = await self.total.claim(question) if self.total else question
-            if asked is None:
-                return
-            made = await asker.record(asked)
+            try:
+                made = await asker.record(question)
+            except TotalUsedUp:
+                return  # what others have under way may end
             record = dataclasses.replace(made, session=self.session, ended=now(), memory=self.memory.peak())
             self.writer.add(record)
             self.records[question.id] = record
-            if self.total:
-                await self.total.settle(record)
             self.tell(record)
             self.left[question.url] -= 1
             if not self.left[question.url]:

@@ -95,7 +95,7 @@ def unpadded(key: str) -> str:
 
 def _profile(texts: Sequence[Any], whole: bool) -> ColumnProfile:
     counted, rows = Counter(text for text in texts if isinstance(text, str)), len(texts)
-    profile = ColumnProfile(rows, whole, unique=whole and len(counted) == rows > 1)
+    profile = ColumnProfile(rows, whole, unique=len(counted) == rows > 1 and (whole or None))
     words = {text: word for text in counted if (word := text.strip().casefold()) in WORDS}
     rest = {text: n for text, n in counted.items() if text not in words}
     given = sum(rest.values())

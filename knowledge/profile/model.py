@@ -73,7 +73,7 @@ class ColumnProfile:
         keys: Keys of other tables that the values match only in part as they are.
         low, high: The least and the greatest number or ISO date but ``sentinels``, where all have one form.
         exact: True if ``low`` and ``high`` are those of all rows.
-        unique: True if no two rows have the same value and the table was read whole.
+        unique: True if no two rows of the table have the same value; None if only those read are known.
     """
 
     rows: int
@@ -92,13 +92,18 @@ class ColumnProfile:
     low: str = ""
     high: str = ""
     exact: bool = False
-    unique: bool = False
+    unique: bool | None = False
 
     @property
     def odd(self) -> bool:
         """True if a query has to mind how the values are written."""
         counts = self.padded, self.no_value, self.sentinels, self.totals, self.units
         return any((self.forms, self.variants, self.keys, *counts))
+
+    @property
+    def key_like(self) -> bool:
+        """True if the values are codes or whole numbers, as keys are."""
+        return self.kind in (Kind.CODE, Kind.NUMBER) and "." not in self.low
 
 
 def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:

@@ -37,7 +37,7 @@ def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: 
     codes = (low + high).isdigit() and not len(low) < len(high) <= 3 and not profile.no_value
     if profile.kind is Kind.NUMBER and low and _TEXT.search(column.type) and not codes:
         parts.append("numbers")
-    if ends and keyless and profile.unique and profile.kind in (Kind.CODE, Kind.NUMBER) and "." not in low:
+    if ends and keyless and profile.unique and profile.key_like:
         parts.append("unique")
     elif ends and profile.kind is Kind.DATE and profile.exact and not (profile.sentinels or column.complete):
         parts.append(f"{low.split()[0][:10]} to {high.split()[0][:10]}")

@@ -64,6 +64,7 @@ _MARKS = {
     "[NULL]": "[NULL only]: no value in any row",
     "no []": "no brackets: values unknown or withheld, or no rows",
     "!": "! about the values, with shares of rows; 9: any digit",
+    "unique": "unique: not looked for in large tables",
     "--^": "--^: described above for this name",
 }
 _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})

@@ -350,6 +350,8 @@ class Writer:
         text = text if self.detail.description_chars != 0 else ""
         if text and column.profile:
             self.used |= {"!", *topics(column.profile)}
+        if shown and not table.primary_key and (known := column.profile) and known.key_like:
+            self.used |= {"unique"} if known.unique is None else set()
         return f" ! {text}" if text else ""
 
     def _nested(self, nested: Sequence[Field]) -> Iterator[_Row]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,16 +73,15 @@ def command(
     Whatever stops it, the same command goes on and asks nothing twice, but for what the endpoint or the
     database failed. The folder FILE.batch beside the answers keeps the batch: delete it to ask all again.
 
-    --max-usd-total: each question gets a limit out of what is left, at least twice what the dearest so far
-    has cost, and half of it again is set aside for replies that are under way when it is reached. Where the
-    total cannot pay that, no question is begun; with a larger total the same command goes on.
+    --max-usd-total: no model is called that the total cannot pay, taking a call for as dear as the dearest
+    so far. Questions under way then stay open; with a larger total the same command goes on.
 
     Exit codes: 0 every row has its final status; 1 some failed for lack of an endpoint; 2 usage or
     configuration; 3 the total is used up; 130 Ctrl-C.
     """
     from quorum.eval_progress import Tally
+    from quorum.evals.paths import check_no_file
     from quorum.evals.running.evaluation import Evaluation
-    from quorum.evals.running.total_budget import TotalBudget
     from quorum.files import TABLES, check_file
     from quorum.settings import Settings
     from quorum.tools.urls import SAMPLE
@@ -93,25 +93,26 @@ def command(
         check_file(path, TABLES)
     if out.exists() and (not folder.is_dir() or out.resolve() == questions.resolve()):
         raise ConfigurationError(f"{out} is there, and no batch wrote it.", hint="Give another --out.")
+    if rows:
+        check_no_file(rows, hint="Give another --rows.")
     given = _read(questions)
+    _made(given, out)  # what the format cannot hold is said before anything is asked
     suite = _suite(given, column, questions, settings)
     batch = _Batch(given, {each.id for each in suite.questions}, out, rows, folder)
-    evaluation = Evaluation(
-        suite, options, suite.questions, folder, concurrency, api_key=settings.key, fixed=False
-    )
+    evaluation = Evaluation(suite, options, suite.questions, folder, concurrency, api_key=settings.key)
+    evaluation = replace(evaluation, fixed=False, max_usd_total=max_usd_total or math.inf)
     evaluation.check()
-    total = TotalBudget(max_usd_total, concurrency) if max_usd_total else None
-    tally = Tally(len(suite.questions), batch=True, total=total)
+    tally = Tally(len(suite.questions), batch=True, max_usd=max_usd_total)
     try:
-        status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet, total=total)
+        status, message = ask_all(evaluation, tally, workers, cluster, quiet=quiet)
     except QuorumError:
         with suppress(QuorumError):  # the first error is the one to tell
             if tally.records:
                 batch.write(tally.records)
         raise
     written = batch.write(tally.records)
-    if total and total.closed and not status:
-        status, message = OUT_OF_BUDGET, f"The total of ${total.usd:g} cannot pay what is open."
+    if max_usd_total and tally.done < tally.asked and not status:
+        status, message = OUT_OF_BUDGET, f"The total of ${max_usd_total:g} cannot pay what is open."
     for line in (*tally.closing(), *filter(None, [message]), f"Written: {out} ({written})"):
         click.echo(line, err=True)
     raise SystemExit(status)
@@ -128,6 +129,7 @@ def _read(path: Path) -> pa.Table:
 
     from quorum.evals.suites.own import read_lines
 
+    name = ""
     try:
         if path.suffix.lower() == ".parquet":
             table = pq.ParquetFile(path).read(use_threads=False)
@@ -137,15 +139,32 @@ def _read(path: Path) -> pa.Table:
             kind, empty = (pa.string(), "") if path.suffix.lower() == ".csv" else (None, None)
             rows = [{n: None if value == empty else value for n, value in line} for line in lines]
             names += {n: None for row in rows for n in row if n not in names}
-            columns = [pa.array([row.get(name) for row in rows], kind) for name in names]
-            table = pa.Table.from_arrays(columns, names)
+            columns = []
+            for name in names:
+                columns.append(pa.array([row.get(name) for row in rows], kind))
+            table = pa.table(columns, names)
     except (OSError, OverflowError, pa.ArrowException) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+        column = f", column {name!r}," if name else ""
+        raise ConfigurationError(f"{path}{column} cannot be read: {error}.") from error
     if twice := [name for name, times in Counter(table.column_names).items() if times > 1]:
         raise ConfigurationError(f"{path} has two columns {twice[0]!r}.", hint="Rename one.")
     if not table.num_rows:
         raise ConfigurationError(f"{path} holds no row.", hint="Write one question a row.")
     return table
+
+
+def _made(table: pa.Table, out: Path) -> bytes:
+    """Return a table in the format of a file."""
+    import pyarrow as pa
+
+    from quorum.files import TABLES
+
+    try:
+        return TABLES[out.suffix.lower()](table)
+    except pa.ArrowException as error:
+        raise ConfigurationError(
+            f"{out} cannot hold the rows: {error}.", hint="Give an --out of another format."
+        ) from error
 
 
 def _ids(given: pa.Table) -> list[str]:
@@ -167,15 +186,21 @@ def _suite(given: pa.Table, column: str, path: Path, settings: Settings) -> Suit
     if column not in given.column_names:
         raise ConfigurationError(
             f"{path} has no column {column!r}.",
-            hint=f"It has {', '.join(given.column_names)}; name the one with the questions: --column.",
+            hint=f"It has {', '.join(given.column_names)}; name the one with the questions: --column. "
+            "A .csv file has commas between its columns.",
         )
     database, known, questions = database_of(settings), cache(dialect_of), []
     urls = given["db"].to_pylist() if "db" in given.column_names else [""] * given.num_rows
     for id, text, url in zip(_ids(given), given[column].to_pylist(), urls, strict=True):
-        if not str(text or "").strip():
+        if not isinstance(text, str | None):
+            hint = "Name the column with the questions: --column."
+            raise ConfigurationError(
+                f"Row {int(id)} of {path}: the question is no text but {text!r}.", hint=hint
+            )
+        if not (text or "").strip():
             continue
         try:
-            line = OwnLine(question=str(text), id=id, db=str(url or ""))
+            line = OwnLine(question=text, id=id, db=str(url or ""))
             questions.append(own_question(line, 0, path.parent, database, known))
         except WrongLine as error:
             message, hint = error.args
@@ -199,7 +224,7 @@ class _Batch:
         """Write the rows with the answers that there are; returns how many have which status."""
         import pyarrow as pa
 
-        from quorum.files import TABLES, write_whole
+        from quorum.files import write_whole
 
         empty = {"status": "failed", "error": "The question is empty."}
         answers = [
@@ -212,7 +237,7 @@ class _Batch:
         for name, kind in ANSWER.items():
             column = pa.array([answer.get(name) for answer in answers], pa.type_for_alias(kind))
             table = table.append_column(prefix + name, column)
-        write_whole(self.out, TABLES[self.out.suffix.lower()](table))
+        write_whole(self.out, _made(table, self.out))
         ended = Counter(answer["status"].replace("_", " ") for answer in answers).most_common()
         named = f"; columns {prefix}status and so on" if prefix else ""
         return ", ".join(f"{number:,} {status}" for status, number in ended) + named

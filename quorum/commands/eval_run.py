@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from quorum.eval_progress import Tally
     from quorum.evals.questions import GoldParts
     from quorum.evals.running.runner import Evaluation
-    from quorum.evals.running.total_budget import TotalBudget
     from quorum.graph.options import RunOptions
     from quorum.settings import Settings
 
@@ -178,13 +177,7 @@ def _name(suite: str, recipe: str, models: Sequence[str], shard: tuple[int, int]
 
 
 def ask_all(
-    evaluation: Evaluation,
-    tally: Tally,
-    workers: int,
-    cluster: str,
-    *,
-    quiet: bool,
-    total: TotalBudget | None = None,
+    evaluation: Evaluation, tally: Tally, workers: int, cluster: str, *, quiet: bool
 ) -> tuple[int, str]:
     """Run an evaluation with progress on standard error; returns the exit status and why it is unfinished."""
     from quorum.eval_progress import Board
@@ -209,7 +202,7 @@ def ask_all(
             board.stop()
             click.echo("Stopping what is under way; Ctrl-C again ends at once.", err=True)
 
-        run = partial(run_evaluation, evaluation, total=total, on_begin=board.begin, on_record=board.record)
+        run = partial(run_evaluation, evaluation, on_begin=board.begin, on_record=board.record)
 
         async def work() -> None:
             if workers == 1 and not cluster:

@@ -118,7 +118,11 @@ MISTAKES = {
     "blank.csv": "No row of blank.csv has a question",
     "twice.csv": "has two columns 'b'",
     "broken.parquet": "cannot be read",
-    "mixed.jsonl": "mixed.jsonl cannot be read",
+    "mixed.jsonl": "mixed.jsonl, column 'x', cannot be read",
+    "empty.jsonl --out a.parquet": "a.parquet cannot hold the rows",
+    "number.parquet": "Row 2 of number.parquet: the question is no text but 42",
+    "semicolon.csv": "It has question;b; name the one with the questions: --column. A .csv file has commas",
+    "q.csv --out a.csv --rows q.txt": "q.txt is a file, not a folder",
     "long.csv": "Row 1 of long.csv: the question has 20,001 characters",
     "far.csv": "Row 2 of far.csv: its database cannot be used",
     "q.csv --workers 9": "9 workers cannot share 8 questions",
@@ -137,9 +141,12 @@ def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: Path, subtests:
         "twice.csv": "question,b,b\n?,1,2\n",
         "broken.parquet": "PAR1",
         "mixed.jsonl": '{"question": "?", "x": 1}\n{"question": "?", "x": "a"}\n',
+        "semicolon.csv": "question;b\n?;1\n",
+        "empty.jsonl": '{"question": "?", "x": {}}\n',
         "far.csv": f"question,db\n{COUNT},\n{COUNT},cobol://far\n",
     }.items():
         Path(name).write_text(text)
+    pq.write_table(pa.table({"question": [None, 42]}), "number.parquet")
     before = sorted(Path().iterdir())
     for arguments, said in MISTAKES.items():
         with subtests.test(arguments):
@@ -211,13 +218,14 @@ def test_killed_five_times_each_question_is_asked_once_and_the_total_holds(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", "test-key")
         with Forked(workplace, root) as quorum:
-            for _ in range(KILLS):
-                quorum.start(*given, str(TOTAL), events=chance.randint(20, 200))
+            for kill in range(KILLS):
+                limited = [*given, str(TOTAL)] if kill else given[:-1]  # what is spent before counts, too
+                quorum.start(*limited, events=chance.randint(20, 200))
                 assert quorum.wait() == -signal.SIGKILL, (workplace / OUTPUT).read_text()
                 done = {json.loads(line)["id"] for line in results.read_text().splitlines()}
                 runs = {run.parent.name for run in results.parent.glob("runs/*/run.json")}
                 under_way.update(int(id) - 1 for id in runs - done)
-            quorum.start(*given, str(TOTAL))
+            quorum.start(*given, str(TOTAL), "--workers", "2")
             assert quorum.wait() == 3, (workplace / OUTPUT).read_text()
             assert TOTAL / 2 < billed.total() * CALL <= TOTAL
             statuses = Counter(row["status"] for row in read(Path("a.parquet")))

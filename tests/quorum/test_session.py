@@ -152,12 +152,14 @@ async def test_models_may_be_langchains_beside_specs(workplace: Path) -> None:
 
 async def test_a_question_that_fails_loses_none_of_the_others(session: Quorum) -> None:
     questions = [QUESTION, "BREAK this", "", None, {"question": QUESTION, "votes": 2, "run_id": "row-5"}, 7]
+    questions += [{"question": "misnamed", "run_id": name} for name in ("/", "x" * 300)]
     async with session as quorum:
         answers = [answer async for answer in quorum.ask_many(questions, concurrency=3)]  # type: ignore[arg-type]
     assert len(answers) == len(questions)
     found = {answer.question: answer for answer in answers if answer.status == "failed"}
     assert found["BREAK this"].error
     assert Path(found["BREAK this"].trace).is_dir()
+    assert found["misnamed"].trace == ""
     assert (found[""].error, found[""].trace) in {
         ("The question is empty.", ""),
         ("The question is NoneType, not text.", ""),
@@ -261,6 +263,7 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         assert next(answers).status == "answered"
         answers.close()
         assert len(list(quorum.ask_many([QUESTION] * 5))) == 5
+        assert len(list(quorum.ask_many(QUESTION))) == 1
         with pytest.raises(ConfigurationError, match="empty"):
             quorum.ask("")
         tool = quorum.as_tool()

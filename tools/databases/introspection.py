@@ -39,6 +39,8 @@ SCANNED_ROWS = 100_000
 """Rows of a table up to which duplicates, and NULLs that its sample lacks, are looked for in all of them."""
 SCANNED_BYTES = 50_000_000
 """Size of a table up to which duplicates are looked for: the engine keeps each row that differs."""
+COMPARED_ROWS = {"sqlite": 500_000, "duckdb": 5_000_000}
+"""Rows of a table, by dialect, up to which columns are asked whether they are unique; a server is not."""
 NAMED = 20
 """Tables that a note names."""
 
@@ -253,6 +255,10 @@ class Introspection:
         }
         profiled = _profile_claims(table, self.quote) if scanned else {}
         found = await self._numbers(source, claims | (doubtful if scanned else {}) | profiled) if rows else {}
+        if 0 < rows <= COMPARED_ROWS.get(self.connector.dialect, 0) and not table.primary_key:
+            alike = [c.name for c in table.columns if (p := c.profile) and p.unique is None and p.key_like]
+            each = {f"unique {name}": f"count(*) = count(DISTINCT {self.quote(name)})" for name in alike}
+            found |= await self._numbers(source, each)
         columns = tuple(
             replace(
                 c,
@@ -442,8 +448,10 @@ def _profile_claims(table: Table, quote: Callable[[str], str]) -> dict[str, str]
 
 
 def _confirmed_profile(column: Column, found: Mapping[str, Any]) -> ColumnProfile | None:
-    """Return the column's profile with the ends of all rows."""
+    """Return the column's profile with what is known of all rows."""
     profile, ends = column.profile, [found.get(f"{end} {column.name}") for end in ("min", "max")]
+    if profile and (unique := found.get(f"unique {column.name}")) is not None:
+        return replace(profile, unique=bool(unique))
     if profile is None or None in ends:
         return profile
     return replace(profile, low=str(ends[0]), high=str(ends[1]), exact=True)

@@ -23,6 +23,7 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog, ForeignKey
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.knowledge.schema.render import render
 from quorum.tools.databases import connect, introspection
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import Introspection
@@ -271,10 +272,11 @@ class ConnectorContract:
     ) -> None:
         rare = "CASE WHEN i = 4321 THEN 'rare' ELSE 'common' END"
         script = f"""
-            CREATE TABLE big (id INTEGER, kind VARCHAR, rare VARCHAR, none VARCHAR, hardly VARCHAR);
+            CREATE TABLE big (
+                id INTEGER, kind VARCHAR, rare VARCHAR, none VARCHAR, hardly VARCHAR, twin INTEGER);
             INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 4999)
-            SELECT i, CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END, {rare}, NULL, nullif({rare}, 'common')
-            FROM n;
+            SELECT i, CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END, {rare}, NULL, nullif({rare}, 'common'),
+                CASE WHEN i = 4321 THEN 4320 ELSE i END FROM n;
             CREATE VIEW seen AS SELECT kind FROM big;
         """
         path = tmp_path / "big.db"
@@ -284,6 +286,10 @@ class ConnectorContract:
             complete = {c.name for c in table(catalog, "big").columns if c.complete}
             assert complete == ({"kind", "none"} if self.scans else set())
             assert table(catalog, "big").column("rare").samples == ("common",)  # type: ignore[union-attr]
+            unique = {c.name: c.profile.unique for c in table(catalog, "big").columns if c.profile}
+            asked = connector.owner(table(catalog, "big"))[0].dialect in introspection.COMPARED_ROWS
+            assert (unique["id"], unique["twin"]) == ((True, False) if asked else (None, None))
+            assert ("unique: not looked for in large tables" in render(catalog).text) != asked
             if not self.scans:
                 return
             seen = table(catalog, "seen").columns[0]

@@ -18,7 +18,7 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ins
 from quorum.tools.databases import connect
 from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.databases.duckdb import files as duckdb_files
-from quorum.tools.databases.duckdb.headers import Header, find, split
+from quorum.tools.databases.duckdb.headers import Header, find, footer, split
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
@@ -298,6 +298,42 @@ def test_where_a_header_is(what: str, text: str, place: str, title: str) -> None
     assert find(lines.rows, lines.width) == expected, what
 
 
+@pytest.mark.parametrize(("what", "text", "cut", "said"), cases("footers", 4))
+def test_where_a_footer_is(what: str, text: str, cut: str, said: str) -> None:
+    lines = split(text, whole=True)
+    assert footer(lines.rows[1:], lines.width) == (int(cut), said), what
+
+
+FOOTED = "id,city,amount\n1,Bern,2.5\n2,Basel,3\n3,Bern,4\n\nEnd of export,,\n"
+
+
+@pytest.mark.parametrize("size", [1, 4000])
+async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path, size: int) -> None:
+    rows_of = "".join(f"{i},Zürich,1\n" for i in range(4, size))
+    text = FOOTED.replace("\n\n", f"\n{rows_of}\n")
+    fill(tmp_path, a__csv=text.encode("latin-1"), b__csv=f"Report,,\n{text}".encode("utf-16"))
+    catalog = await catalog_of(tmp_path)
+    a, b = catalog.tables
+    assert (a.row_count, a.columns[0].type) == (max(3, size - 1), "BIGINT")
+    assert b.row_count == max(3, size - 1) + 1  # the end of UTF-16 is not looked at
+    assert catalog.left_out[0] == (
+        "a.csv: the text below its rows, 'End of export', is left out. If it is a row, say where "
+        f"the header is: --db '{tmp_path.name}?skip=a.csv:LINES'"
+    )
+    kept = f"{tmp_path}?skip=a.csv:0"
+    assert await answer(kept, "SELECT id FROM a WHERE city IS NULL") == [("End of export",)]
+
+
+async def test_what_is_said_of_a_file_with_title_and_footer_is_said_once(tmp_path: Path) -> None:
+    fill(tmp_path, a__csv=f"Report,,\n{FOOTED}")
+    cache, new = CatalogCache(tmp_path / "cache", 60), list[int]()
+    for _ in range(2):
+        async with connect(str(tmp_path / "a.csv")) as connector:
+            catalog = await connector.catalog()
+            new.append(len(cache.new_warnings("a", connector, catalog.left_out)))
+    assert new == [2, 0]
+
+
 def test_blank_lines_have_no_header_and_a_text_that_is_cut_loses_its_last_line() -> None:
     assert find(split("\n\n,,\n", whole=True).rows, 3) is None
     assert find([], 0) is None
@@ -379,6 +415,21 @@ async def test_times_and_moments(tmp_path: Path) -> None:
     assert await answer(tmp_path / "a.xlsx", "FROM a") == [
         (time(12, 30), datetime(2024, 5, 1, 8), "36:00:00")
     ]
+
+
+async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:
+    sheet = [
+        ["id", "city", "n"],
+        [1, "Bern", 2],
+        [2, "Basel", 3],
+        [3, "Bern", 4],
+        [],
+        ["Source: Ann", "", ""],
+    ]
+    path = workbook(tmp_path / "a.xlsx", One=sheet)
+    assert await answer(path, "SELECT sum(id) FROM a") == [(6,)]
+    assert "the text below its rows, 'Source: Ann'" in (await catalog_of(path)).left_out[0]
+    assert len(await answer(f"{path}?skip=0", "FROM a")) == 4
 
 
 @pytest.mark.heavy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import codecs
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from urllib.parse import quote
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief
-from quorum.tools.databases.duckdb.headers import FOUND, SEPARATORS, Header, Lines, find, split
+from quorum.tools.databases.duckdb.headers import BELOW, FOUND, SEPARATORS, Header, Lines, find, footer, split
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
 from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.embedded import file_of, read_stream, states_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 WORKBOOKS = "quorum.tools.databases.duckdb.workbook:WorkbookSession"
 SHEET_BYTES = 256 * 2**20
-"""Bytes of a sheet's values in memory."""
+"""Bytes of a sheet's values in memory, and of a CSV file that is copied to leave out its footer."""
 BUILDER = "quorum.tools.databases.duckdb.session:BuildingSession"
 LOOK = Limits(seconds=30.0)
 """Limits of reading one file whole for the types of its columns; beyond them a sample is read."""
@@ -42,7 +43,9 @@ ENCODINGS = ("utf-8", "latin-1")
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 ZIP = b"PK\3\4"
 HEAD = 2**16
-"""Bytes of a CSV file in which its header is looked for."""
+"""Bytes of a CSV file in which its header, and at its end a footer, is looked for."""
+_LAST = 100  # lines
+_LONE_CELL = re.compile(rb'[\r\n][^,;|\t"\r\n\0]+[,;|\t\s]*\Z')  # not in UTF-16
 
 
 NO_HEADER = "no-header"
@@ -58,7 +61,8 @@ class FilesConnector(DuckdbConnector):
 
     Queries read those files and no other. What is there when the database is opened counts.
     ``?skip=2`` means that two lines come before the header, ``?skip=no-header`` that there is none;
-    ``?skip=a.csv:2&skip=May:0`` means it for one file, and for one sheet of a workbook.
+    ``?skip=a.csv:2&skip=May:0`` means it for one file, and for one sheet of a workbook; then a text below
+    the rows is a row.
     """
 
     scheme = "files"
@@ -72,6 +76,7 @@ class FilesConnector(DuckdbConnector):
         self._left_out: list[str] = []
         self._notes: list[str] = []
         self._about: dict[str, Sequence[str]] = {}
+        self._copied: dict[str, Sequence[str]] = {}
         self._written: list[str] = []
 
     @classmethod
@@ -128,9 +133,9 @@ class FilesConnector(DuckdbConnector):
         return replace(found, left_out=left_out, notes=(*self._left_out, *self._notes, *found.notes))
 
     async def _sheets(self, source: Source) -> list[Source]:
-        """Return the sheets of a workbook, each written to a Parquet file; another source as it is."""
+        """Return the sheets of a workbook, each written to a Parquet file; a CSV file without its footer."""
         if source.reader != "xlsx" or not source.size:
-            return [source]
+            return [await asyncio.to_thread(self._without_footer, source)]
         if not is_installed("python_calamine"):
             error = missing_extra("xlsx", "Reading a workbook", needs="python-calamine")
             self._warn(source, f"{source.shown} is left out. {error}")
@@ -167,6 +172,8 @@ class FilesConnector(DuckdbConnector):
             found.append(replace(source, table=name, files=(file,), shown=shown))
             header = Header(**json.loads(table.schema.metadata[FOUND]))
             self._warn(source, header.remark(shown, self._example(source, name)))
+            if header.footer:
+                self._warn(source, BELOW.format(shown, header.footer, self._example(source, name)))
             if not sheet["visible"]:
                 self._notes.append(f"{shown}, is hidden in the workbook.")
         if empty:
@@ -176,6 +183,24 @@ class FilesConnector(DuckdbConnector):
             return [replace(found[0], table=stem)]
         alone = self.path.is_file()
         return [each if alone else replace(each, table=f"{stem}_{each.table}") for each in found]
+
+    def _without_footer(self, source: Source) -> Source:
+        """Return a copy of a CSV file whose last lines are no rows, without them; another source as it is."""
+        plain = Path(source.files[0]).suffix.lower() in (".csv", ".tsv") and source.size <= SHEET_BYTES
+        if not plain or len(source.files) > 1 or self._line(source.shown) is not None:
+            return source
+        raw = _read(source.files[0], max(0, source.size - HEAD))
+        last = raw.splitlines(keepends=True)[source.size > HEAD :][-_LAST:]
+        lines = split(_decoded(b"".join(last))[0] if _LONE_CELL.search(raw) else "", whole=True)
+        header = find(lines.rows, lines.width)
+        cut, said = footer(lines.rows[header.skip + header.named :], lines.width) if header else (0, "")
+        if not cut:
+            return source
+        self._warn(source, BELOW.format(source.shown, said, self._example(source)))
+        self._copied[source.shown] = source.files
+        copy = Path(self._place(f"{len(self._copied)}.csv"))
+        copy.write_bytes(Path(source.files[0]).read_bytes().removesuffix(b"".join(last[-cut:])))
+        return replace(source, files=(str(copy),))
 
     async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
         async with pool.child(source.files[0], LOOK.memory) as child:
@@ -217,7 +242,7 @@ class FilesConnector(DuckdbConnector):
 
         If DuckDB cannot read it otherwise, lines may have several lengths, and a warning says so.
         """
-        raw = await asyncio.to_thread(_begins, source.files[0])
+        raw = await asyncio.to_thread(_read, source.files[0])
         if raw.startswith(ZIP):
             return Unreadable("it is a ZIP archive. If it is a workbook, name it .xlsx.")
         start, encodings = _decoded(raw)
@@ -294,7 +319,7 @@ class FilesConnector(DuckdbConnector):
     def _warn(self, source: Source, sentence: str) -> None:
         if line := " ".join(sentence.split()):  # names of files may hold line breaks
             self._left_out.append(line)
-            self._about[line] = source.files
+            self._about[line] = self._copied.get(source.shown, source.files)
 
     def _place(self, name: str) -> str:
         assert self._made
@@ -310,8 +335,8 @@ class FilesConnector(DuckdbConnector):
         return f"--db '{self.path}?skip={f'{quote(name)}:' if name else ''}LINES'"
 
 
-def _begins(file: str) -> bytes:
-    """Return the first bytes of a file, unpacked; none if they cannot be read."""
+def _read(file: str, start: int = 0) -> bytes:
+    """Return the first bytes of a file, unpacked, or those from ``start``; none if they cannot be read."""
     try:
         if Path(file).suffix.lower() in PACKED:
             import pyarrow as pa
@@ -319,6 +344,7 @@ def _begins(file: str) -> bytes:
             with pa.input_stream(file) as unpacked:
                 return bytes(unpacked.read(HEAD))
         with Path(file).open("rb") as opened:
+            opened.seek(start)
             return opened.read(HEAD)
     except (OSError, ValueError):  # DuckDB says why
         return b""

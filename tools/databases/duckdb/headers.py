@@ -1,4 +1,4 @@
-"""Find a table's header: below title lines and blank lines, in the first line, or nowhere.
+"""Find a table's header: below title lines and blank lines, in the first line, or nowhere; and its footer.
 
 Only the first lines are looked at, whatever the size of a file. A title has at most half as many cells as the
 columns below it have, ``Sales of May,,,`` above ``id,day,city,amount``, or the same text in all of them.
@@ -30,6 +30,9 @@ SHOWN = 60
 """Characters of a title that are shown."""
 _NUMBER = re.compile(r"[-+(]?\s*[€$£¥]?\s*[-+]?\.?\d[\d.,' ]*(?:[eE][-+]?\d+)?\s*[%€$£¥]?\)?")
 _YEAR = re.compile(r"(?:19|20)\d\d(?:\.0)?")
+_WORDS = re.compile(r"(?=.*[^\W\d_])\S+\s.*")
+_CLOSING = re.compile(r"(?i)(?:end of|exported|generated|printed) |[*©]|\d+ (?:records|rows)\b|.*\w:(?: |$)")
+BELOW = "{}: the text below its rows, {!r}, is left out. If it is a row, say where the header is: {}"
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?(?:[ T].*)?|\d{1,2}:\d\d(?::\d\d.*)?")
 
 
@@ -41,11 +44,13 @@ class Header:
         skip: Rows above the header, or above the first row of data if there is none; blank ones count.
         named: True if there is a header.
         title: The text of the first row that is skipped; empty if only blank ones are.
+        footer: The text below the rows.
     """
 
     skip: int
     named: bool = True
     title: str = ""
+    footer: str = ""
 
     @classmethod
     def in_line(cls, line: int) -> Header:
@@ -129,6 +134,22 @@ def find(rows: Rows, width: int) -> Header | None:
             first, named = first - 1, True
     title = next((_shown(row) for row in rows[:first] if _filled(row)), "")
     return Header(first, named, title)
+
+
+def footer(rows: Rows, width: int) -> tuple[int, str]:
+    """Return how many rows at the end of a table's data are a text below it, and the text.
+
+    Only their first cell has a value; at least half of the other columns, and two, have one in each row
+    above. The text is words below codes, numbers or dates, or says what it is: ``Total rows: 261``.
+    """
+    end = next((i for i in range(len(rows), 0, -1) if _filled(rows[i - 1]) - {0}), 0)
+    body, below = ([row for row in part if _filled(row)] for part in (rows[:end], rows[end:]))
+    keys, said = ([str(row[0]).strip() for row in part] for part in (body, below))
+    coded = all(re.search(r"\d", key) and not _WORDS.fullmatch(key) for key in keys)
+    ends = _WORDS.fullmatch if coded else _CLOSING.match
+    full = set(range(1, width)).intersection(*map(_filled, body))
+    rare = len(keys) >= 3 and len(full) >= max(2, (width - 1) / 2) and not any(map(ends, keys))
+    return (len(rows) - end, _shown(said)) if rare and said and all(map(ends, said)) else (0, "")
 
 
 def kind(cell: object) -> str:

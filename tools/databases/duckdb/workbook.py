@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from datetime import date, datetime, time, timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.duckdb.headers import FOUND, ROWS, Header, find
+from quorum.tools.databases.duckdb.headers import FOUND, ROWS, Header, find, footer
 from quorum.tools.databases.worker import Fetched
 
 if TYPE_CHECKING:
@@ -94,14 +95,16 @@ def _rows(book: CalamineWorkbook, asked: dict[str, Any]) -> pa.Table:
         return pa.table({})
     below = chain(islice(chain(first, rows), header.skip, None))
     names = next(below, []) if header.named else []
-    columns = [list(column) for column in zip(*(row for row in below if any(map(_holds, row))), strict=True)]
+    data = [row for row in below if any(map(_holds, row))]
+    cut, text = footer(data, sheet.width) if line is None else (0, "")
+    columns = [list(column) for column in zip(*data[: len(data) - cut], strict=True)]
     columns = columns or [[] for _ in names]
     made: dict[str, pa.Array] = {}
     for i, values in enumerate(columns):
         name = _text(names[i]).strip() if i < len(names) else ""
         if name or any(map(_holds, values)):
             made[_free(name or f"column{i}", made)] = _array(values)
-    found = json.dumps({"skip": header.skip, "named": header.named, "title": header.title})
+    found = json.dumps(asdict(replace(header, footer=text)))
     return pa.table(made).replace_schema_metadata({FOUND: found})
 
 

@@ -92,7 +92,7 @@ class Quorum:
         self.settings = self._given.changed(models=None if specs else list(self._own) or None)
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
         self._opening: Opening | None = None
-        self._asking: set[asyncio.Task[Any]] = set()
+        self._asking: dict[asyncio.Timeout, asyncio.Event] = {}
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -114,7 +114,11 @@ class Quorum:
         """Stop what is being asked and close everything; no child process is left. Safe to call twice."""
         self._check_loop()
         self._closed = True
-        await ended(self._asking)
+        asking, self._asking = self._asking, {}
+        for scope in asking:
+            scope.reschedule(0)
+        for over in asking.values():
+            await over.wait()
         if opening := self._opening:
             self._opening = None
             await opening.aclose()
@@ -329,16 +333,18 @@ class Quorum:
 
     async def _while_open(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what ``work`` returns; closing the session stops it."""
-        task = asyncio.create_task(work)
-        self._asking.add(task)
+        over = asyncio.Event()
         try:
-            return await task
-        except asyncio.CancelledError:
-            if (asker := asyncio.current_task()) and self._closed and not asker.cancelling():
+            async with asyncio.timeout(None) as scope:  # in the caller's task: a Ctrl-C in it is the caller's
+                self._asking[scope] = over
+                return await work
+        except TimeoutError:
+            if scope.expired():
                 raise ConfigurationError(CLOSED) from None
             raise
         finally:
-            self._asking.discard(task)
+            over.set()
+            self._asking.pop(scope, None)
 
     async def _shared(self, begun: Begun | None = None) -> Resources:
         if self._closed:

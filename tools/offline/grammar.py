@@ -64,7 +64,7 @@ class Reading:
         hits: What its words name, in their order.
         unread: True if most words that could name something name nothing.
         seed: Of several tables that are equally near, it chooses the one that is meant.
-        ignored: Words that could name something and name nothing: the query goes without them.
+        ignored: Words that could name something and name nothing that is in reach.
     """
 
     tables: list[Table]
@@ -87,6 +87,16 @@ class Reading:
         if self.hits:
             reached, hits = self.paths(self.main), [self._nearest(hit) for hit in self.hits]
             self.hits = [hit for hit in hits if id(hit.table) in reached]
+            self.ignored += [self.words[hit.at] for hit in hits if id(hit.table) not in reached]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Return the words that the query goes without, those too that name what it does not use."""
+        query = self.sql() if self.hits else ""
+        named = {self.words[hit.at]: (hit.column or hit.table).name for hit in self.hits}
+        named |= {word: f"{_FUNCTIONS[word.lower()]}(" for word in self.words if word.lower() in _FUNCTIONS}
+        named |= {word: word for word in self.words if word.isdigit()}
+        return [*self.ignored, *(word for word, used in named.items() if used not in query)]
 
     @property
     def main(self) -> Table:

@@ -20,7 +20,7 @@ FORMS = {name: roles()[name].reply for name in ("planner", "action", "self_refin
 def prompt(role: str, schema: str, question: str = QUESTION, **tags: str) -> str:
     parts = {"task": role, "schema": schema, "question": question, **tags}
     fenced = [f"<{tag}>\n{text}\n</{tag}>" for tag, text in parts.items()]
-    return "\n".join([*fenced, form_of(FORMS[role])])
+    return "\n".join([*fenced, form_of(roles()[role].reply)])
 
 
 def ask(role: str, *given: str, **tags: str) -> dict[str, Any]:
@@ -48,6 +48,21 @@ def test_it_says_that_it_is_a_demonstration(schema_text: str) -> None:
     plain = OfflineChatModel().invoke("How many customers are there?")
     assert "demonstration" in str(plain.content)
     assert plain.response_metadata["demonstration"] is True
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How many orders were placed?", "placed"),
+        ("How many orders were returned in May 2024?", "returned"),
+        ("What is the total of customers per country?", "total"),
+        ("How many orders of 4 are there?", "4"),
+        ("How many customers are there?", ""),
+    ],
+)
+def test_it_says_which_words_the_query_goes_without(schema_text: str, question: str, words: str) -> None:
+    said = [f"The rules make nothing of {word!r} and leave it out." for word in words.split()]
+    assert ask("sql_writer", schema_text, question)["assumptions"] == said
 
 
 async def test_sync_and_async_give_the_same_reply_and_count_tokens(schema_text: str) -> None:

@@ -148,7 +148,7 @@ def check_same(before: Manifest, now: Manifest, folder: Path) -> None:
         if changes := asked[item.id].changes(item):
             raise ConfigurationError(
                 f"{folder} asks another question {item.id}: {'; '.join(changes)}.",
-                hint="Give its text back, add further questions at the end, or give another --out to ask all again.",
+                hint="Give its text back, add questions at the end only, or ask all with another --out.",
             )
 
 

@@ -318,7 +318,7 @@ async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path, size: 
     assert b.row_count == max(3, size - 1) + 1  # the end of UTF-16 is not looked at
     assert catalog.left_out[0] == (
         "a.csv: the text below its rows, 'End of export', is left out. If it is a row, say where "
-        f"the header is: --db '{tmp_path.name}?skip=a.csv:LINES'"
+        f"the header is: --db '{tmp_path}?skip=a.csv:LINES'"
     )
     kept = f"{tmp_path}?skip=a.csv:0"
     assert await answer(kept, "SELECT id FROM a WHERE city IS NULL") == [("End of export",)]

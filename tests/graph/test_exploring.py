@@ -164,7 +164,8 @@ async def test_it_ends(search: Searching) -> None:
 async def test_without_execution_queries_are_checked_and_kept_apart(search: Searching) -> None:
     empty = {"sql": f"{LARGE} AND total > 100"}
     unknown = {"sql": "SELECT town, city FROM customers"}
-    found = await search(explorer=choice(ORDERS, CITIES), simulator=[empty, unknown], execution=False)
+    one_by_one: dict[str, Any] = {"explorer": [choice(ORDERS), choice(CITIES)], "branches": 1}
+    found = await search(**one_by_one, simulator=[empty, unknown], execution=False)
     assert found.outcomes == {"worked": 1, "failed": 1}
     assert found.usage.queries == 0
     assert found.folder.name.endswith("-static")

@@ -32,7 +32,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import RecipeGraph
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Known
-from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.errors import BudgetExceeded, QuorumError
 from quorum.knowledge.search.lexical import terms
 from quorum.tools.query import QueryResult
 
@@ -104,7 +104,7 @@ def build_conversation(
         return Answer.model_validate((await inner.ainvoke({"question": question}, context=opened))["answer"])
 
     def way(state: Talk) -> str:
-        return "show" if state.view or state.words else "answer"
+        return "show" if state.view or state.words or state.stopped_by else "answer"
 
     graph = RecipeGraph(recipe, Talk, context_schema=options, input_schema=TalkInput)
     graph.add_edge(START, "QuestionRewriter")
@@ -127,7 +127,10 @@ async def rewrite(state: Talk, context: Context) -> Update:
     last, said = Answer.model_validate(state.answer), conversation(state.turns)
     asked = Known(question=turn, run_id=context.trace.run_id)
     about: dict[str, Any] = {"conversation": said, "settled": settled}
-    reply = await tell(asked, context, QUESTION_REWRITER, "rewriting", **about)
+    try:
+        reply = await tell(asked, context, QUESTION_REWRITER, "rewriting", **about)
+    except BudgetExceeded as error:
+        return new | {"became": turn, "stopped_by": error.limit}
     new["settled"] = settled = reply.settled
     if reply.ask == "view" and await asyncio.to_thread(view_of, last, reply.view) is not None:
         return new | {"became": describe(reply.view), "view": reply.view.model_dump()}
@@ -149,10 +152,14 @@ async def answer(state: Talk, context: Context, *, answering: Answering, say: Sa
 
 
 async def show(state: Talk, context: Context, *, say: Say) -> Update:
-    """Show the last result otherwise, or say what there is to say about it, without a query."""
+    """Show the last result otherwise, say what there is to say about it, or that a limit is reached."""
     last, trace = Answer.model_validate(state.answer), context.trace
+    if state.stopped_by:  # before it was known what the turn asks for
+        about = {name: getattr(last, name) for name in ("database", "dialect", "recipe")}
+        last = Answer(question=state.question, status="stopped", stopped_by=state.stopped_by, **about)
     changed = await _viewed(last, View(**state.view), context) if state.view else {"words": state.words}
-    changed |= {"question": state.question, "turn": state.question, "became": state.became}
+    became = state.became if state.became != state.question else ""
+    changed |= {"question": state.question, "turn": state.question, "became": became}
     changed |= {"of_run": last.of_run or last.run_id, "run_id": trace.run_id, "trace": str(trace.folder)}
     changed |= {"usage": context.ledger.as_dict(), "sources": [], "verified": [], "convention": ""}
     made = last.model_copy(update={"words": "", "chart": "", **changed})

@@ -77,6 +77,9 @@ class Chat:
                     await graph.aupdate_state(config, begun, as_node="answer")
                 asked = {"messages": [("user", turn)]}
                 output = await graph.ainvoke(asked, config, context=context, durability="exit")
+        except Exception as error:  # of the rewriting: a question that failed has closed the trace
+            context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
+            raise
         finally:
             await context.aclose()
         return _Answer.model_validate(output["answer"])

@@ -13,7 +13,9 @@ from quorum import Quorum, Settings
 from quorum.chat import settings_of
 from quorum.cli import cli
 from quorum.graph.conversation import stands_alone, supported
-from quorum.knowledge.errors import ConfigurationError
+from quorum.graph.runs import RunFolder, list_runs
+from quorum.knowledge.errors import ConfigurationError, MalformedReply
+from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
 
@@ -94,6 +96,27 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
             assert (asked.became, asked.of_run, asked.usage["queries"]) == (IN_ALL, "", 1)
         kept = await quorum.keep(drawn.run_id)
         assert (kept.pair.question, kept.pair.sql) == (IN_ALL, THIRD), "the query behind what was shown"
+
+
+async def test_a_turn_that_cannot_be_paid_is_stopped_as_itself(tmp_path: Path) -> None:
+    async with session(tmp_path, Talker()) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        stopped = await chat.ask("and in all?", shared=Ledger(Budget(max_calls=0)))
+    assert (stopped.question, stopped.status, stopped.stopped_by) == ("and in all?", "stopped", "max_calls")
+    assert (stopped.usage["model_calls"], stopped.sql, stopped.became, stopped.of_run) == (0, "", "", "")
+    assert RunFolder(Path(stopped.trace)).answer() is not None
+
+
+async def test_a_turn_that_is_not_rewritten_has_failed(tmp_path: Path) -> None:
+    model = Talker(*[{"ask": "nothing"}] * 3)
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        with pytest.raises(MalformedReply):
+            await chat.ask("and in all?")
+    latest = next(iter(list_runs(tmp_path / "q")))
+    assert (latest.question, latest.status) == ("and in all?", "failed")
 
 
 async def test_a_conversation_goes_on_in_another_process_and_from_any_run(tmp_path: Path) -> None:

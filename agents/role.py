@@ -117,7 +117,7 @@ def usable(form: type[Form]) -> BeforeValidator:
 
 @dataclass(frozen=True, eq=False)
 class Role(Generic[R]):
-    """An agent; ``prompts/<name>.md`` beside the module that declares it is its task.
+    """An agent. Its task is ``prompts/<name>.md`` in the folder of the module that declares it.
 
     Roles of this package are found by name, those of other packages in their recipe (``Recipe.roles``).
 

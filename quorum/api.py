@@ -14,7 +14,6 @@ from quorum.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.exploring import Exploration
     from quorum.graph.nodes.tree_search import Search
     from quorum.graph.runs import Event
@@ -25,9 +24,6 @@ async def ask(
     *,
     resume: str | None = None,
     run_id: str = "",
-    on_event: Callable[[Event], None] | None = None,
-    on_clarify: OnClarify | None = None,
-    on_approve: OnApprove | None = None,
     talk: str = "",
     **session: Any,
 ) -> Answer:
@@ -35,17 +31,16 @@ async def ask(
 
     Args:
         talk: A run in whose conversation it is asked (``quorum.Quorum.chat``).
-        question, resume, run_id, on_event, on_clarify, on_approve: As ``quorum.Quorum.ask``.
-        session: As ``quorum.Quorum``: ``db``, ``models``, ``votes`` and the like.
+        question, resume, run_id: As ``quorum.Quorum.ask``.
+        session: As ``quorum.Quorum``: ``db``, ``models``, ``votes``, ``on_clarify`` and the like.
 
     Raises:
         ConfigurationError, DatabaseUnavailable, ModelUnavailable: As ``quorum.Quorum.ask``.
     """
-    given: dict[str, Any] = {"on_event": on_event, "on_clarify": on_clarify, "on_approve": on_approve}
     async with OneQuestion(**session) as quorum:
         if talk:
-            return await quorum.chat(run=talk).ask(question, run_id=run_id, **given)
-        return await quorum.ask(question, resume=resume, run_id=run_id, **given)
+            return await quorum.chat(run=talk).ask(question, run_id=run_id)
+        return await quorum.ask(question, resume=resume, run_id=run_id)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:

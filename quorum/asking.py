@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quorum.answer import Answer
+from quorum.graph.answer import Answer as _Answer
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, resumed_options
@@ -45,7 +46,8 @@ def load_graph(options: RunOptions) -> Recipe:
         return recipe_of(options)
 
 
-def keep_convention(answer: Any, settings: Settings) -> None:
+def keep_convention(answer: _Answer, settings: Settings) -> None:
+    """Keep the reading that the user chose as a note of the knowledge base; a warning where it cannot be."""
     from quorum import teaching
 
     try:
@@ -61,6 +63,11 @@ def check_askable(
     on_clarify: OnClarify | None,
     on_approve: OnApprove | None,
 ) -> None:
+    """Check what a question is asked with.
+
+    Raises:
+        ConfigurationError: It is no text, a model of the caller's is unknown, or there is nobody to ask back.
+    """
     if not isinstance(question, str):
         raise ConfigurationError(f"The question is {type(question).__name__}, not text.")
     try:

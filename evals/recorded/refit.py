@@ -52,7 +52,7 @@ class KnownVote:
 
 @dataclass(frozen=True)
 class Refit:
-    """A new calibration beside the one that ships.
+    """A new calibration, compared with the one that ships.
 
     Attributes:
         checks: By source, and "" for all, the quality of the one that ships and of fits that have not seen
@@ -118,14 +118,14 @@ def refit(votes: Sequence[KnownVote]) -> Refit:
     halves = [
         [vote for vote in votes if ((vote.source, vote.question) in first) is half] for half in (True, False)
     ]
-    told = [
+    checked = [
         (vote, load().probability(vote.features), other.probability(vote.features))
         for half, other in zip(halves, (fit(halves[1]), fit(halves[0])), strict=True)
         for vote in half
     ]
     checks = {}
     for source in ("", *sorted({source for source, _ in asked})):
-        own = [each for each in told if source in ("", each[0].source)]
+        own = [each for each in checked if source in ("", each[0].source)]
         before = calibrate((ships, vote.right) for vote, ships, _ in own)
         after = calibrate((made, vote.right) for vote, _, made in own)
         assert before
@@ -150,7 +150,7 @@ def fit(votes: Sequence[KnownVote]) -> Calibration:
     ridge = np.array([1e-3, *[RIDGE] * len(FEATURES)])
     known = [bool(np.ptp(data[:, place])) for place in range(1, len(FEATURES) + 1)]
     shipped = [getattr(load(), name) for name in FEATURES]
-    prior = np.array([0.0, *(0.0 if told else value for told, value in zip(known, shipped, strict=True))])
+    prior = np.array([0.0, *(0.0 if varies else value for varies, value in zip(known, shipped, strict=True))])
     low = np.array([-np.inf, *(0.0 if sign > 0 else -np.inf for sign in SIGNS)])
     high = np.array([np.inf, *(np.inf if sign > 0 else 0.0 for sign in SIGNS)])
     step = 1 / (np.linalg.norm(data * np.sqrt(counts)[:, None], 2) ** 2 / 4 + ridge.max())

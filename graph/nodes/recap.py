@@ -29,7 +29,7 @@ from quorum.knowledge import syntax
 from quorum.tools.query import ErrorKind
 
 NO_PLAN = ["Answer the question with one query."]
-"""Action and its critics see this where nobody planned."""
+"""The plan that Action and its critics see where no Planner was asked."""
 
 REPEATED = "You have done exactly this before, so it was not done again. Do something else or terminate."
 

@@ -245,15 +245,15 @@ def _with_order(
         if values is texts or not 2 <= len({*values}) <= FEW:
             continue
         seen = defaultdict[Any, Counter[str]](Counter)
-        for text, told in zip(texts, values, strict=True):
+        for text, key in zip(texts, values, strict=True):
             if isinstance(text, str) and (form := read_date(text)[0]) in (*both, unsure):
-                seen[told][form] += 1
-        sure = {told: [form for form in both if forms[form]] for told, forms in seen.items()}
+                seen[key][form] += 1
+        sure = {key: [form for form in both if forms[form]] for key, forms in seen.items()}
         if any(len(each) != 1 for each in sure.values()) or len({each[0] for each in sure.values()}) < 2:
             continue
         more = Counter[str]()
-        for told, forms in seen.items():
-            more[sure[told][0]] += forms[unsure]
+        for key, forms in seen.items():
+            more[sure[key][0]] += forms[unsure]
         found = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f.text != unsure]
         return replace(profile, forms=tuple(sorted(found, key=lambda form: -form.rows)), told_by=other)
     return profile

@@ -82,7 +82,7 @@ $(VENV)/.studio: $(PINS) $(MADE)
 
 $(VENV)/.full: $(PINS) $(MADE)
 	@echo "installing Quorum with every extra into $(VENV) (once; some minutes)"
-	@$(PIP) --editable ".[bigquery,cluster,embeddings,evals,mysql,pdf,plots,postgres,snowflake,sqlalchemy,studio,xlsx,dev]"
+	@$(PIP) --editable ".[bigquery,cluster,embeddings,evals,mysql,pdf,plots,postgres,serve,snowflake,sqlalchemy,studio,xlsx,dev]"
 	@touch $(VENV)/.lean $(VENV)/.studio $@
 
 # The tests' .venv has every extra, so the wheel has an environment without any.

@@ -164,7 +164,7 @@ class Browser:
             dark: The reader prefers dark colours.
             printed: As it would be printed.
             script: Run once the page is loaded, as if by a reader.
-            seconds: After which it is a fault.
+            seconds: After which a command to the browser is a fault.
 
         Raises:
             BrowserFault: It took longer, or the browser is gone.
@@ -188,13 +188,14 @@ class Browser:
         seconds: float = 60.0,
     ) -> Iterator[Tab]:
         """Open an address in a tab, loaded and quiet; the arguments are those of ``visit``."""
-        until = time.monotonic() + seconds
-        context = self._call("Target.createBrowserContext", until)["browserContextId"]
-        target = self._call("Target.createTarget", until, url="about:blank", browserContextId=context)[
-            "targetId"
-        ]
-        session = self._call("Target.attachToTarget", until, targetId=target, flatten=True)["sessionId"]
-        call = partial(self._call, until=until, session=session)
+
+        def browser(method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
+            return self._call(method, time.monotonic() + seconds, session, **parameters)
+
+        context = browser("Target.createBrowserContext")["browserContextId"]
+        target = browser("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        session = browser("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        call = partial(browser, session=session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             call(f"{domain}.enable")
         window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
@@ -203,11 +204,11 @@ class Browser:
         call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
         self._events.clear()
         call("Page.navigate", url=url)
-        self._settle(until)
+        self._settle(time.monotonic() + seconds)
         try:
             yield Tab(self, url, call)
         finally:
-            self._call("Target.disposeBrowserContext", until, browserContextId=context)
+            browser("Target.disposeBrowserContext", browserContextId=context)
 
     def seen(self, method: str) -> Iterator[dict[str, Any]]:
         return (event for event in self._events if event.get("method") == method)
@@ -284,8 +285,16 @@ class Tab:
         return done["result"].get("value")
 
     def wait(self, expression: str) -> Any:
-        """Return an expression's value once it is true; it is looked at whenever the page changes."""
-        return self.run(CHANGED.format(expression))
+        """Return an expression's value once it is true; it is looked at whenever the page changes.
+
+        Raises:
+            BrowserFault: It threw, or took too long; the message has what the page shows and said.
+        """
+        try:
+            return self.run(CHANGED.format(expression))
+        except BrowserFault as error:
+            visit = self.look()
+            raise BrowserFault(f"{expression}: {error}\n{visit.text}\n{visit.messages}") from error
 
     def press(self, key: str, *, ctrl: bool = False, shift: bool = False) -> None:
         """Press a key where the focus is."""

@@ -1,17 +1,22 @@
 /** An answer as the trace page shows it, with what one may do about it. */
 
-import { at, download, hasKey, post } from "./api.js";
+import { at, download, get, hasKey, post } from "./api.js";
 import { chart } from "./chart.js";
 import { fill, h } from "./dom.js";
 import { keeping, query } from "./sql.js";
 import { table, takeaway } from "./table.js";
-import { get } from "./api.js";
 
 /** A heading and sentences below it; nothing without sentences. */
 function said(head, texts, look = "") {
   const all = texts.filter(Boolean);
   if (!all.length) return null;
   return [h("h4", { class: look || null }, head), h("ul", { class: `notes ${look}` }, all.map((text) => h("li", {}, text)))];
+}
+
+/** A heading with short texts on its line. */
+function inline(head, texts) {
+  const all = texts.filter(Boolean);
+  return all.length > 0 && h("p", {}, h("b", {}, `${head}: `), all.join(" · "));
 }
 
 /** The rows of an answer or a reading, with the buttons that take them away. */
@@ -83,29 +88,28 @@ export function answerCard(asked, ask) {
       "div",
       { class: "badges" },
       h("h3", { class: `badge ${shown.tone}`, tabindex: -1 }, shown.status),
-      has && h("span", { class: `badge ${shown.trust_tone}` }, shown.trust),
       answer.demonstration && h("span", { class: "badge violet" }, "demonstration: rules, no language model"),
     ),
+    has && h("p", {}, h("b", { class: shown.trust_tone }, shown.trust), answer.grounds && `: ${answer.grounds}`),
     [answer.error, answer.hint, answer.missing, answer.summary].map((text) => text && h("p", { class: "says" }, text)),
-    shown.readings.length > 0 && answer.reading && h("p", {}, h("b", {}, "Read as: "), answer.reading),
-    answer.meant && h("p", {}, h("b", {}, "You chose: "), answer.meant),
+    shown.readings.length > 0 && inline("Read as", [answer.reading]),
+    inline("You chose", [answer.meant]),
     has && rowsOf(id, { ...answer, shown: shown.rows }, shown.rows_note, "Rows of the answer"),
     has && chart(id, answer.chart),
     !has && answer.status !== "unanswerable" && answer.status !== "failed" && [
       h("p", {}, shown.failures.length ? "No candidate has a result." : "No candidate was begun."),
       h("ul", { class: "notes" }, shown.failures.map(([names, error]) => h("li", {}, h("b", {}, names), `: ${error}`))),
     ],
-    has && h("p", {}, h("b", { class: shown.trust_tone }, shown.trust), answer.grounds && `: ${answer.grounds}`),
     said("The data shows", answer.doubts, "warn"),
     said(shown.notices.length > 1 ? "Warnings" : "Warning", shown.notices, "warn"),
     said("It assumes", answer.assumptions),
     written && [h("h4", {}, "SQL"), written.place],
     readings(asked, ask),
     said("The candidates disagree", answer.disagreement, "warn"),
-    said("Shown as an example, for it resembles the question", answer.verified),
-    said("Read in each database", answer.parts),
-    said("Documents shown to the model", answer.sources),
-    said("Kept for later questions", [answer.convention]),
+    inline("Shown as an example, for it resembles the question", answer.verified),
+    inline("Read in each database", answer.parts),
+    inline("Documents shown to the model", answer.sources),
+    inline("Kept for later questions", [answer.convention]),
     has && written && !shown.verified && verdict(id, written.edit),
     foot,
   );

@@ -50,12 +50,11 @@ function leave() {
   mode();
 }
 
+/** Show whether the next question is a follow-up. */
 function mode() {
-  const place = find("#mode");
-  place.hidden = !last;
-  find("#composer").classList.toggle("first", talk.childElementCount === 0 || talk.querySelector(".welcome") !== null);
-  if (!last) return;
-  fill(place, "A follow-up, such as “and by month?” · ", h("a", { href: "#" }, "New question"));
+  find("#new").hidden = talk.querySelector(".welcome") !== null;
+  words.placeholder = last ? "Ask a follow-up, such as “and by month?”" : "Ask in plain language";
+  find("label[for=question]").textContent = last ? "Follow-up question" : "Question";
 }
 
 async function spent() {
@@ -87,16 +86,16 @@ async function ask(text, { instead = "", after = "" } = {}) {
     words.focus();
     return;
   }
+  await ready; // the first look at a database may take a while
   const body = { question: text, database: after ? "" : database(), after, clarify: find("#clarify").checked ? "on" : "off" };
   if (find("#approve").checked) body.approve = "costly";
   const asked = await post("/v1/questions", body);
-  history_push(asked.id);
+  push(asked.id);
   show(asked.id, text);
 }
 
-function history_push(id) {
+function push(id) {
   window.history.pushState(null, "", `#run=${id}`);
-  document.title = "Quorum";
 }
 
 async function submit(event) {
@@ -149,7 +148,7 @@ async function begin() {
   fill(chosen, databases.map((each) => h("option", { value: each.name }, each.name)));
   chosen.disabled = databases.length < 2;
   route();
-  await spent();
+  spent().catch(() => {});
 }
 
 find("#composer").addEventListener("submit", submit);
@@ -174,4 +173,5 @@ chosen.addEventListener("change", () => {
 });
 addEventListener("hashchange", route);
 addEventListener("popstate", route);
-begin().catch((error) => fill(talk, fault(error)));
+const ready = begin();
+ready.catch((error) => fill(talk, fault(error)));

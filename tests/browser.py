@@ -101,7 +101,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Visit:
-    """What a page did.
+    """A page's doings and looks.
 
     Attributes:
         messages: Console messages, uncaught errors and the browser's own complaints (a refused
@@ -123,7 +123,7 @@ class Visit:
     screenshot: bytes
 
     def colours(self, image: Image) -> int:
-        """How many colours the screenshot shows where the image is; a blank region has 1."""
+        """Return the number of colours where the image is in the screenshot; a blank region has 1."""
         from PIL import Image as Picture
 
         box = (image.x, image.y, image.x + image.width, image.y + image.height)

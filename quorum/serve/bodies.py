@@ -311,7 +311,7 @@ def table_body(table: Table, dialect: str) -> TableBody:
             description=each.description,
             nullable=each.nullable,
             samples=list(each.samples[:5]),
-            odd=oddities(each, dialect, keyless=not table.primary_key),
+            odd=oddities(each, dialect, ends=False),
             key=each.name in table.primary_key,
             refers_to=refers.get(each.name, ""),
         )

@@ -27,10 +27,9 @@ function clarification(waiting, reply) {
   return [
     h("h3", { tabindex: -1 }, "Which answer is meant?"),
     h("p", { class: "soft" }, "The question can be read in several ways."),
-    waiting.differences.length > 0 && h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, text))),
     h(
       "div",
-      { class: "choices" },
+      {},
       waiting.choices.map((each) =>
         h(
           "section",
@@ -42,7 +41,9 @@ function clarification(waiting, reply) {
         ),
       ),
     ),
-    waiting.own_words && h("div", { class: "row" }, own, send),
+    waiting.differences.length > 0 && h("h4", {}, "How they differ"),
+    h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, text))),
+    waiting.own_words && h("div", { class: "row own" }, own, send),
   ];
 }
 

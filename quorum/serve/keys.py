@@ -187,7 +187,7 @@ class Purse:
                 share = wanted.get(name) or limit / SHARES
                 least = 1 if name == "max_calls" else 0
                 claims[name] = min(left, max(share, least, self.used["dearest"] if name == "max_usd" else 0))
-            self._add(out, claims, len(kinds) == len(KINDS))
+            self._add(out, claims, int(len(kinds) == len(KINDS)))
         return Claim(self._month, claims)
 
     def settle(self, claim: Claim, used: Mapping[str, float]) -> None:

@@ -36,6 +36,7 @@ from quorum.tools.urls import location
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from langchain_core.language_models import BaseChatModel
 
     from quorum.graph.resources import Resources
     from quorum.teaching import Taught
@@ -64,10 +65,16 @@ class Service:
     Args:
         settings: Of every question; their ``database`` counts for nothing.
         databases: Each one's URL, or those of several that are read in one question, by its name.
+        chat_models: As ``Quorum``.
     """
 
-    def __init__(self, settings: Settings, databases: Mapping[str, str | list[str]]) -> None:
-        self.settings, self.home = settings, settings.home
+    def __init__(
+        self,
+        settings: Settings,
+        databases: Mapping[str, str | list[str]],
+        chat_models: Mapping[str, BaseChatModel] | None = None,
+    ) -> None:
+        self.settings, self.home, self._models = settings, settings.home, chat_models
         self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
@@ -428,7 +435,8 @@ class Service:
             urls = self._urls.get(database)
             if urls is None:
                 raise Refused("The question's database is not served here.", 409, "database")
-            self._sessions[key] = Quorum(settings=self.settings.changed(database=urls)), now
+            settings = self.settings.changed(database=urls)
+            self._sessions[key] = Quorum(settings=settings, chat_models=self._models), now
         session = self._sessions[key][0]
         self._sessions[key] = session, now
         return session

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -28,7 +27,6 @@ from quorum.knowledge.errors import (
 )
 from quorum.serve.bodies import Body, ErrorBody, Fault
 from quorum.serve.keys import Caller
-from quorum.serve.mcp import mcp_server
 from quorum.serve.routes import WAYS, Call, Parameter, Way
 from quorum.serve.service import Refused, Service
 
@@ -54,18 +52,11 @@ def make_app(service: Service, *, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
         hosts: Names by which the server may be called; empty for any.
     """
     routes = [Route(way.path, _endpoint(service, way), methods=[way.method]) for way in WAYS]
-    assistants = StreamableHTTPSessionManager(mcp_server(service, lambda _: Caller()))
     PAGE.mkdir(exist_ok=True)
     page = StaticFiles(directory=PAGE, html=True)
     app = Starlette(
-        routes=[
-            *routes,
-            Route("/mcp", StreamableHTTPASGIApp(assistants)),
-            Mount("/page", page),
-            Route("/", lambda _: RedirectResponse("/page/")),
-        ],
+        routes=[*routes, Mount("/page", page), Route("/", lambda _: RedirectResponse("/page/"))],
         exception_handlers={HTTPException: _http_error, Exception: _our_error},
-        lifespan=lambda _: assistants.run(),
     )
     return Guarded(app, hosts)
 

@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from inspect import signature
+from typing import Annotated, Any, TypeAlias, get_type_hints
 
 import anyio
 import mcp_types as types
@@ -15,14 +16,14 @@ from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError, create_model
 
 from quorum import __version__
 from quorum.answer import Answer
-from quorum.event_text import LOW_LEVEL, step_of
+from quorum.event_text import step_of
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import QuorumError, in_words
-from quorum.serve.bodies import NAME, RUN, Body, Keep, RunSql, TaughtBody, Values
+from quorum.serve.bodies import NAME, RUN, Body, TaughtBody, Values
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question
 from quorum.serve.routes import taught_body
@@ -45,71 +46,22 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 _LOG = logging.getLogger(__name__)
-_DATABASE = Field("", pattern=NAME, description="its name; may be left out where there is only one")
-_MAX_USD = Field(None, gt=0, le=1000, description="dollars at most, within the server's own limit")
-_RUN = Field(pattern=RUN, description="the `run` of an earlier result")
 
-
-class AskInput(Body):
-    """Answer a question in plain language about {of}: SQL is written, checked, run read-only and repaired.
-
-    Gives rows, how far to trust them and why, what else the question could mean, and the cost. Nothing is
-    written to the database.
-    """
-
-    question: str = Field(min_length=1, max_length=20_000, description="complete in itself")
-    database: str = _DATABASE
-    clarify: bool | None = Field(
-        None, description="ask back what is meant; default: if the user can be asked"
-    )
-    max_usd: float | None = _MAX_USD
-
-
-class FollowUpInput(Body):
-    """Go on from an earlier answer about {of}: a question that refers to it, or the reply to `needs_choice`.
-
-    Nothing is written to the database.
-    """
-
-    run: str = _RUN
-    text: str = Field(min_length=1, max_length=20_000, description="'and by month?', or the reply: 'B'")
-    max_usd: float | None = _MAX_USD
-
-
-class RunSqlInput(RunSql):
-    """Run one query of your own on {of}. Only pure reads pass the guard; rows, bytes and time are limited."""
-
-    rows: int = Field(100, ge=1, le=1_000, description="rows at most")
-
-
-class SchemaInput(Body):
-    """Show tables, columns, keys, sample values and what is odd about them in {of}. Read-only."""
-
-    words: str = Field("", max_length=1_000, description="only tables that these words may mean")
-    database: str = _DATABASE
-
-
-class SearchValuesInput(Body):
-    """Find how names, places and codes are written in {of}, by column. Read-only."""
-
-    words: str = Field(min_length=1, max_length=1_000, description="'refunds in Muenchen'")
-    database: str = _DATABASE
-
-
-class TraceInput(Body):
-    """Show the steps of an answer about {of}. Read-only."""
-
-    run: str = _RUN
-
-
-class KeepInput(Keep):
-    """Keep an answer about {of} as verified, once a person has said that it is right.
-
-    Its question is answered by its query from then on. This writes a note into Quorum's knowledge base, and
-    nothing to the database.
-    """
-
-    run: str = _RUN
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=20_000)]
+Words: TypeAlias = Annotated[str, Field(max_length=1_000, description="'refunds in Muenchen'")]
+Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
+Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
+Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
+Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
+Dollars: TypeAlias = Annotated[
+    float | None, Field(gt=0, le=1_000, description="at most, within the server's limit")
+]
+Database: TypeAlias = Annotated[
+    str, Field(pattern=NAME, description="may be left out where there is only one")
+]
+Clarify: TypeAlias = Annotated[
+    bool | None, Field(description="ask back what is meant; by default where the user can be asked")
+]
 
 
 class Rows(BaseModel):
@@ -130,12 +82,13 @@ class Reading(Rows):
 
 
 class Asked(Rows):
-    """An answer, or what has to be chosen first; empty fields are left out."""
+    """An answer, or what has to be chosen first; empty fields are left out.
 
-    status: str = Field(
-        description="answered, unanswerable, no_answer (best effort), stopped (by a limit); or needs_choice: "
-        "ask the user which of `choices` is meant, and give the reply to follow_up"
-    )
+    The status is answered, unanswerable, no_answer (best effort), stopped (by a limit), or needs_choice: ask
+    the user which of the choices is meant, and give the reply to follow_up.
+    """
+
+    status: str
     run: str
     question: str = Field("", description="as it was understood")
     says: str = Field("", description="what the rows show, or what has to be chosen")
@@ -175,32 +128,51 @@ class Call:
     who: Caller
     params: types.CallToolRequestParams
 
-    async def ask(self, given: AskInput) -> Result:
+    async def ask(
+        self, question: Text, database: Database = "", clarify: Clarify = None, max_usd: Dollars = None
+    ) -> Result:
+        """Answer a question in plain language about {of}: SQL is written, checked, run and repaired.
+
+        Gives rows, how far to trust them and why, what else the question could mean, and the cost. Nothing is
+        written to the database.
+        """
         if self.params.request_state:
             return await self._goes_on(self.params.request_state)
-        return await self._begin(given.question, given.clarify, given.max_usd, database=given.database)
+        return await self._begin(question, clarify, max_usd, database=database)
 
-    async def follow_up(self, given: FollowUpInput) -> Result:
+    async def follow_up(self, run: Run, text: Text, max_usd: Dollars = None) -> Result:
+        """Go on from an earlier answer about {of}: 'and by month?'. Nothing is written to the database.
+
+        Of a run with the status needs_choice, the text is the reply: 'B', 'yes', or the user's own words.
+        """
         if self.params.request_state:
             return await self._goes_on(self.params.request_state)
-        if (await self.service.question(self.who, given.run)).waiting is None:
-            return await self._begin(given.text, None, given.max_usd, after=given.run)
-        return await self._outcome(await self.service.reply(self.who, given.run, given.text))
+        if (await self.service.question(self.who, run)).waiting is None:
+            return await self._begin(text, None, max_usd, after=run)
+        return await self._outcome(await self.service.reply(self.who, run, text))
 
-    async def run_sql(self, given: RunSqlInput) -> Result:
-        found = await self.service.run_sql(self.who, given.sql, database=given.database, rows=given.rows)
+    async def run_sql(self, sql: Sql, database: Database = "", rows: Most = 100) -> Result:
+        """Run one query of your own on {of}.
+
+        Only pure reads pass the guard; rows, bytes, time are limited.
+        """
+        found = await self.service.run_sql(self.who, sql, database=database, rows=rows)
         if isinstance(found, QueryError):
             return _failed(f"{found.kind.value}: {found.describe()}")
-        rows, more = _bounded(found.preview(given.rows)), bool(found.truncated)
-        return _result(Rows(columns=found.columns, rows=rows, row_count=found.row_count, truncated=more))
+        first, more = _bounded(found.preview(rows)), bool(found.truncated)
+        return _result(Rows(columns=found.columns, rows=first, row_count=found.row_count, truncated=more))
 
-    async def schema(self, given: SchemaInput) -> Result:
+    async def schema(self, words: Words = "", database: Database = "") -> Result:
+        """Show tables, columns, keys, sample values and what is odd about them in {of}. Read-only.
+
+        All, or the tables that some words may mean.
+        """
         from quorum.knowledge.schema.render import render
 
-        opened = await self.service.resources(self.who, given.database)
+        opened = await self.service.resources(self.who, database)
         catalog = opened.catalog
-        if given.words:
-            near = await anyio.to_thread.run_sync(opened.columns.tables, given.words, FOUND)
+        if words:
+            near = await anyio.to_thread.run_sync(opened.columns.tables, words, FOUND)
             catalog = replace(catalog, tables=tuple(filter(None, map(catalog.table, near))))
         made = await anyio.to_thread.run_sync(lambda: render(catalog, budget=SCHEMA_TOKENS))
         text, left_out = printable(made.text), [*made.left_out]
@@ -209,22 +181,29 @@ class Call:
         tables = len(catalog.tables)
         return _result(SchemaText(dialect=catalog.dialect, tables=tables, text=text, left_out=left_out), text)
 
-    async def search_values(self, given: SearchValuesInput) -> Result:
-        where = {"database": given.database, "limit": FOUND}
-        values, unread = await self.service.search_values(self.who, given.words, **where)
+    async def search_values(self, words: Words, database: Database = "") -> Result:
+        """Find how names, places and codes are written in {of}, by column. Read-only."""
+        found = self.service.search_values(self.who, words, database=database, limit=FOUND)
+        values, unread = await found
         return _result(Values(values=values, unread=unread))
 
-    async def trace(self, given: TraceInput) -> Result:
-        question = await self.service.question(self.who, given.run)
+    async def trace(self, run: Run) -> Result:
+        """Show the steps of an answer about {of}. Read-only."""
+        question = await self.service.question(self.who, run)
         events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
-        steps = [step for step in map(step_of, events) if step.gist and step.kind not in LOW_LEVEL][-STEPS:]
+        steps = [step for step in map(step_of, events) if step.live][-STEPS:]
         lines = [f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps]
         cost = spent(await anyio.to_thread.run_sync(question.folder.usage))
         made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
         return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))
 
-    async def keep(self, given: KeepInput) -> Result:
-        kept = taught_body(await self.service.keep(self.who, given.run, note=given.note))
+    async def keep(self, run: Run, note: Note = "") -> Result:
+        """Keep an answer about {of} as verified, once a person has said that it is right.
+
+        Its question is answered by its query from then on. This writes a note into Quorum's knowledge base,
+        and nothing to the database.
+        """
+        kept = taught_body(await self.service.keep(self.who, run, note=note))
         return _result(kept, f"Kept, {kept.credit}: {kept.question}")
 
     @property
@@ -236,10 +215,15 @@ class Call:
 
     async def _begin(self, text: str, clarify: bool | None, max_usd: float | None, **asked: str) -> Result:
         """Begin a question, which asks back where the user can be asked."""
-        usual, options = self.service.settings.clarify, {"max_usd": max_usd} if max_usd else {}
+        usual = self.service.settings.clarify
         wanted = self._can_ask or usual != "off" if clarify is None else clarify
-        options["clarify"] = ("on" if usual == "off" else usual) if wanted else "off"
-        return await self._outcome(await self.service.ask(self.who, text, **asked, **options))
+        options: dict[str, Any] = {
+            "clarify": ("on" if usual == "off" else usual) if wanted else "off",
+            **asked,
+        }
+        if max_usd:
+            options["max_usd"] = max_usd
+        return await self._outcome(await self.service.ask(self.who, text, **options))
 
     async def _goes_on(self, run: str) -> Result:
         """Go on where the client was asked for a reply: it repeats its call with that."""
@@ -285,15 +269,26 @@ class Call:
         return _needs_choice(question) if reply is None else reply
 
 
-TOOLS: dict[str, tuple[Callable[..., Any], type[Body], type[BaseModel]]] = {
-    "ask": (Call.ask, AskInput, Asked),
-    "follow_up": (Call.follow_up, FollowUpInput, Asked),
-    "run_sql": (Call.run_sql, RunSqlInput, Rows),
-    "schema": (Call.schema, SchemaInput, SchemaText),
-    "search_values": (Call.search_values, SearchValuesInput, Values),
-    "trace": (Call.trace, TraceInput, Steps),
-    "keep": (Call.keep, KeepInput, TaughtBody),
+def _input(tool: Callable[..., Any]) -> type[Body]:
+    """Return the arguments of a tool as a model."""
+    hints, (_, *given) = get_type_hints(tool, include_extras=True), signature(tool).parameters.values()
+    fields: Any = {
+        each.name: (hints[each.name], ... if each.default is each.empty else each.default) for each in given
+    }
+    return create_model(tool.__name__, __base__=Body, **fields)
+
+
+GIVES = {
+    "ask": Asked,
+    "follow_up": Asked,
+    "run_sql": Rows,
+    "schema": SchemaText,
+    "search_values": Values,
+    "trace": Steps,
+    "keep": TaughtBody,
 }
+"""Results by the tool."""
+TAKES = {name: _input(getattr(Call, name)) for name in GIVES}
 
 
 def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
@@ -301,18 +296,18 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
 
     async def listed(context: Context, _: object) -> types.ListToolsResult:
         names = service.databases(caller(context))
-        return types.ListToolsResult(tools=[_declared(name, names) for name in TOOLS])
+        return types.ListToolsResult(tools=[_declared(name, names) for name in TAKES])
 
     async def called(context: Context, params: types.CallToolRequestParams) -> Result:
-        if params.name not in TOOLS:
-            raise _wrong(f"There is no tool {params.name[:100]!r}; there are {', '.join(TOOLS)}.")
-        work, takes, _ = TOOLS[params.name]
+        if params.name not in TAKES:
+            raise _wrong(f"There is no tool {params.name[:100]!r}; there are {', '.join(TAKES)}.")
         try:
-            given = takes.model_validate(params.arguments or {})
+            given = TAKES[params.name].model_validate(params.arguments or {})
         except ValidationError as error:
-            return _failed(_wrong_arguments(params.name, takes, error))
+            return _failed(_wrong_arguments(params.name, error))
         try:
-            made: Result = await work(Call(service, context, caller(context), params), given)
+            tool = getattr(Call(service, context, caller(context), params), params.name)
+            made: Result = await tool(**dict(given))
         except QuorumError as error:
             return _failed(str(error))
         except Exception:  # noqa: BLE001 - a fault of ours ends this call only
@@ -349,40 +344,33 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
 
 
 def _declared(name: str, databases: Sequence[str]) -> types.Tool:
-    _, takes, gives = TOOLS[name]
-    given, made = (_untitled(each.model_json_schema()) for each in (takes, gives))
+    given, made = (each[name].model_json_schema() for each in (TAKES, GIVES))
     if field := given["properties"].get("database"):
         field["enum"] = [*databases, ""]
     of = f"the database{'s' * (len(databases) != 1)} {', '.join(databases)}"
+    hints = types.ToolAnnotations(
+        read_only_hint=name != "keep", destructive_hint=False, open_world_hint=False
+    )
     return types.Tool(
         name=name,
         title=name.replace("_", " ").capitalize(),
-        description=" ".join(given.pop("description").split()).replace("{of}", of),
+        description=" ".join(getattr(Call, name).__doc__.split()).replace("{of}", of),
         input_schema=given,
         output_schema=made,
-        annotations=types.ToolAnnotations(
-            read_only_hint=name != "keep", destructive_hint=False, open_world_hint=False
-        ),
+        annotations=hints,
     )
-
-
-def _untitled(schema: Any) -> Any:
-    """Return a JSON schema without titles, which repeat the fields' names."""
-    if isinstance(schema, dict):
-        return {k: _untitled(v) for k, v in schema.items() if k != "title" or not isinstance(v, str)}
-    return [*map(_untitled, schema)] if isinstance(schema, list) else schema
 
 
 def _wrong(message: str) -> MCPError:
     return MCPError(code=types.INVALID_PARAMS, message=message)
 
 
-def _wrong_arguments(name: str, takes: type[Body], error: ValidationError) -> str:
+def _wrong_arguments(name: str, error: ValidationError) -> str:
     wrong = list[str]()
     for each in error.errors(include_url=False, include_input=False)[:5]:
         said = "there is no such argument" if each["type"] == "extra_forbidden" else in_words(each)
         wrong.append(f"{'.'.join(map(str, each['loc']))[:60]}: {said}")
-    fields = [each if field.is_required() else f"{each}?" for each, field in takes.model_fields.items()]
+    fields = [each if field.is_required() else f"{each}?" for each, field in TAKES[name].model_fields.items()]
     return f"{'; '.join(wrong)}. The tool {name} takes {', '.join(fields)}."
 
 
@@ -421,9 +409,8 @@ def _answered(answer: Answer) -> types.CallToolResult:
 
 def _needs_choice(question: Question) -> types.CallToolResult:
     says, asked = _form(question)[0], question.waiting
-    choices = [Reading(says=each, reply=each) for each in ("yes", "no", "all")]
-    if isinstance(asked, Clarification):
-        choices = [Reading(says=each.says, reply=each.label, **_rows_of(each)) for each in asked.choices]
+    given = asked.choices if isinstance(asked, Clarification) else []
+    choices = [Reading(says=each.says, reply=each.label, **_rows_of(each)) for each in given]
     how = f"Ask the user; then call follow_up with the run {question.id} and the reply as text."
     about = {"status": "needs_choice", "run": question.id, "question": question.text}
     return _result(Asked(says=says, choices=choices, **about), f"{says}\n\n{how}")

@@ -174,6 +174,8 @@ class Call:
         if words:
             near = await anyio.to_thread.run_sync(opened.columns.tables, words, FOUND)
             catalog = replace(catalog, tables=tuple(filter(None, map(catalog.table, near))))
+        if not catalog.tables:
+            return _failed("No table fits these words; without words all are shown.")
         made = await anyio.to_thread.run_sync(lambda: render(catalog, budget=SCHEMA_TOKENS))
         text, left_out = printable(made.text), [*made.left_out]
         if len(text) > MOST:
@@ -278,7 +280,7 @@ def _input(tool: Callable[..., Any]) -> type[Body]:
     return create_model(tool.__name__, __base__=Body, **fields)
 
 
-GIVES = {
+GIVES: dict[str, type[BaseModel]] = {
     "ask": Asked,
     "follow_up": Asked,
     "run_sql": Rows,

@@ -59,7 +59,7 @@ async def test_every_tool(mode: str, sample: Service) -> None:
     async with Client(served(sample), mode=mode) as client:
         said = list[str | None]()
 
-        async def hear(_: float, __: float | None, message: str | None) -> None:
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
             said.append(message)
 
         made = await client.call_tool("ask", CHANNELS, progress_callback=hear)  # the client checks its schema
@@ -112,6 +112,7 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
         ("ask", {"question": "  "}, "The question is empty."),
         ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
+        ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
         ("trace", {"run": "../../etc"}, "run: must match pattern"),
         ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
         ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
@@ -138,10 +139,10 @@ async def test_what_is_not_there(sample: Service) -> None:
 
 @MODES
 async def test_the_user_is_asked_by_a_form(mode: str, doubtful: Service) -> None:
-    async def choose(_: Any, asked: types.ElicitRequestParams) -> types.ElicitResult:
-        assert isinstance(asked, types.ElicitRequestFormParams)
-        assert "Which answer is meant?" in asked.message
-        other = asked.requested_schema["properties"]["choice"]["enum"][1]
+    async def choose(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        assert "Which answer is meant?" in params.message
+        other = params.requested_schema["properties"]["choice"]["enum"][1]
         return types.ElicitResult(action="accept", content={"choice": other})
 
     async with Client(served(doubtful), mode=mode, elicitation_callback=choose) as client:
@@ -169,7 +170,7 @@ async def test_without_forms_the_next_call_replies(mode: str, doubtful: Service)
 
 
 async def test_a_form_that_is_put_off_can_be_answered_later(doubtful: Service) -> None:
-    async def put_off(*_: Any) -> types.ElicitResult:
+    async def put_off(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="cancel")
 
     async with Client(served(doubtful), elicitation_callback=put_off) as client:
@@ -181,7 +182,7 @@ async def test_a_form_that_is_put_off_can_be_answered_later(doubtful: Service) -
 async def test_a_cancelled_call_cancels_its_question(doubtful: Service) -> None:
     asked = asyncio.Event()
 
-    async def think(*_: Any) -> types.ElicitResult:
+    async def think(context: Any, params: Any) -> types.ElicitResult:
         asked.set()
         return await asyncio.Future()
 

@@ -123,7 +123,6 @@ class Tally:
             **{name: int(frame.cost(name).known_total or 0) for name in _SUMS},
             "usd": self.usd,
             "seconds": round(self.seconds, 2),
-            "memory": max((record.memory for record in frame.records), default=0),
             "errors": dict(self.errors.most_common()),
             "faults": [record.id for record in frame.records if record.error == FAULT],
             "with_fewer_candidates": frame.count(_lacks_candidates),

@@ -205,7 +205,7 @@ LOSSES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3), min_size=1
 
 @given(LOSSES)
 def test_the_drawn_expert_keeps_the_papers_bound(losses: list[tuple[float, ...]]) -> None:
-    learned = OnlineWeights.of("abc")
+    learned = OnlineWeights({name: [] for name in "abc"})
     for lost in losses:
         learned.learn(dict(zip("abc", lost, strict=True)), dict.fromkeys(COMPARED, 1.0))
     last = learned.bounds(DRAWN_EXPERT)[-1]
@@ -218,7 +218,7 @@ def test_the_drawn_expert_keeps_the_papers_bound(losses: list[tuple[float, ...]]
 
 @pytest.fixture
 def learned() -> OnlineWeights:
-    made = OnlineWeights.of(["weak", "strong"])
+    made = OnlineWeights({"weak": [], "strong": []})
     for number in range(30):
         lost = {"weak": float(number % 3 > 0), "strong": float(number % 5 == 0)}
         made.learn(lost, dict.fromkeys(COMPARED, 0.5))

@@ -480,7 +480,6 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
         calls, unbroken = each.usage["model_calls"], whole[id].usage["model_calls"]
         # what was under way when the process was killed is called again, by each candidate at most
         assert unbroken <= calls <= unbroken + VOTES * begun[id]
-    assert len({each.session for each in broken.values()}) == finishing
 
 
 @pytest.fixture

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.reports.compare import compare
-from quorum.evals.reports.compare_report import page_of
-from quorum.evals.reports.evaluations import Opened, open_evaluation, open_evaluations
+from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import write_page
 from quorum.graph.options import RunOptions
@@ -99,14 +97,6 @@ def test_questions_can_be_searched(browser: Browser, page: Path) -> None:
     text = browser.visit(page, script=search).text
     assert "q07" in text.partition("each by itself")[2]
     assert "q08" not in text.partition("each by itself")[2]
-
-
-def test_a_comparison_is_quiet_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
-    halves = [open_evaluation(write_pictured(tmp_path / name, right=n)) for name, n in (("a", 3), ("b", 9))]
-    page = tmp_path / "page.html"
-    page.write_text(page_of(compare(*halves), lambda letter, side: f"{letter}/{side.run}/trace.html"))
-    visit = browser.visit(page, width=400)
-    assert (visit.messages, visit.requests, visit.images, visit.width) == ([], [], [], 400)
 
 
 def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) -> None:

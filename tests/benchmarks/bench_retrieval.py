@@ -5,7 +5,7 @@ group is. Of several accepted queries the one counts that is found best. Each ce
 the share of questions with all of it, in %. The search is by words; with an embedding model by meaning and
 by both, too.
 
-    python -m tests.benchmarks.bench_retrieval SUITE DATA [--embedding-model MODEL] [--limit N]
+    python -m tests.benchmarks.bench_retrieval [SUITE [DATA]] [--embedding-model MODEL] [--limit N]
                                                [--budget TOKENS] [--no-groups] [--all-databases]
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import time
 from bisect import bisect_left
 from collections import defaultdict
@@ -135,15 +136,16 @@ def show(ways: Mapping[str, Sequence[Mapping[str, Any]]], build: Mapping[str, fl
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("suite")
-    parser.add_argument("data", type=Path)
+    shared = Path(os.environ.get("QUORUM_DATA", "../shared/data"))
+    parser.add_argument("suite", nargs="?", default="spider1")
+    parser.add_argument("data", nargs="?", type=Path)
     parser.add_argument("--embedding-model")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--budget", type=int, default=8_000)
     parser.add_argument("--no-groups", action="store_true")
     parser.add_argument("--all-databases", action="store_true")
     given = parser.parse_args()
-    suite = load_suite(given.suite, given.data)
+    suite = load_suite(given.suite, given.data or shared / given.suite)
     settings = Settings(database=[SAMPLE], models=["offline"], embedding_model=given.embedding_model)
     embedder = open_embedder(settings.run_options(), api_key=settings.key)
     asked = [question for question in suite.questions[: given.limit] if question.gold_sql]

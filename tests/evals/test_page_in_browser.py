@@ -123,13 +123,3 @@ def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) ->
     visit = browser.visit(html("<script>console.error('so', 1); console.log('x'); missing();</script>"))
     assert visit.messages[:2] == ["error: so 1", "log: x"]
     assert "ReferenceError: missing is not defined" in visit.messages[2]
-
-
-def test_a_browser_that_does_not_start_says_why(tmp_path: Path) -> None:
-    from tests.browser import BrowserFault
-
-    script = tmp_path / "chromium"
-    script.write_text("#!/bin/sh\necho no display >&2\nexit 1\n")
-    script.chmod(0o755)
-    with pytest.raises(BrowserFault, match="no display"), running_browser(str(script)):
-        pass

@@ -273,17 +273,6 @@ def test_nothing_that_can_be_read_scores_0_and_is_named_without_control_characte
     assert "Results that cannot be read score 0: 0001 (1)." in result.stderr
 
 
-def test_a_suite_runs_queries_and_reads_results(workplace: Path, pred: Path, data: Path) -> None:
-    (pred / "0000.sql").write_text("SELECT COUNT(*) FROM pet")
-    (pred / "0001.csv").write_text("name\nAda\n")
-    result = quorum("score", "spider1", "--pred", pred, "--gold", data, "--json")
-    assert json.loads(result.stdout) == {"0000": 1, "0001": 0}
-    url = f"sqlite:///{write_database(workplace / 'pets.sqlite')}"
-    (workplace / "mine.jsonl").write_text(json.dumps({"id": "q1", "question": "?", "sql": "SELECT 1"}) + "\n")
-    own = quorum("score", "mine.jsonl", "--db", url, "--pred", pred, "--json")
-    assert json.loads(own.stdout) == {"q1": 1}
-
-
 def test_birds_own_file_goes_by_the_places_of_questions(workplace: Path) -> None:
     folder = workplace / "bird"
     write_database(folder / "dev_databases" / "pets" / "pets.sqlite")

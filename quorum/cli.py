@@ -30,7 +30,7 @@ COMMANDS = {
     "keep": "Keep a run's answer as verified.",
     "correct": "Keep the right query for a run's question.",
     "kb": "Look at, check and prune what was verified.",
-    "schema": "Show a schema as the models see it, or measure it.",
+    "schema": "Show a schema as the models see it.",
     "guard": "Judge whether SQL is a pure read.",
     "history": "List the runs, the latest first.",
     "trace": "Show a run step by step.",

@@ -32,7 +32,7 @@ from quorum.session import Quorum
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.query import QueryError
-from quorum.tools.urls import location
+from quorum.tools.urls import SAMPLE, location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -124,6 +124,12 @@ class Service:
     def databases(self, who: Caller) -> list[str]:
         """Return the names of the databases that a caller may ask."""
         return [name for name in self._urls if who.databases is None or name in who.databases]
+
+    def examples(self, name: str) -> list[str]:
+        """Return questions to begin with, of the sample; there are none of other databases."""
+        from quorum.tools.sample import DEMO_QUESTIONS
+
+        return [each.question for each in DEMO_QUESTIONS] if self._urls[name] == [SAMPLE] else []
 
     async def resources(self, who: Caller, database: str = "") -> Resources:
         """Return a database's open handles, its catalog among them."""
@@ -435,7 +441,9 @@ class Service:
             urls = self._urls.get(database)
             if urls is None:
                 raise Refused("The question's database is not served here.", 409, "database")
-            settings = self.settings.changed(database=urls)
+            if who.schemas and self.settings.show:
+                raise Refused("This server shows all keys the same tables.", 403, "schemas")
+            settings = self.settings.changed(database=urls, show=sorted(who.schemas or ()) or None)
             self._sessions[key] = Quorum(settings=settings, chat_models=self._models), now
         session = self._sessions[key][0]
         self._sessions[key] = session, now

@@ -20,7 +20,7 @@ from quorum.serve.service import MOST_RUNNING
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import GOOD, QUESTION, script, written
 from tests.quorum.roles import by_role
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make
 from tests.servers.chat_server import ChatServer
 from tests.waiting import until
 

@@ -158,10 +158,10 @@ class _Model:
         about = Described(_told(dataset))
         for item in named(dataset, "fields"):
             about.add(text(item["name"]), _expression(item), _told(item))
-        for item in related:
-            _, columns = self._side(item, "from")
-            if _key(item.get("from")) == name and columns:
-                about.add_to_column(columns[0], _told(item))
+        for each in related:
+            _, columns = self._side(each, "from")
+            if _key(each.get("from")) == name and columns:
+                about.add_to_column(columns[0], _told(each))
         return DefinedTable(self._names[name], about.table, about.columns, tuple(metrics))
 
     def _side(self, item: Mapping[str, Any], side: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

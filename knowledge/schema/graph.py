@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.catalog import Catalog, Column
 from quorum.knowledge.schema.layouts import signature, units
 
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -54,9 +54,11 @@ class SchemaGraph:
         self.relationships.append(Relationship(parent, relationship, number))
         return number
 
-    def add_fields(self, parent: int, relationship: str, table: Table, **properties: Any) -> None:
-        """Add a table's fields below it, or below the group that has them."""
-        for column in table.columns:
+    def add_fields(
+        self, parent: int, relationship: str, columns: Iterable[Column], **properties: Any
+    ) -> None:
+        """Add fields below their table, or below the group that has them."""
+        for column in columns:
             about = {"name": column.name, "description": column.description, "type": column.type}
             samples = list(column.samples)
             self.add(parent, relationship, "Field", **about, sample_data=samples, **properties)
@@ -89,7 +91,7 @@ def schema_graph(catalog: Catalog, *, groups: bool = True) -> SchemaGraph:
         group = group_of.get(id(table))
         if group is None:
             about = {"node_type": "unique_field", "schema": name, "table": table.name}
-            graph.add_fields(own, "HAS_UNIQUE_FIELD", table, **about)
+            graph.add_fields(own, "HAS_UNIQUE_FIELD", table.columns, **about)
         elif group in shared:
             graph.relationships.append(Relationship(own, "USES_FIELD_GROUP", shared[group]))
         else:
@@ -105,7 +107,7 @@ def schema_graph(catalog: Catalog, *, groups: bool = True) -> SchemaGraph:
                 schema=name,
                 type="shared_field_group",
             )
-            graph.add_fields(shared[group], "HAS_FIELD", table, node_type="shared_field", schema=name)
+            graph.add_fields(shared[group], "HAS_FIELD", table.columns, node_type="shared_field", schema=name)
     return graph
 
 

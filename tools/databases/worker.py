@@ -34,10 +34,6 @@ LONGEST_MESSAGE = 4_000
 """Characters of an error; engines quote values in them, whatever their length."""
 HEADROOM = 256 * 2**20
 """Bytes for the result and its copy on the way out, on top of the engine's memory."""
-DUCKDB_HEADERS = (4096, 8192)
-"""Offsets of DuckDB's two database headers; the one with the greater iteration is valid."""
-DUCKDB_BLOCKS = 12_288
-"""Offset of its first block."""
 
 HEAD = struct.Struct(">IQ")
 """Length of the header and of the payload, in bytes."""
@@ -218,16 +214,16 @@ def _limit_memory(memory: int) -> None:
 
 
 def check(path: str, engine: str) -> None:
-    """Check that a file is one of the engine's and whole, from its first bytes.
+    """Check that a file is one of the engine's, by its first bytes.
 
     This runs in child processes only. A process that closes a file loses all its POSIX locks on it, so
     looking into a SQLite file from the user's own process could break a transaction that the same process
     has open there (sqlite.org/howtocorrupt.html, 2.2).
 
     Raises:
-        DatabaseUnavailable: It is missing, unreadable, empty, another engine's, or cut short.
+        DatabaseUnavailable: It is missing, unreadable, empty, or another engine's.
     """
-    header, size = _read(path)
+    header = _first_bytes(path)
     if not header:
         raise DatabaseUnavailable(f"{path} is empty: 0 bytes.", hint="Was it ever written?")
     found = engine_of(header)
@@ -236,17 +232,13 @@ def check(path: str, engine: str) -> None:
         raise DatabaseUnavailable(f"{path} is not a {engine} database.", hint=hint)
     if found != engine:
         raise DatabaseUnavailable(f"{path} is a {found} file.", hint=f"Write {found}:/// before its path.")
-    expected = _sqlite_size(header) if engine == "sqlite" else _duckdb_size(header)
-    if size < expected:
-        hint = "Copy it again from its source."
-        raise DatabaseUnavailable(f"{path} is truncated: {size} of {expected} bytes are there.", hint=hint)
 
 
-def _read(path: str) -> tuple[bytes, int]:
+def _first_bytes(path: str) -> bytes:
     folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(DUCKDB_BLOCKS), os.fstat(file.fileno()).st_size
+            return file.read(16)
     except FileNotFoundError as error:
         there = os.path.isdir(folder)  # noqa: PTH112
         hint = "Is the path right?" if there else f"There is no folder {folder} either."
@@ -256,24 +248,6 @@ def _read(path: str) -> tuple[bytes, int]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DatabaseUnavailable(f"{path} cannot be read: {reason}.") from error
-
-
-def _sqlite_size(header: bytes) -> int:
-    """Return the size that the header gives (sqlite.org/fileformat.html, 1.3); 0 if it may be outdated."""
-    if len(header) < 100 or header[24:28] != header[92:96]:
-        return 0
-    page = int.from_bytes(header[16:18], "big")
-    return (65_536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
-
-
-def _duckdb_size(header: bytes) -> int:
-    """Return the size by the newer database header: number of blocks times their size."""
-    if len(header) < DUCKDB_BLOCKS:
-        return DUCKDB_BLOCKS
-    headers = [struct.unpack_from("<6Q", header, start) for start in DUCKDB_HEADERS]
-    _, _, _, _, blocks, block_size = max(headers, key=lambda fields: fields[1])
-    plausible = 2**14 <= block_size <= 2**18
-    return DUCKDB_BLOCKS + (blocks * block_size if plausible else 0)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ LONGEST_MESSAGE = 4_000
 HEADROOM = 256 * 2**20
 """Bytes for the result and its copy on the way out, on top of the engine's memory."""
 
+DUCKDB_HEADERS = (4096, 8192)
+"""Offsets of DuckDB's two database headers; the one with the greater iteration is valid."""
+DUCKDB_BLOCKS = 12_288
+"""Offset of its first block."""
+
 HEAD = struct.Struct(">IQ")
 """Length of the header and of the payload, in bytes."""
 
@@ -221,9 +226,9 @@ def check(path: str, engine: str) -> None:
     has open there (sqlite.org/howtocorrupt.html, 2.2).
 
     Raises:
-        DatabaseUnavailable: It is missing, unreadable, empty, or another engine's.
+        DatabaseUnavailable: It is missing, unreadable, empty, another engine's, or cut short.
     """
-    header = _first_bytes(path)
+    header, size = _read(path)
     if not header:
         raise DatabaseUnavailable(f"{path} is empty: 0 bytes.", hint="Was it ever written?")
     found = engine_of(header)
@@ -232,13 +237,16 @@ def check(path: str, engine: str) -> None:
         raise DatabaseUnavailable(f"{path} is not a {engine} database.", hint=hint)
     if found != engine:
         raise DatabaseUnavailable(f"{path} is a {found} file.", hint=f"Write {found}:/// before its path.")
+    if engine == "duckdb" and size < _duckdb_size(header):  # SQLite looks by itself
+        hint = "Copy it again from its source."
+        raise DatabaseUnavailable(f"{path} is damaged: only {size} bytes of it are there.", hint=hint)
 
 
-def _first_bytes(path: str) -> bytes:
+def _read(path: str) -> tuple[bytes, int]:
     folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(16)
+            return file.read(DUCKDB_BLOCKS), os.fstat(file.fileno()).st_size
     except FileNotFoundError as error:
         there = os.path.isdir(folder)  # noqa: PTH112
         hint = "Is the path right?" if there else f"There is no folder {folder} either."
@@ -248,6 +256,16 @@ def _first_bytes(path: str) -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DatabaseUnavailable(f"{path} cannot be read: {reason}.") from error
+
+
+def _duckdb_size(header: bytes) -> int:
+    """Return the size by the newer database header: number of blocks times their size."""
+    if len(header) < DUCKDB_BLOCKS:
+        return DUCKDB_BLOCKS
+    headers = [struct.unpack_from("<6Q", header, start) for start in DUCKDB_HEADERS]
+    _, _, _, _, blocks, block_size = max(headers, key=lambda fields: fields[1])
+    plausible = 2**14 <= block_size <= 2**18
+    return DUCKDB_BLOCKS + (blocks * block_size if plausible else 0)
 
 
 if __name__ == "__main__":

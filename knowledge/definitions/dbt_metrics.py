@@ -236,7 +236,7 @@ def _name(given: Any) -> str:
 
 
 def _said(item: Mapping[str, Any], *keys: str) -> list[str]:
-    """What an item says under some keys, for a comment: ``offset window: count 1, granularity month``."""
+    """Return what an item says under some keys: ``offset window: count 1, granularity month``."""
     found = []
     for key in keys:
         parts = (f"{name} {text(value)}" for name, value in mapping(item.get(key)).items() if text(value))

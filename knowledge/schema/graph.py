@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -41,11 +40,6 @@ class SchemaGraph:
     def __init__(self, database: str) -> None:
         self.nodes = [Node(1, "Database", {"id": 1, "name": database, "type": "database"})]
         self.relationships: list[Relationship] = []
-
-    def counts(self) -> dict[str, int]:
-        """Nodes by label and relationships by type, as in Table 11."""
-        labels = Counter(node.label for node in self.nodes)
-        return labels | Counter(edge.type for edge in self.relationships)
 
     def add(self, parent: int, relationship: str, label: str, **properties: Any) -> int:
         """Add a node below another; return its id."""

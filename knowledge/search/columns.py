@@ -81,17 +81,6 @@ class ColumnIndex:
         about = [f"[Table]: {', '.join(table_names(fields.tables))}; " for fields in self.fields]
         self.texts = [about[number] + column_text(column) for number, column in self._columns]
 
-    def build(self, embedder: Embedder | None = None) -> None:
-        """Make now what the first search would make: by words, or with an embedder by meaning.
-
-        Raises:
-            ConfigurationError, ModelUnavailable: As ``search``.
-        """
-        if embedder is None:
-            _ = self._bm25
-        elif self.texts:
-            self._index.build(embedder)
-
     def search(
         self, query: str, k: int, *, embedder: Embedder | None = None, hybrid: bool = False
     ) -> list[ColumnHit]:

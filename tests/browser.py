@@ -239,7 +239,9 @@ class Browser:
     def _settle(self, loader: str, until: float) -> None:
         """Wait until the page is loaded and nothing has happened for a moment."""
         loaded = {"loaderId": loader, "name": "load"}
-        while not any(loaded.items() <= event["params"].items() for event in self.seen("Page.lifecycleEvent")):
+        while not any(
+            loaded.items() <= event["params"].items() for event in self.seen("Page.lifecycleEvent")
+        ):
             self._events.append(self._receive(until))
         while (event := self._receive(until, quiet=SETTLED)) != {}:
             self._events.append(event)

@@ -28,9 +28,7 @@ QUESTION = f"How many orders came from each region {POISON}?"
 FOLLOW_UP = "and those with a note?"
 BECAME = f"How many orders with a note came from each region, {POISON}?"
 LONG = "average_length_of_a_column_that_somebody_named_at_great_length"
-BY_REGION = (
-    f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM orders WHERE id < 900 GROUP BY region ORDER BY n DESC"
-)
+BY_REGION = f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM orders WHERE id < 900 GROUP BY region ORDER BY n DESC"
 WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
 EACH = "SELECT id, region, note FROM orders ORDER BY id"
 MEANT = f"Counts only orders with a note, {POISON}."
@@ -140,15 +138,22 @@ def ask(tab: Tab, text: str, until: str = ".answer") -> None:
     tab.wait(f"document.querySelectorAll('article')[{before}]?.querySelector('{until}')")
 
 
+def anew(tab: Tab) -> None:
+    """Leave the conversation."""
+    click(tab, "New question")
+    tab.wait("document.querySelector('.welcome')")
+
+
 def fits(tab: Tab, width: int, *expected: str) -> None:
     """Hold what every view has to keep: no message, no other host, no sideways scrolling, no finding."""
     visit = tab.look()
-    expected += ("/v1/spent",)
     assert [said for said in visit.messages if not any(part in said for part in expected)] == []
     origin = tab.url.partition("/page")[0]
     assert [url for url in visit.requests if not url.startswith((origin, f"blob:{origin}"))] == []
     assert visit.width == width
-    assert [cut for cut in visit.cut if not cut.startswith(("div.scroll", "span.", "label.unseen", "p.now"))] == []
+    assert [
+        cut for cut in visit.cut if not cut.startswith(("div.scroll", "span.", "label.unseen", "p.now"))
+    ] == []
     assert tab.run("document.title") == "Quorum"
     if AXE:
         tab.run(f"{AXE}; 0")
@@ -224,8 +229,7 @@ def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Bro
         assert f"Understood as: {BECAME}" in tab.run(f"{last}.innerText")
         click(tab, "Correct this")
         assert tab.run("[document.activeElement.id, document.activeElement.value]") == ["question", BECAME]
-        click(tab, "New question")
-        tab.wait("document.querySelector('.welcome')")
+        anew(tab)
         assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
 
 
@@ -252,7 +256,9 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
         for name, form in (("CSV", "csv"), ("Parquet", "parquet")):
             file = tab.download(control(name), tmp_path)
             assert file.name == f"{run}.{form}"
-            count = pq.read_table(file).num_rows if form == "parquet" else len(file.read_text().splitlines()) - 1
+            count = (
+                pq.read_table(file).num_rows if form == "parquet" else len(file.read_text().splitlines()) - 1
+            )
             assert count == 900
         fits(tab, 1200)
 
@@ -290,7 +296,8 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
         click(tab, "This is right: keep it")
         tab.wait("document.querySelector('.kept')")
         fits(tab, 420, "422")
-        ask(tab, "List what is wrong", ".answer td")
+        anew(tab)
+        ask(tab, "List what is wrong")
         assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
 
 
@@ -301,25 +308,23 @@ def test_a_right_answer_is_kept_with_a_note(browser: Browser, sample: str) -> No
         tab.write("All of them count.")
         click(tab, "Keep it")
         tab.wait("document.querySelector('.kept')")
-        ask(tab, "How many customers are there?", ".answer .good")
+        anew(tab)
+        ask(tab, "How many customers are there?")
         assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
 
 
-def test_a_question_is_stopped_and_one_waits_for_approval(
-    browser: Browser, poisoned: str, model: Model
-) -> None:
+def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) -> None:
     with browser.tab(poisoned, seconds=20) as tab:
         ask(tab, "List them slowly", ".steps li")
         click(tab, "Stop")
         tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
         model.go.set()
-        click(tab, "New question")
-        tab.run("document.querySelector('#approve').click()")
 
 
 def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, sample: str) -> None:
     with browser.tab(sample, seconds=20) as tab:
         ask(tab, "How many reviews are there?")
+        anew(tab)
         ask(tab, "How many products are there?")
         click(tab, "History", "header")
         tab.wait("document.querySelectorAll('.runs a').length > 1")

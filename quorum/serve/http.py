@@ -6,8 +6,9 @@ import difflib
 import json
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.applications import Starlette
@@ -77,8 +78,7 @@ class Assistants:
 
     def __init__(self, service: Service, keys: Keys | None) -> None:
         self.service, self.keys = service, keys
-        server = mcp_server(service, lambda context: context.request.scope["caller"])
-        self.manager = StreamableHTTPSessionManager(server)
+        self.manager = StreamableHTTPSessionManager(mcp_server(service, _admitted))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -88,6 +88,11 @@ class Assistants:
             await failure(error, self.service)(scope, receive, send)
         else:
             await self.manager.handle_request(scope, receive, send)
+
+
+def _admitted(context: ServerRequestContext[Any, Request]) -> Caller:
+    assert context.request is not None
+    return cast(Caller, context.request.scope["caller"])
 
 
 def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Request], Awaitable[Response]]:

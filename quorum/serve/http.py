@@ -24,6 +24,7 @@ from quorum.graph.answering import NeedsReply
 from quorum.knowledge.errors import (
     ConfigurationError,
     DatabaseUnavailable,
+    MachineFailed,
     ModelUnavailable,
     QuorumError,
     in_words,
@@ -184,7 +185,7 @@ def failure(error: QuorumError, service: Service) -> JSONResponse:
         status, kind = error.status, error.kind
     elif isinstance(error, NeedsReply):
         status, kind = 409, "waiting"
-    elif isinstance(error, DatabaseUnavailable | ModelUnavailable):
+    elif isinstance(error, DatabaseUnavailable | ModelUnavailable | MachineFailed):
         status = 503
     elif isinstance(error, ConfigurationError):
         status = 422

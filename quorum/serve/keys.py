@@ -21,7 +21,8 @@ from quorum.knowledge.errors import ConfigurationError, first_in_words
 from quorum.serve.question import Refused
 
 SHARES = 20
-"""A question that names no limit of its own may use this part of a month's."""
+"""A question that names no limit of its own claims this part of a month's, but ``LEAST`` of what is left."""
+LEAST = {"max_usd": 0.25, "max_calls": 30, "max_run_bytes": 2**30}
 KINDS = {"max_usd": "dollars", "max_calls": "model calls", "max_run_bytes": "bytes"}
 """Limits of a month, each by the option that limits a question."""
 
@@ -184,9 +185,9 @@ class Purse:
                     hint = "It is free again next month, or as questions under way end."
                     said = f"This key's {KINDS[name]} of {self._month} are used: {left:g} left of {limit:g}."
                     raise Refused(said, 429, "limit", hint=hint)
-                share = wanted.get(name) or limit / SHARES
-                least = 1 if name == "max_calls" else 0
-                claims[name] = min(left, max(share, least, self.used["dearest"] if name == "max_usd" else 0))
+                share = wanted.get(name) or max(limit / SHARES, LEAST[name])
+                most = min(left, max(share, self.used["dearest"] if name == "max_usd" else 0))
+                claims[name] = most if name == "max_usd" else int(most)
             self._add(out, claims, int(len(kinds) == len(KINDS)))
         return Claim(self._month, claims)
 

@@ -293,6 +293,8 @@ async def trace(call: Call) -> Response:
     from quorum.report import report_of
 
     found = await call.question()
+    if not found.folder.folder.is_dir():
+        raise Refused("It failed before it began.", 404, "not_found")
     html = await asyncio.to_thread(lambda: page_of(report_of(found.folder)))
     return HTMLResponse(call.service.clean(html), headers={"content-security-policy": TRACE_POLICY})
 

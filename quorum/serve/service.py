@@ -315,7 +315,12 @@ class Service:
 
     async def _taught(self, who: Caller, run_id: str, teach: Callable[[Quorum], Awaitable[Taught]]) -> Taught:
         found = await self.question(who, run_id)
-        taught = await teach(self._session(who, found.database))
+        try:
+            taught = await teach(self._session(who, found.database))
+        except QuorumError as error:
+            if type(error) is QuorumError:  # the query is refused, or fails
+                raise Refused(Exception.__str__(error), 422, "query", hint=error.hint) from error
+            raise
         about = {"id": run_id, "database": found.database, "outcome": f"kept {taught.pair.id}"}
         await self._audit(who, "keep", text=taught.pair.sql, **about)
         return taught

@@ -119,7 +119,13 @@ export function follow(id, words, ask, done) {
     } else {
       const what = { cancelled: "Stopped. What it had found so far is in its steps.", interrupted: "The server ended while this was asked." };
       const message = asked.error || what[status] || `It ended without an answer (${status}).`;
-      fill(place, h("section", { class: "card" }, fault({ message, hint: asked.hint }), h("button", { type: "button", onclick: () => ask(asked.question) }, "Ask again")));
+      const goOn = async () => {
+        await post(`/v1/questions/${id}/resume`);
+        article.leave();
+        article.replaceWith(follow(id, asked.question, ask, done));
+      };
+      const again = status === "interrupted" ? button("Go on", goOn) : button("Ask again", () => ask(asked.question));
+      fill(place, h("section", { class: "card" }, fault({ message, hint: asked.hint }), again));
     }
     done(asked);
   }
@@ -129,7 +135,7 @@ export function follow(id, words, ask, done) {
     for (;;) {
       for await (const step of events(`/v1/questions/${id}/events`, leaving.signal, after)) {
         after = step.id;
-        if (step.text) show(step);
+        if (step.live) show(step);
       }
       const asked = await get(`/v1/questions/${id}`);
       head.textContent = asked.answer?.turn || asked.question;

@@ -28,7 +28,7 @@ QUESTION = f"How many orders came from each region {POISON}?"
 FOLLOW_UP = "and those with a note?"
 BECAME = f"How many orders with a note came from each region, {POISON}?"
 LONG = "average_length_of_a_column_that_somebody_named_at_great_length"
-BY_REGION = f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM orders WHERE id < 900 GROUP BY region ORDER BY n DESC"
+BY_REGION = f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM orders GROUP BY region"
 WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
 EACH = "SELECT id, region, note FROM orders ORDER BY id"
 MEANT = f"Counts only orders with a note, {POISON}."
@@ -321,6 +321,50 @@ def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) ->
         model.go.set()
 
 
+def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        tab.wait("document.querySelector('.welcome')")
+        asked = json.dumps({"question": "List all", "database": "shop", "approve": "always"})
+        tab.run("import('/page/api.js').then(async api => { location.hash = '#run=' + (await "
+                f"api.post('/v1/questions', {asked})).id; }})")  # fmt: skip
+        for label in ("No", "Yes to all of this question"):
+            tab.wait("document.querySelector('.asks')?.innerText.includes('May this query run?')")
+            assert "id, region, note" in " ".join(
+                tab.run("document.querySelector('.asks pre').innerText").split()
+            )
+            fits(tab, 1200)
+            click(tab, label)
+            tab.wait("!document.querySelector('.asks') || document.querySelector('.asks .warn')")
+            if label == "No":
+                break
+        tab.wait("document.querySelector('.answer')")
+        assert "not approve" in tab.run("document.querySelector('.answer').textContent")
+
+
+def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "quorum", "serve", "--keys", "keys.toml", "--new-key", "ann"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    key = re.search(r"qk_[\w-]+", made.stdout)
+    assert key, made
+    flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
+    with serving(tmp_path, *flags) as address, browser.tab(address, width=420, seconds=20) as tab:
+        for given in ("qk_wrong", key[0]):
+            tab.wait("document.querySelector('#key').open && document.activeElement.type == 'password'")
+            fits(tab, 420, "401")
+            tab.write(given)
+            tab.press("Enter")
+            tab.wait(
+                "!document.querySelector('#key').open || document.querySelector('#key .fault').textContent"
+            )
+        ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
+        assert tab.run("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 1, ""]
+        file = tab.download(control("Every step (trace)"), tmp_path)
+        assert "Every step" in file.read_text()
+        fits(tab, 420, "401")
+
+
 def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, sample: str) -> None:
     with browser.tab(sample, seconds=20) as tab:
         ask(tab, "How many reviews are there?")
@@ -355,7 +399,7 @@ def test_by_keyboard_alone(browser: Browser, sample: str) -> None:
             assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
             if stops[-1] == "Skip to the question":
                 break
-        for part in ("Wrong", "Right", "Edit and run", "CSV", "Copy", "channel", "10 steps", "History"):
+        for part in ("Wrong", "Right", "Edit and run", "CSV", "Copy", "channel", "History"):
             assert part in stops
         tab.press("Enter")
         assert tab.run("document.activeElement.id") == "question"
@@ -373,7 +417,8 @@ def test_a_stream_that_breaks_goes_on_where_it_was(browser: Browser, sample: str
                 return new Response(asked.length > 1 ? text : text.slice(0, text.indexOf("id: 4") + 30));
             };
             const run = document.querySelector("article").dataset.run;
-            for await (const step of events(`/v1/questions/${run}/events`, new AbortController().signal)) got.push(step.id);
+            const path = `/v1/questions/${run}/events`;
+            for await (const step of events(path, new AbortController().signal)) got.push(step.id);
             window.fetch = real;
             return [asked, got];
         })()""")

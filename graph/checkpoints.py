@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
@@ -78,14 +78,9 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
-    @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # noqa: ARG002 (its signature)
+    def cursor(self, transaction: bool = True) -> Any:  # noqa: ARG002 (its signature)
         """A cursor whose statements commit themselves: half the work of a transaction around one."""
-        cursor = self.conn.cursor()
-        try:
-            yield cursor
-        finally:
-            cursor.close()
+        return closing(self.conn.cursor())
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self.get_tuple(config)

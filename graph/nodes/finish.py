@@ -46,9 +46,6 @@ async def answer(state: RunState, context: Context) -> Update:
     if len(context.models) > 1 and context.live:
         warnings += await asyncio.to_thread(_learn, state, context)
     disagreement = await dispute(state, context)
-    await context.trace.aflush()
-    if context.trace.failure:
-        warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
     await asyncio.to_thread(_complete, made, context)
     made.grounds = grounds(made)
@@ -64,6 +61,8 @@ def _complete(made: Answer, context: Context) -> None:
     where, resources = locations(context.options.database), context.resources
     cache, left_out = catalog_cache(context.options), resources.catalog.left_out
     made.warnings = [*cache.new_warnings(where, resources.connector, left_out), *made.warnings]
+    context.trace.flush()
+    made.warnings += [INCOMPLETE.format(context.trace.failure)] if context.trace.failure else []
     if made.columns:
         made.parts = _parts(made.sql, context) if resources.connector.several else []
         made.tables = table_marks(made.sql, resources.linter.catalog)

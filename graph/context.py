@@ -178,6 +178,7 @@ async def open_context(
     owned: bool = False,
     run_id: str = "",
     shared: Ledger | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Context:
     """Open everything that a run needs.
 
@@ -194,6 +195,7 @@ async def open_context(
         resources: Shared resources, which stay open, or what opens them; by default the run opens and closes
             its own.
         shared: The ledger of several runs, whose budget holds for all of them together.
+        meta: Kept in a new run's ``run.json``.
 
     Raises:
         ConfigurationError: An option, a model or a folder is wrong, the question is too long, or the run that
@@ -202,7 +204,9 @@ async def open_context(
     """
     _check_length(question)
     secrets = resources.secrets if isinstance(resources, Resources) else secrets_of(options, api_key)
-    trace = await _whole(asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener))
+    trace = await _whole(
+        asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener, meta)
+    )
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
         stack.enter_context(rare_collections())
@@ -352,12 +356,13 @@ def _trace(
     resume: str,
     secrets: Sequence[str],
     listener: Callable[[Event], None] | None,
+    meta: Mapping[str, Any] | None,
 ) -> Trace:
     if resume:
         _check_version(RunFolder.open(options.home, resume))
         return Trace.resume(options.home, resume, redact=secrets, listener=listener)
-    meta = {"question": question, "options": options.as_dict(), "state": VERSION}
-    return Trace.create(options.home, run_id or None, meta=meta, redact=secrets, listener=listener)
+    about = {**(meta or {}), "question": question, "options": options.as_dict(), "state": VERSION}
+    return Trace.create(options.home, run_id or None, meta=about, redact=secrets, listener=listener)
 
 
 def _check_version(run: RunFolder) -> None:

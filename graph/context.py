@@ -145,7 +145,7 @@ class Context:
     async def text(self, ref: str) -> str:
         """The text behind a reference; empty for an empty one."""
         if ref and ref not in self._texts:
-            self._texts[ref] = await self.trace.aget(ref)
+            self._texts[ref] = await asyncio.to_thread(self.trace.get, ref)
         return self._texts[ref] if ref else ""
 
     async def prompt(self, state: Known) -> PromptContext:

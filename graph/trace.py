@@ -164,7 +164,6 @@ class Trace(RunFolder):
         self.failure = ""
         self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
-        self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
         self._queries: dict[str, Event] = {}
         self.earlier_approvals: list[Event] = []
@@ -294,22 +293,9 @@ class Trace(RunFolder):
 
     def put(self, text: str) -> str:
         """Store a text under its SHA-256 (hex), once; returns the hash."""
-        text = self._clean(text)
-        sha = self._store(text)
-        self._named, self._texts[sha] = self._latest, text
+        sha = self._store(self._clean(text))
+        self._named = self._latest
         return sha
-
-    def get(self, sha: str) -> str:
-        """Return the stored text of that hash; from memory if this trace stored it."""
-        if (text := self._texts.get(sha)) is not None:
-            return text
-        self.flush()
-        return super().get(sha)
-
-    async def aget(self, sha: str) -> str:
-        """``get`` without blocking the event loop."""
-        text = self._texts.get(sha)
-        return text if text is not None else await asyncio.to_thread(self.get, sha)
 
     def amend(self, **fields: Any) -> None:
         """Change fields of ``run.json``."""

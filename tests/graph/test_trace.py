@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 from quorum.event_text import WORDS, step_of
 from quorum.graph.answer import Answer
+from quorum.graph.context import Context
 from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
 from quorum.graph.trace import LONG, Trace, plain
 from quorum.knowledge.errors import ConfigurationError, QuorumError
@@ -87,10 +88,17 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
     assert all(event and event["text"] == long for event in recorded)
 
 
-def test_what_was_put_is_there_before_it_is_on_disk(trace: Trace) -> None:
-    sha = trace.put("schema text")
-    assert trace.get(sha) == "schema text"
-    trace.flush()
+def in_context(trace: Trace) -> Context:
+    """Return a context that has nothing but a trace."""
+    nothing: list[Any] = [None] * 8
+    return Context(*nothing, trace)
+
+
+async def test_what_was_put_is_there_before_it_is_on_disk(trace: Trace) -> None:
+    context = in_context(trace)
+    sha = context.put("schema text")
+    assert await context.text(sha) == "schema text"
+    await trace.aflush()
     assert RunFolder(trace.folder).get(sha) == "schema text"
 
 
@@ -184,8 +192,8 @@ async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:
     with blockbuster_ctx():
         for _ in range(50):
             trace.record("step", text="x" * (LONG + 1))
-        sha = trace.put("schema")
-        assert trace.get(sha) == "schema"
+        context = in_context(trace)
+        assert await context.text(context.put("schema")) == "schema"
         trace.finish(ANSWER)
         await trace.aflush()
         await trace.aclose()
@@ -235,11 +243,12 @@ def test_what_comes_after_the_end_changes_nothing(trace: Trace) -> None:
 async def test_a_trace_that_cannot_be_written_says_so_and_goes_on(trace: Trace) -> None:
     (trace.folder / "blobs").rmdir()
     assert trace.failure == ""
-    sha = trace.put("schema")
+    context = in_context(trace)
+    sha = context.put("schema")
     trace.record("plan")
     await trace.aflush()
     assert trace.failure == "No such file or directory."
-    assert trace.get(sha) == "schema", "this run goes on with what it has in memory"
+    assert await context.text(sha) == "schema", "this run goes on with what it has in memory"
     assert [event["kind"] for event in trace.events()] == ["plan"]
 
 

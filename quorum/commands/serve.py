@@ -53,7 +53,6 @@ def command(
         if not is_installed(package):
             raise missing_extra("serve", "`quorum serve`", needs=package)
     from quorum.serve.keys import Keys, add_key
-    from quorum.settings import Settings
 
     if new_key is not None:
         if key_file is None:
@@ -67,14 +66,24 @@ def command(
             hint="Name a file of API keys: --keys FILE; --new-key NAME adds one.",
         )
     keys = Keys(key_file) if key_file else None
+    asyncio.run(_serve(*served(flags), keys, (host, port), open_page=open_page))
+
+
+def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
+    """Return the settings that flags give, and the databases by the names under which they are served.
+
+    Raises:
+        ConfigurationError: A setting is wrong or missing.
+    """
+    from quorum.settings import Settings
+
     named = named_databases(flags.pop("database"))
     settings = Settings(**flags)
     if not named and settings.database:
         named = named_databases([",".join(settings.database)])
-    settings.changed(
-        database=[url for urls in named.values() for url in urls]
-    ).run_options()  # says what lacks
-    asyncio.run(_serve(settings, named, keys, (host, port), open_page=open_page))
+    urls = [url for urls in named.values() for url in urls]
+    settings.changed(database=urls).run_options()  # says what lacks
+    return settings, named
 
 
 def named_databases(given: Sequence[str]) -> dict[str, list[str]]:

@@ -6,8 +6,10 @@ import difflib
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -29,6 +31,7 @@ from quorum.knowledge.errors import (
 )
 from quorum.serve.bodies import Body, ErrorBody, Fault
 from quorum.serve.keys import Caller, Keys
+from quorum.serve.mcp import mcp_server
 from quorum.serve.openapi import document
 from quorum.serve.question import Refused
 from quorum.serve.routes import WAYS, Call, Parameter, Way
@@ -57,14 +60,40 @@ def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str
         hosts: Names by which the server may be called; empty for any.
     """
     routes = [Route(way.path, _endpoint(service, keys, way), methods=[way.method]) for way in WAYS]
-    page = StaticFiles(directory=PAGE, html=True, check_dir=False)
+    assistants, page = Assistants(service, keys), StaticFiles(directory=PAGE, html=True, check_dir=False)
     front = [
         Route("/openapi.json", lambda _: JSONResponse(document())),
         Route("/", lambda _: RedirectResponse("/page/")),
         Mount("/page", page),
+        Route("/mcp", assistants),
     ]
     errors: Any = {HTTPException: _http_error, Exception: _our_error}
-    return Guarded(Starlette(routes=[*routes, *front], exception_handlers=errors), service, hosts)
+    app = Starlette(
+        routes=[*routes, *front], exception_handlers=errors, lifespan=lambda _: assistants.manager.run()
+    )
+    return Guarded(app, service, hosts)
+
+
+class Assistants:
+    """Lets callers at the MCP server."""
+
+    def __init__(self, service: Service, keys: Keys | None) -> None:
+        self.service, self.keys = service, keys
+        self.manager = StreamableHTTPSessionManager(mcp_server(service, _admitted))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            scope["caller"] = Caller() if self.keys is None else _caller(self.keys, Request(scope))
+            self.service.admit(scope["caller"])
+        except QuorumError as error:
+            await failure(error, self.service)(scope, receive, send)
+        else:
+            await self.manager.handle_request(scope, receive, send)
+
+
+def _admitted(context: ServerRequestContext[Any, Request]) -> Caller:
+    assert context.request is not None
+    return cast(Caller, context.request.scope["caller"])
 
 
 def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Request], Awaitable[Response]]:

@@ -66,6 +66,7 @@ class Service:
         settings: Of every question; their ``database`` counts for nothing.
         databases: Each one's URL, or those of several that are read in one question, by its name.
         chat_models: As ``Quorum``.
+        shared: A ledger whose budget holds for all questions together.
     """
 
     def __init__(
@@ -73,8 +74,10 @@ class Service:
         settings: Settings,
         databases: Mapping[str, str | list[str]],
         chat_models: Mapping[str, BaseChatModel] | None = None,
+        shared: Ledger | None = None,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models
+        self.shared = shared
         self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
@@ -344,6 +347,8 @@ class Service:
 
     async def _begin(self, who: Caller, made: Question, asking: Asking, asks: dict[str, Any]) -> None:
         """Begin or go on with a question, once what it may use is claimed."""
+        if self.shared and (over := self.shared.spent()):
+            raise over
         self._check_free(made)
         purse, before = self._purse(who), await asyncio.to_thread(_used, made.folder)
         wanted = {name: asks.get(name) or getattr(self.settings, name) for name in KINDS}
@@ -356,6 +361,7 @@ class Service:
         for name, amount in claim.amounts.items():
             most = before[name] + min(amount, wanted[name] or amount)
             asks[name] = most if name == "max_usd" else int(most)
+        asks["shared"] = self.shared
         loop = asyncio.get_running_loop()
 
         def heard(_: Event) -> None:

@@ -327,18 +327,12 @@ def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
         asked = json.dumps({"question": "List all", "database": "shop", "approve": "always"})
         tab.run("import('/page/api.js').then(async api => { location.hash = '#run=' + (await "
                 f"api.post('/v1/questions', {asked})).id; }})")  # fmt: skip
-        for label in ("No", "Yes to all of this question"):
-            tab.wait("document.querySelector('.asks')?.innerText.includes('May this query run?')")
-            assert "id, region, note" in " ".join(
-                tab.run("document.querySelector('.asks pre').innerText").split()
-            )
-            fits(tab, 1200)
-            click(tab, label)
-            tab.wait("!document.querySelector('.asks') || document.querySelector('.asks .warn')")
-            if label == "No":
-                break
-        tab.wait("document.querySelector('.answer')")
-        assert "not approve" in tab.run("document.querySelector('.answer').textContent")
+        tab.wait("document.querySelector('.asks')?.innerText.includes('May this query run?')")
+        query = tab.run("document.querySelector('.asks pre').innerText")
+        assert "SELECT id, region, note FROM orders" in query
+        fits(tab, 1200)
+        click(tab, "Yes to all of this question")
+        tab.wait("document.querySelector('.answer td')")
 
 
 def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
@@ -372,7 +366,7 @@ def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, samp
         ask(tab, "How many products are there?")
         click(tab, "History", "header")
         tab.wait("document.querySelectorAll('.runs a').length > 1")
-        tab.write("REVIEWS")
+        tab.write("MANY reviews")
         tab.wait("document.querySelectorAll('.runs a').length == 1")
         tab.run("document.querySelector('.runs a').click()")
         tab.wait("document.querySelector('.asked').textContent == 'How many reviews are there?'")

@@ -268,14 +268,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def test_numbers_need_not_be_contiguous(folder: Path) -> None:
-    question = load_candidates(folder).models["model-x"]["q1"]
-    assert [candidate.number for candidate in question.candidates] == [0, 2, 3, 10]
-    assert [candidate.sql for candidate in question.candidates] == ["SELECT 1 AS n", "SELECT broken", "", ""]
-    assert question.final is not None
-    assert (question.final.number, question.final.sql) == (None, "SELECT 1")
-
-
 def test_a_failed_candidate_has_no_table(folder: Path) -> None:
     zero, two, three, _ = load_candidates(folder).models["model-x"]["q1"].candidates
     assert zero.table is not None

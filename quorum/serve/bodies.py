@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from quorum.graph import values
 from quorum.graph.answer import Answer, AnswerReading
 from quorum.graph.clarification import MAX_REPLY, Asked
 from quorum.knowledge.catalog import Table
@@ -46,7 +47,7 @@ class Ask(Body):
     clarify: Literal["off", "on", "always"] | None = Field(
         None, description="ask back which reading is meant: the question waits, until a reply is sent"
     )
-    approve: str | None = Field(
+    approve: values.Approval | None = Field(
         None, max_length=20, description="ask before queries run: never, always, costly, or a size as 1GiB"
     )
     recipe: str | None = Field(None, max_length=40)

@@ -207,8 +207,14 @@ class Purse:
         """Open and lock the month's file, and read what was added to it."""
         if self.month != self._month:
             self._month, self._place, self.used = self.month, 0, dict.fromkeys(self.used, 0.0)
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
+        except OSError as error:
+            hint = "Set another folder with --home."
+            raise ConfigurationError(
+                f"Cannot write to {self.file.parent}: {error.strerror}.", hint=hint
+            ) from error
         fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
         file.seek(self._place)
         for line in file.read().splitlines():

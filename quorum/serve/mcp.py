@@ -286,6 +286,9 @@ TAKES = {name: _input(getattr(Call, name)) for name in GIVES}
 def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
     """Return the MCP server of a service; ``caller`` says who makes a request."""
 
+    def said(context: Context, error: QuorumError) -> str:  # over HTTP without places of the server
+        return printable(service.clean(str(error)) if context.request else str(error))
+
     async def listed(context: Context, _: object) -> types.ListToolsResult:
         names = service.databases(caller(context))
         return types.ListToolsResult(tools=[_declared(name, names) for name in TAKES])
@@ -301,7 +304,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
             tool = getattr(Call(service, context, caller(context), params), params.name)
             made: Result = await tool(**dict(given))
         except QuorumError as error:
-            return _failed(service.clean(str(error)))
+            return _failed(said(context, error))
         except Exception:  # noqa: BLE001 - a fault of ours ends this call only
             _LOG.exception("The tool %s failed.", params.name)
             return _failed(f"{params.name} failed by a fault of Quorum's; the server's log has it.")
@@ -323,7 +326,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         try:
             table = await service.rows(caller(context), uri.removeprefix(HEAD).removesuffix(TAIL))
         except QuorumError as error:
-            raise _wrong(printable(service.clean(str(error)))) from error
+            raise _wrong(said(context, error)) from error
         text = await anyio.to_thread.run_sync(lambda: "".join(csv_lines(table, end="\n")))
         if len(text) > MOST_CSV:
             raise _wrong(f"The rows are longer than {MOST_CSV:,} characters; ask for fewer.")

@@ -147,6 +147,15 @@ async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sa
     assert len(text_of(made)) < 500
 
 
+async def test_a_home_that_cannot_be_written(make: Make, workplace: Path) -> None:
+    (workplace / "file").write_text("")
+    async with Client(server_of(make(home=workplace / "file"))) as client:
+        made = await client.call_tool("ask", {"question": QUESTION})
+    assert made.is_error
+    assert f"Cannot write to {workplace / 'file'}" in text_of(made)
+    assert "--home" in text_of(made)
+
+
 async def test_what_is_not_there(sample: Service) -> None:
     async with Client(server_of(sample)) as client:
         with pytest.raises(MCPError, match="There is no tool 'drop'; there are ask"):

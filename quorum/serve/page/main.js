@@ -68,7 +68,7 @@ async function spent() {
 function show(id, text) {
   talk.querySelector(".welcome")?.remove();
   const article = follow(id, text, ask, (asked) => {
-    last = asked.id;
+    last = asked.answer ? asked.id : last;
     if (databases.some((each) => each.name === asked.database)) chosen.value = asked.database;
     mode();
     spent().catch(() => {});

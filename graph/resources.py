@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, Withheld
 from quorum.knowledge.definitions.dbt import with_properties
 from quorum.knowledge.definitions.model import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
@@ -44,7 +44,6 @@ from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.models.embeddings import CachedEmbedder, make_embedder
-from quorum.tools.rights import Rights, seen_documents, seen_knowledge
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import load_explored
@@ -149,7 +148,9 @@ class Resources:
             return self
         now = await asyncio.to_thread(KnowledgeBase.load, before.folder, cache=before.cache)
         known = now.of(catalog.name, catalog.dialect)
-        return replace(self, knowledge=seen_knowledge(known, catalog.withheld))
+        if catalog.withheld:
+            _, known = await asyncio.to_thread(_seen, catalog.withheld, None, known)
+        return replace(self, knowledge=known)
 
     async def aclose(self) -> None:
         """Close the database and the models' clients; safe to call twice."""
@@ -285,7 +286,9 @@ async def open_resources(
             stack.push_async_callback(values.aclose)
             if connector.live:
                 guard.prepare(linter)
-            withheld, own = catalog.withheld, seen_documents(documents, catalog.withheld)
+            own, known = documents, knowledge.of(catalog.name, catalog.dialect)
+            if catalog.withheld:
+                own, known = await asyncio.to_thread(_seen, catalog.withheld, own, known)
             opened = Resources(
                 connector=connector,
                 catalog=catalog,
@@ -297,7 +300,7 @@ async def open_resources(
                 documents=own,
                 demonstrations=demonstrations,
                 embedder=open_embedder(options, api_key=api_key),
-                knowledge=seen_knowledge(knowledge.of(catalog.name, catalog.dialect), withheld),
+                knowledge=known,
                 explored=await asyncio.to_thread(_explored, options, catalog),
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
                 home=options.home,
@@ -323,6 +326,15 @@ async def both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
     return cast("tuple[S, T]", (one, other))
 
 
+def _seen(
+    withheld: Withheld, documents: Documents | None, known: KnowledgeBase
+) -> tuple[Documents | None, KnowledgeBase]:
+    """Return documents and verified answers without what names a hidden table."""
+    from quorum.tools.rights import seen_documents, seen_knowledge
+
+    return documents and seen_documents(documents, withheld), seen_knowledge(known, withheld)
+
+
 def _sources(options: RunOptions) -> tuple[list[str], Documents | None]:
     """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home
@@ -344,7 +356,11 @@ def _sample_url(home: Path) -> str:
 def catalog_cache(options: Options) -> CatalogCache:
     """Return the cache of the catalogs of servers' databases, which keeps to the options' rights."""
     rules = tuple(options.show), tuple(options.hide), tuple(options.mask)
-    rights = Rights(*rules, options.home) if any(rules) else None
+    rights = None
+    if any(rules):
+        from quorum.tools.rights import Rights
+
+        rights = Rights(*rules, options.home)
     return CatalogCache(options.home / "catalogs", options.catalog_age, rights)
 
 

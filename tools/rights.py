@@ -12,26 +12,51 @@ us in results and in errors of engines, where ``masked`` replaces them.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog, Column, Table, Withheld
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases.base import Connector
+from quorum.tools.guard.vocabulary import words
+from quorum.tools.lint.lineage import Lineage, Masks
+from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.masking import MASK
+from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = "mask.key"
 _TAG = re.compile(r"#([\w-]+)")
 _LISTED = re.compile(r"(?is)\b(enum|set)\W.*")
+_VIEWS = {
+    "": "SELECT table_schema AS place, table_name AS name, view_definition AS text "
+    "FROM information_schema.views",
+    "sqlite": "SELECT '' AS place, name, sql AS text FROM sqlite_master WHERE type = 'view'",
+    "duckdb": "SELECT schema_name AS place, view_name AS name, sql AS text FROM duckdb_views()",
+    "postgres": "SELECT schemaname AS place, viewname AS name, definition AS text FROM pg_catalog.pg_views "
+    "UNION ALL SELECT schemaname, matviewname, definition FROM pg_catalog.pg_matviews",
+}
+"""Queries for the SQL of views, by dialect."""
+_BLANK = re.compile(r"\s+")
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_PIECE = re.compile(r"\w+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -44,15 +69,15 @@ class Rights:
     mask: tuple[str, ...]
     home: Path
 
-    async def seen(self, catalog: Catalog, connector: Connector) -> Catalog:  # noqa: ARG002
+    async def seen(self, catalog: Catalog, connector: Connector) -> Catalog:
         """Return the catalog as far as the rules show it; what is withheld of it already stays so.
 
         Raises:
             ConfigurationError: No table is left, or the key cannot be kept.
         """
-        return await asyncio.to_thread(self._applied, catalog)
+        return await asyncio.to_thread(self._applied, catalog, await _definitions(catalog, connector))
 
-    def _applied(self, catalog: Catalog) -> Catalog:
+    def _applied(self, catalog: Catalog, views: Mapping[str, str]) -> Catalog:
         unused = {*self.show, *self.hide, *self.mask}
 
         def fits(rules: Iterable[str], names: list[str], *comments: str) -> bool:
@@ -73,6 +98,12 @@ class Rights:
                 own += [f"{name}.{path}" for name in names for path in own]
                 if fits(self.mask, own, column.description, table.description):
                     columns.add((table.full_name, column.name))
+        columns |= catalog.withheld.columns if catalog.withheld else set()
+        exact = {rule.casefold() for rule in self.show}
+        for view in _through(catalog, views, {table.full_name for table in hidden}, columns):
+            if exact.isdisjoint(_names(view, catalog.name)):  # shown by a pattern at most
+                tables.remove(view)
+                hidden.append(view)
         before = catalog.withheld or Withheld(key=_key(self.home))
         if not tables:
             raise ConfigurationError(
@@ -84,9 +115,7 @@ class Rights:
             logging.getLogger(__name__).warning(f"Rules that fit nothing in {catalog.name}: {rules}.")
         own_names = {name for table in tables for name in _names(table, catalog.name)}
         gone = {name for table in hidden for name in _names(table, catalog.name)} - own_names
-        withheld = replace(
-            before, tables=before.tables | frozenset(gone), columns=before.columns | frozenset(columns)
-        )
+        withheld = replace(before, tables=before.tables | frozenset(gone), columns=frozenset(columns))
         return replace(
             catalog,
             tables=tuple(_shown(table, withheld, {each.full_name for each in tables}) for table in tables),
@@ -95,6 +124,49 @@ class Rights:
             filtered=tuple(name for name in catalog.filtered if not withheld.named(name)),
             withheld=withheld,
         )
+
+
+async def _definitions(catalog: Catalog, connector: Connector) -> dict[str, str]:
+    """Return the SQL of each view by its full name; "" where it cannot be known."""
+    views = {table.full_name: table for table in catalog.tables if "view" in table.kind}
+    if not views or not connector.live:
+        return {}
+    answer = await connector.run(_VIEWS.get(connector.dialect, _VIEWS[""]), Limits())
+    rows = answer.table.to_pylist() if isinstance(answer, QueryResult) and not connector.several else []
+    texts = {(row["place"] or "", row["name"]): row["text"] or "" for row in rows}
+    return {name: texts.get((view.schema, view.name), "") for name, view in views.items()}
+
+
+def _through(
+    catalog: Catalog, views: Mapping[str, str], hidden: set[str], masked: set[tuple[str, str]]
+) -> list[Table]:
+    """Return the views that read hidden tables; add the columns that show masked ones to ``masked``.
+
+    One whose SQL cannot be read may read whatever is withheld.
+    """
+    tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+    found = dict[str, Table]()
+    before = -1
+    while before != len(found) + len(masked):  # views may read views
+        before = len(found) + len(masked)
+        for view in catalog.tables:
+            if view.full_name not in views or view.full_name in hidden:
+                continue
+            try:
+                tree = parse_one_statement(views[view.full_name], catalog.dialect)
+            except SyntaxProblem:
+                found[view.full_name] = view
+                continue
+            tree = tree.expression if isinstance(tree, exp.Create) else tree
+            read = {t.full_name for node in tree.find_all(exp.Table) for t in tables.find(node).tables}
+            if read & (hidden | found.keys()):
+                found[view.full_name] = view
+            masks = Lineage(tables, frozenset(masked)).masks(tree) if masked else False
+            flags = masks if isinstance(masks, tuple) and len(masks) == len(view.columns) else ()
+            shown = [column.name for column, flag in zip(view.columns, flags, strict=False) if not flag]
+            if masks is not False:
+                masked |= {(view.full_name, c.name) for c in view.columns if c.name not in shown}
+    return list(found.values())
 
 
 def _fits(rule: str, names: list[str], tags: set[str]) -> bool:
@@ -140,9 +212,9 @@ def without(text: str, withheld: Withheld) -> str:
     return text
 
 
-def seen_documents(documents: Documents | None, withheld: Withheld | None) -> Documents | None:
+def seen_documents(documents: Documents, withheld: Withheld) -> Documents:
     """Return documents without the paragraphs that name a hidden table, and the files that are called so."""
-    if documents is None or withheld is None or not withheld.tables:
+    if not withheld.tables:
         return documents
     texts = {}
     for name, text in documents.texts.items():
@@ -153,14 +225,78 @@ def seen_documents(documents: Documents | None, withheld: Withheld | None) -> Do
     return Documents.of(texts, notes=notes, cache=documents.cache, own=documents.own)
 
 
-def seen_knowledge(known: KnowledgeBase, withheld: Withheld | None) -> KnowledgeBase:
+def seen_knowledge(known: KnowledgeBase, withheld: Withheld) -> KnowledgeBase:
     """Return a knowledge base without what names a hidden table."""
-    if withheld is None or not withheld.tables:
-        return known
     pairs = tuple(pair for pair in known.pairs if not withheld.named(f"{pair.file} {pair.as_text()}"))
     texts = {name: text for name, text in known.texts.items() if not withheld.named(f"{name} {text}")}
     problems = [problem for problem in known.problems if not withheld.named(problem)]
     return replace(known, pairs=pairs, texts=texts, problems=problems)
+
+
+def withhold(
+    outcome: QueryResult | QueryError, sql: str, masks: Masks, catalog: Catalog
+) -> QueryResult | QueryError:
+    """Return a query's outcome as it may be seen: pseudonyms in masked columns, no value in an error."""
+    if isinstance(outcome, QueryResult):
+        if masks is False or (masks is not True and not any(masks) and len(masks) == len(outcome.columns)):
+            return outcome
+        return replace(outcome, table=_masked(outcome.table, sql, masks, catalog), column_types=())
+    withheld = catalog.withheld or Withheld()
+    message = outcome.message if masks is False else _kept(outcome.message, sql)
+    near = tuple(each for each in outcome.suggestions if masks is False and not withheld.named(each))
+    return replace(outcome, message=without(message, withheld), suggestions=near, also=())
+
+
+def _masked(table: pa.Table, sql: str, masks: Masks, catalog: Catalog) -> pa.Table:
+    """Return a result with pseudonyms: equal values get equal ones, NULL stays.
+
+    All of it is masked where its columns are not those that were expected.
+    """
+    import pyarrow as pa
+
+    from quorum.tools.results.values import plain_column
+
+    key, known = catalog.withheld.key if catalog.withheld else b"", dict[str, str]()
+
+    def pseudonym(value: Any) -> str | None:
+        if value is None:
+            return None
+        if isinstance(value, float):
+            value = int(value) if value.is_integer() else f"{value:.9g}"
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        if text not in known:
+            known[text] = MASK + hmac.digest(key, text.encode(errors="surrogatepass"), "sha256").hex()[:6]
+        return known[text]
+
+    names, flags = list(table.column_names), (True,) * table.num_columns
+    if not isinstance(masks, bool) and len(masks) == table.num_columns:
+        flags = masks
+    else:  # some engines call columns by the values that they pivot
+        written = _BLANK.sub("", sql).casefold()
+        own = {column.name for _, column in catalog.columns()}
+        names = [
+            name if name in own or _BLANK.sub("", name).casefold() in written else str(pseudonym(name))
+            for name in names
+        ]
+    columns = [
+        pa.array(map(pseudonym, plain_column(column)), pa.string()) if flag else column
+        for column, flag in zip(table.columns, flags, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _kept(message: str, sql: str) -> str:
+    """Return an engine's message without what may be a value: any word that is neither one of the query, of
+    three letters at least, nor of those that errors are made of (``lists/errors.txt``)."""
+    known = words("errors") | {*_WORD.findall(sql.casefold())}
+    shown: list[str] = []
+    for part in message.split():
+        plain = part.casefold().strip("\"'`()[]{}.,:;!?<>=")
+        if plain not in known and not known.issuperset(_PIECE.findall(plain) or ("?",)):
+            part = MASK
+        if part != MASK or shown[-1:] != [MASK]:
+            shown.append(part)
+    return " ".join(shown)
 
 
 def _key(home: Path) -> bytes:

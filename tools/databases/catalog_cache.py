@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import quorum
 from quorum.knowledge.atomic import lock, replace_file
@@ -32,7 +32,9 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
-from quorum.tools.rights import Rights
+
+if TYPE_CHECKING:
+    from quorum.tools.rights import Rights
 
 FORMAT = 5
 FORGOTTEN_SECONDS = 30 * 86_400.0

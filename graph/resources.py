@@ -335,7 +335,7 @@ def _seen(
     return documents and seen_documents(documents, withheld), seen_knowledge(known, withheld)
 
 
-def _sources(options: RunOptions) -> tuple[list[str], Documents | None]:
+def _sources(options: Options) -> tuple[list[str], Documents | None]:
     """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home
     if SAMPLE in options.database:
@@ -364,6 +364,20 @@ def catalog_cache(options: Options) -> CatalogCache:
     return CatalogCache(options.home / "catalogs", options.catalog_age, rights)
 
 
+async def seen_catalog(connector: Connector, options: Options) -> Catalog:
+    """Return the catalog without what documents say, but as far as the options' rights show it.
+
+    Raises:
+        ConfigurationError: The documents cannot be read, which may have tags for the rights.
+        DatabaseUnavailable: The database cannot be read.
+    """
+    cache = catalog_cache(options)
+    if cache.rights is None:
+        return await cache.catalog(connector)
+    _, documents = await asyncio.to_thread(_sources, options)
+    return await read_catalog(connector, documents, cache=cache)
+
+
 async def read_catalog(
     connector: Connector,
     documents: Documents | None,
@@ -383,8 +397,9 @@ async def read_catalog(
     Raises:
         DatabaseUnavailable: The database cannot be read.
     """
-    reading = cache.catalog(connector, samples=samples) if cache else connector.catalog(samples=samples)
-    catalog = await reading
+    cached = cache is not None and cache.rights is None
+    reading = cache.catalog(connector, samples=samples) if cache and cached else None
+    catalog = await (reading or connector.catalog(samples=samples))
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
     notes = await contradicted(connector, catalog, declared, scan=scan)
     catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog

@@ -70,7 +70,7 @@ class Rights:
     home: Path
 
     async def seen(self, catalog: Catalog, connector: Connector) -> Catalog:
-        """Return the catalog as far as the rules show it; what is withheld of it already stays so.
+        """Return the catalog as far as the rules show it.
 
         Raises:
             ConfigurationError: No table is left, or the key cannot be kept.
@@ -80,42 +80,39 @@ class Rights:
     def _applied(self, catalog: Catalog, views: Mapping[str, str]) -> Catalog:
         unused = {*self.show, *self.hide, *self.mask}
 
-        def fits(rules: Iterable[str], names: list[str], *comments: str) -> bool:
+        def fits(rules: Iterable[str], paths: list[tuple[str, ...]], *comments: str) -> bool:
             tags = {f"tag:{tag}" for comment in comments for tag in _TAG.findall(comment.casefold())}
-            found = [rule for rule in rules if _fits(rule.casefold(), names, tags)]
+            found = [rule for rule in rules if _fits(rule.casefold(), paths, tags)]
             unused.difference_update(found)
             return bool(found)
 
         tables, hidden, columns = list[Table](), list[Table](), set[tuple[str, str]]()
         for table in catalog.tables:
-            names = _names(table, catalog.name)
-            out = fits(self.hide, names, table.description)
-            seen = not self.show or fits(self.show, names, table.description)
+            paths = _paths(table, catalog.name)
+            out = fits(self.hide, paths, table.description)
+            seen = not self.show or fits(self.show, paths, table.description)
             (tables if seen and not out else hidden).append(table)
             for column in table.columns if seen and not out else ():
-                paths = [column.name, *(f"{column.name}.{each.path}" for each in column.fields)]
-                own = [path.casefold() for path in paths]
-                own += [f"{name}.{path}" for name in names for path in own]
+                inside = [column.name, *(f"{column.name}.{each.path}" for each in column.fields)]
+                own = [(*path, name.casefold()) for path in [(), *paths] for name in inside]
                 if fits(self.mask, own, column.description, table.description):
                     columns.add((table.full_name, column.name))
-        columns |= catalog.withheld.columns if catalog.withheld else set()
         exact = {rule.casefold() for rule in self.show}
         for view in _through(catalog, views, {table.full_name for table in hidden}, columns):
             if exact.isdisjoint(_names(view, catalog.name)):  # shown by a pattern at most
                 tables.remove(view)
                 hidden.append(view)
-        before = catalog.withheld or Withheld(key=_key(self.home))
         if not tables:
             raise ConfigurationError(
                 f"The rights leave no table of {catalog.name} to be seen.",
                 hint="Look at `show` and `hide` in quorum.toml, and at the key's schemas.",
             )
-        if unused and catalog.withheld is None:
+        if unused:
             rules = ", ".join(sorted(unused))
             logging.getLogger(__name__).warning(f"Rules that fit nothing in {catalog.name}: {rules}.")
         own_names = {name for table in tables for name in _names(table, catalog.name)}
         gone = {name for table in hidden for name in _names(table, catalog.name)} - own_names
-        withheld = replace(before, tables=before.tables | frozenset(gone), columns=frozenset(columns))
+        withheld = Withheld(frozenset(gone), frozenset(columns), _key(self.home))
         return replace(
             catalog,
             tables=tuple(_shown(table, withheld, {each.full_name for each in tables}) for table in tables),
@@ -169,16 +166,26 @@ def _through(
     return list(found.values())
 
 
-def _fits(rule: str, names: list[str], tags: set[str]) -> bool:
-    return rule in tags if rule.startswith("tag:") else any(fnmatchcase(name, rule) for name in names)
+def _fits(rule: str, paths: list[tuple[str, ...]], tags: set[str]) -> bool:
+    """True if a rule is one of the tags, or its parts fit a path, or the whole of it a name."""
+    if rule.startswith("tag:"):
+        return rule in tags
+    parts = rule.split(".")
+    same = (path for path in paths if len(path) == len(parts))
+    return any(all(map(fnmatchcase, path, parts)) for path in same) or any(
+        fnmatchcase(path[-1], rule) for path in paths
+    )
 
 
-def _names(table: Table, title: str) -> list[str]:
-    """Return a table's name with more and more of what it is in, in lower case, its full name last."""
-    schema, database = table.schema or "main", table.database or title
-    names = [table.name, f"{schema}.{table.name}", f"{database}.{schema}.{table.name}"]
-    names += [f"{database}.{table.name}", table.full_name]
-    return [name.casefold() for name in names]
+def _paths(table: Table, title: str) -> list[tuple[str, ...]]:
+    """Return a table's name alone and in what it is in, in lower case; SQLite's schema is ``main``."""
+    schema, database = (table.schema or "main").casefold(), (table.database or title).casefold()
+    name = table.name.casefold()
+    return [(name,), (schema, name), (database, schema, name), (database, name)]
+
+
+def _names(table: Table, title: str) -> set[str]:
+    return {table.full_name.casefold(), *map(".".join, _paths(table, title))}
 
 
 def _shown(table: Table, withheld: Withheld, seen: set[str]) -> Table:

@@ -55,7 +55,7 @@ class CatalogCache:
 
     Attributes:
         age: Seconds for which a catalog is used before it is read again; with 0 it is read each time.
-        rights: Rules of what may be seen: with them nothing is cached, and the database is read each time.
+        rights: Rules of what may be seen; with them ``read_catalog`` caches nothing.
     """
 
     folder: Path
@@ -68,8 +68,6 @@ class CatalogCache:
         Raises:
             DatabaseUnavailable: As ``Connector.catalog``.
         """
-        if self.rights:
-            return await self.rights.seen(await connector.catalog(samples=samples), connector)
         if isinstance(connector, ManyConnector):
             reading = (self.catalog(each, samples=samples) for each in connector.members)
             return await connector.take(await asyncio.gather(*reading))

@@ -88,14 +88,13 @@ class Resources:
     static: Explored = field(default_factory=Explored)
     role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    home: Path | None = None
     _values: _Values = field(default_factory=lambda: _Values(), repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
 
     @cached_property
     def columns(self) -> ColumnIndex:
         """The index of the columns of the catalog that agents see."""
-        return ColumnIndex(self.catalog, self.home / "index" / "columns" if self.home else None)
+        return ColumnIndex(self.catalog)
 
     async def matches(
         self, question: str, k: int, seconds: float | None = None, scan: int | None = None
@@ -146,7 +145,7 @@ class Resources:
         before, catalog = self.knowledge, self.catalog
         if not await asyncio.to_thread(before.changed):
             return self
-        now = await asyncio.to_thread(KnowledgeBase.load, before.folder, cache=before.cache)
+        now = await asyncio.to_thread(KnowledgeBase.load, before.folder)
         known = now.of(catalog.name, catalog.dialect)
         if catalog.withheld:
             _, known = await asyncio.to_thread(_seen, catalog.withheld, None, known)
@@ -303,7 +302,6 @@ async def open_resources(
                 knowledge=known,
                 explored=await asyncio.to_thread(_explored, options, catalog),
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
-                home=options.home,
                 _values=values,
             )
             if begun is not None:
@@ -341,7 +339,7 @@ def _sources(options: Options) -> tuple[list[str], Documents | None]:
     if SAMPLE in options.database:
         folder = folder or sample_documents()
     urls = database_urls(options.database, home)
-    return urls, Documents.load(folder, cache=home / "index") if folder else None
+    return urls, Documents.load(folder) if folder else None
 
 
 def database_urls(urls: Iterable[str], home: Path) -> list[str]:
@@ -416,13 +414,11 @@ def _described(
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:
-    if not options.demonstrations:
-        return None
-    return Demonstrations.load(options.demonstrations, cache=options.home / "index")
+    return Demonstrations.load(options.demonstrations) if options.demonstrations else None
 
 
 def _knowledge(options: RunOptions) -> KnowledgeBase:
-    return KnowledgeBase.load(options.kb, cache=options.home / "index") if options.kb else KnowledgeBase()
+    return KnowledgeBase.load(options.kb) if options.kb else KnowledgeBase()
 
 
 def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:

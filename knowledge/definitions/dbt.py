@@ -24,6 +24,7 @@ from quorum.knowledge.definitions.model import (
     Relationship,
     column_name,
     describe,
+    endings,
     mapping,
     mappings,
     named,
@@ -230,5 +231,4 @@ class _Project:
 def _names(node: Mapping[str, Any]) -> tuple[str, ...]:
     """``database.schema.name`` and what is left of it without its first parts."""
     name = text(node.get("identifier")) or text(node.get("alias")) or text(node.get("name"))
-    parts = [part for part in (text(node.get("database")), text(node.get("schema")), name) if part]
-    return tuple(".".join(parts[i:]) for i in range(len(parts))) if name else ()
+    return endings((text(node.get("database")), text(node.get("schema")), name))

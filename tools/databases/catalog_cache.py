@@ -36,7 +36,7 @@ from quorum.tools.garbage import own_garbage
 if TYPE_CHECKING:
     from quorum.tools.rights import Rights
 
-FORMAT = 5
+FORMAT = 6
 FORGOTTEN_SECONDS = 30 * 86_400.0
 """Files that have not been written for so long are deleted."""
 WAIT_SECONDS = 120.0

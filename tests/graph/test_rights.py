@@ -51,7 +51,7 @@ QUERIES = (
     "SELECT full_name FROM employees UNION SELECT full_name FROM customers",
     "SELECT CAST(salary AS TEXT) || full_name AS who FROM employees ORDER BY salary DESC",
     "SELECT department, MAX(salary) AS top, COUNT(*) AS n FROM employees GROUP BY department",
-    "SELECT c.full_name, SUM(o.total_amount) AS n FROM customers c JOIN orders o USING (customer_id) GROUP BY 1",
+    "SELECT full_name, SUM(total_amount) AS n FROM customers JOIN orders USING (customer_id) GROUP BY 1",
     "SELECT substr(email, 1, 12) AS part, upper(phone) FROM customers WHERE phone IS NOT NULL LIMIT 9",
     "SELECT json_extract(email, '$') FROM customers",
     "SELECT street FROM addresses WHERE city = 'Nowhere' AND street LIKE 'a%'",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -21,9 +20,8 @@ from langgraph.checkpoint.serde.jsonplus import (
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Send
 
+from quorum.graph.resources import to_the_end
 from quorum.graph.state import STATE_TYPES
-
-T = TypeVar("T")
 
 _OWN = frozenset(kind for kind in STATE_TYPES if is_dataclass(kind))
 
@@ -78,14 +76,9 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
-    @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # noqa: ARG002 (its signature)
+    def cursor(self, transaction: bool = True) -> Any:  # noqa: ARG002 (its signature)
         """A cursor whose statements commit themselves: half the work of a transaction around one."""
-        cursor = self.conn.cursor()
-        try:
-            yield cursor
-        finally:
-            cursor.close()
+        return closing(self.conn.cursor())
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self.get_tuple(config)
@@ -132,7 +125,7 @@ async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
     the file of a run that was just closed.
     """
     opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
-    saver = await _to_the_end(lambda: _opened(opened, path))
+    saver = await to_the_end(lambda: _opened(opened, path), lambda saver: saver.conn.close())
     try:
         yield saver
     finally:
@@ -159,16 +152,3 @@ def _empty() -> bytes:
         image = bytearray(saver.conn.serialize())
     image[_JOURNAL] = b"\x02\x02"
     return bytes(image)
-
-
-async def _to_the_end(work: Callable[[], T]) -> T:
-    """``asyncio.to_thread`` that waits for its thread when cancelled.
-
-    SQLite crashes the process where a connection is closed while another thread still uses it.
-    """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

@@ -333,6 +333,18 @@ def _seen(
     return documents and seen_documents(documents, withheld), seen_knowledge(known, withheld)
 
 
+async def to_the_end(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """Run ``work`` in a thread; where this is cancelled, wait for the thread and undo what it made."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.exception() is None:
+            undo(task.result())
+        raise
+
+
 def _sources(options: Options) -> tuple[list[str], Documents | None]:
     """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home

@@ -108,7 +108,6 @@ _VERSION = re.compile(r"/manifest/v(\d{1,9})\b")
 _TABLES = {"model", "seed", "snapshot", "source"}
 _REFERENCE = re.compile(r"\b(ref|source)\s*\(([^()]*)\)")
 _QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
-_TARGET = re.compile(r"(?:references\s+)?([^()]+?)\s*\(([^()]*)\)", re.IGNORECASE)
 
 
 def is_manifest(content: Mapping[str, Any]) -> bool:
@@ -210,10 +209,8 @@ class _Project:
                     yield Relationship(names, tuple(map(column_name, columns)), *target)
 
     def _target(self, constraint: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the names and columns that a constraint refers to; before dbt 1.9 they are SQL text only."""
+        """Return the names and columns that a constraint refers to (dbt 1.9 and newer)."""
         to, columns = text(constraint.get("to")), texts(constraint.get("to_columns"))
-        if not to and (found := _TARGET.fullmatch(text(constraint.get("expression")))):
-            to, columns = found[1], found[2].split(",")
         names = self.names.get(self._referred(to, ()), ()) or table_names(to)
         return (names, tuple(map(column_name, columns))) if names else None
 

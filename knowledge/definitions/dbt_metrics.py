@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from quorum.knowledge.definitions.descriptions import joined, listed
 from quorum.knowledge.definitions.model import (
     DefinedMetric,
     DefinedTable,
+    Definitions,
     Described,
     Relationship,
     column_in,
@@ -42,21 +42,12 @@ _ATOM = re.compile(r"[\w.]+|\w+\([^()]*\)")
 _PLACE = re.compile(r"{{\s*\w+\(\s*[\"']([^\"']+)[\"'][^{}]*}}")
 
 
-@dataclass(frozen=True)
-class Semantics:
-    """Tables, relationships and notes of semantic models, as in ``Definitions``."""
-
-    tables: tuple[DefinedTable, ...]
-    relationships: tuple[Relationship, ...]
-    notes: tuple[str, ...]
-
-
 def is_semantic_manifest(content: Mapping[str, Any]) -> bool:
     """True if a JSON object is dbt's semantic manifest."""
     return "semantic_models" in content and "metrics" in content and "nodes" not in content
 
 
-def read_semantics(file: str, content: Mapping[str, Any]) -> Semantics:
+def read_semantics(file: str, content: Mapping[str, Any]) -> Definitions:
     """Read the models and metrics of a manifest; a note names metrics that have no formula or no model."""
     models = {text(model["name"]): model for model in named(content, "semantic_models")}
     metrics: dict[str, list[DefinedMetric]] = {name: [] for name in ("", *models)}
@@ -67,7 +58,7 @@ def read_semantics(file: str, content: Mapping[str, Any]) -> Semantics:
     others = listed([metric.name for metric in metrics[""]])
     notes = (f"{file} has metrics that are not read, or of no semantic model: {others}.",) if others else ()
     shown = (each for each in tables if each.names and (each.description or each.columns or each.metrics))
-    return Semantics(tuple(shown), tuple(_relationships(models)), notes)
+    return Definitions(file, "dbt", tuple(shown), tuple(_relationships(models)), notes)
 
 
 def _table(model: Mapping[str, Any], metrics: tuple[DefinedMetric, ...]) -> DefinedTable:

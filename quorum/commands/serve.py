@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import click
 
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import ConfigurationError, is_installed, missing_extra
+from quorum.shell import SIGNALS
 from quorum.tools.urls import urls_in
 
 if TYPE_CHECKING:
@@ -134,7 +136,12 @@ async def _serve(
         import webbrowser
 
         asyncio.get_running_loop().call_later(0.5, webbrowser.open, place)
+    server.capture_signals = nullcontext  # type: ignore[assignment]  # its own way ends the process at once
+    for signal in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(signal, server.handle_exit, signal, None)
     try:
         await server.serve(sockets=[socket])
     finally:
+        left = service.running
         await service.aclose()
+    click.echo(f"Ended.{f' Questions that can go on: {left}.' if left else ''}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -24,6 +24,9 @@ from quorum.text import (
     trust,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 NAME = r"^[A-Za-z0-9_-]{0,40}$"
 """Names of databases, keys and conversations."""
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,80}$"
@@ -32,7 +35,7 @@ MOST_ROWS = 10_000
 
 
 class Body(BaseModel):
-    """What a client sends; a field that is not declared is an error."""
+    """The body of a request; a field that is not declared is an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -131,15 +134,6 @@ class AnswerBody(Answer):
     shown: Shown
 
 
-class Links(BaseModel):
-    """Where the parts of a question are."""
-
-    self: str
-    events: str
-    rows: str
-    trace: str
-
-
 class QuestionBody(BaseModel):
     """A question and how far it is.
 
@@ -158,11 +152,11 @@ class QuestionBody(BaseModel):
     error: str = ""
     hint: str = ""
     answer: AnswerBody | None = None
-    links: Links
+    links: dict[str, str]
 
 
 class Fault(BaseModel):
-    """What went wrong, and what to do."""
+    """The reason of a failure, and what to do."""
 
     message: str
     hint: str = ""
@@ -240,7 +234,7 @@ class Rows(BaseModel):
     rows: list[list[Any]]
     shown: list[list[str]]
     row_count: int
-    truncated: str
+    truncated: str = ""
     seconds: float = 0.0
     sql: str = ""
 
@@ -271,7 +265,7 @@ class History(BaseModel):
 
 
 class Spent(BaseModel):
-    """What a caller has used this month, and what is left; None where there is no limit."""
+    """The amounts that a caller has used this month, and those left; None where there is no limit."""
 
     name: str
     month: str
@@ -285,7 +279,7 @@ class Spent(BaseModel):
 
 
 class TaughtBody(BaseModel):
-    """What was kept."""
+    """A verified answer that was kept."""
 
     id: str
     question: str
@@ -348,6 +342,15 @@ def answer_body(answer: Answer, at: str) -> AnswerBody:
     ]
     fields["convention"] = answer.convention.rpartition("/")[2]
     return AnswerBody.model_construct(**fields)
+
+
+def rows_body(table: pa.Table, **more: Any) -> Rows:
+    """Return a table for clients."""
+    from quorum.tools.results.values import plain_rows
+
+    columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
+    texts = [list(row) for row in shown_rows(columns, plain, types, 300)]
+    return Rows(columns=columns, types=types, rows=plain, shown=texts, row_count=table.num_rows, **more)
 
 
 def waiting_body(asked: Asked) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -193,14 +193,14 @@ def failure(error: QuorumError, service: Service) -> JSONResponse:
     return _error(status, fault)
 
 
-def _error(status: int, fault: Fault) -> JSONResponse:
+def _error(status: int, fault: Fault, headers: Mapping[str, str] | None = None) -> JSONResponse:
     about = {429: {"retry-after": "5"}, 503: {"retry-after": "5"}, 401: {"www-authenticate": "Bearer"}}
-    return JSONResponse(ErrorBody(error=fault).model_dump(), status, headers=about.get(status))
+    return JSONResponse(ErrorBody(error=fault).model_dump(), status, headers=headers or about.get(status))
 
 
 async def _http_error(_: Request, error: HTTPException) -> Response:
     fault = Fault(message=f"{error.detail}.", kind="http", hint="GET /openapi.json lists what there is.")
-    return _error(error.status_code, fault)
+    return _error(error.status_code, fault, error.headers)
 
 
 async def _our_error(_: Request, error: Exception) -> Response:  # noqa: ARG001 - the log has it

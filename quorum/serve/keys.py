@@ -29,7 +29,7 @@ KINDS = {"max_usd": "dollars", "max_calls": "model calls", "max_run_bytes": "byt
 
 @dataclass(frozen=True)
 class Limits:
-    """What a caller may use in a calendar month (UTC), and how often it may call; None for no limit."""
+    """Amounts that a caller may use in a calendar month (UTC), and calls a minute; None for no limit."""
 
     max_usd: float | None = None
     max_calls: int | None = None
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """A caller and its rights.
 
     Attributes:
         name: Of the key; empty where the service asks for none.
@@ -137,7 +137,7 @@ def add_key(file: Path, name: str) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """What a question may use of the amounts that are limited, by the names of ``KINDS``."""
+    """The part of the limited amounts that a question may use, by the names of ``KINDS``."""
 
     month: str
     amounts: dict[str, float]
@@ -150,7 +150,7 @@ class Claim:
 
 
 class Purse:
-    """What a caller has used in the months, in a file for each, to which all processes append.
+    """The amounts that a caller has used, in a file for each month, to which all processes append.
 
     A question that begins claims what it may use, its end gives back what it did not. So questions that race
     for the last dollar cannot pass it. What a process that was killed had claimed stays used.
@@ -207,8 +207,14 @@ class Purse:
         """Open and lock the month's file, and read what was added to it."""
         if self.month != self._month:
             self._month, self._place, self.used = self.month, 0, dict.fromkeys(self.used, 0.0)
-        self.file.parent.mkdir(parents=True, exist_ok=True)
-        file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
+        except OSError as error:
+            hint = "Set another folder with --home."
+            raise ConfigurationError(
+                f"Cannot write to {self.file.parent}: {error.strerror}.", hint=hint
+            ) from error
         fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
         file.seek(self._place)
         for line in file.read().splitlines():

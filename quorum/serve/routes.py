@@ -16,12 +16,12 @@ from starlette.types import Message, Send
 
 from quorum.chart import MARKS
 from quorum.event_text import step_of
+from quorum.files import TABLES
 from quorum.serve import bodies
 from quorum.serve.bodies import Ask, Body, Correct, Keep, QuestionBody, Reply, Rows, RunSql, TaughtBody
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import Service
-from quorum.text import shown_rows
 from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
@@ -212,20 +212,6 @@ async def correct(call: Call) -> BaseModel:
     return taught_body(await call.service.correct(call.who, call.given["id"], given.sql, note=given.note))
 
 
-def _csv(table: pa.Table) -> bytes:
-    from quorum.tools.results.files import csv_lines
-
-    return "".join(csv_lines(table)).encode()
-
-
-def _parquet(table: pa.Table) -> bytes:
-    import pyarrow.parquet as pq
-
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
-
-
 def _arrow(table: pa.Table) -> bytes:
     import pyarrow as pa
 
@@ -236,18 +222,13 @@ def _arrow(table: pa.Table) -> bytes:
 
 
 def _json(table: pa.Table) -> bytes:
-    from quorum.tools.results.values import plain_rows
-
-    columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
-    about: dict[str, Any] = {"columns": columns, "types": types, "rows": plain}
-    about["shown"] = shown_rows(columns, plain, types, 300)
-    return json.dumps(about, ensure_ascii=False).encode()
+    return bodies.rows_body(table).model_dump_json().encode()
 
 
 FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
     "json": ("application/json", _json),
-    "csv": ("text/csv", _csv),
-    "parquet": ("application/vnd.apache.parquet", _parquet),
+    "csv": ("text/csv", TABLES[".csv"]),
+    "parquet": ("application/vnd.apache.parquet", TABLES[".parquet"]),
     "arrow": ("application/vnd.apache.arrow.file", _arrow),
 }
 
@@ -333,19 +314,8 @@ async def sql(call: Call) -> BaseModel:
     outcome = await call.service.run_sql(call.who, given.sql, database=given.database, rows=given.rows)
     if isinstance(outcome, QueryError):
         raise Refused(outcome.describe(), 422, outcome.kind.value, hint=f"Said by: {outcome.by}.")
-    from quorum.tools.results.values import plain_rows
-
-    plain, types = plain_rows(outcome.table), [str(each.type) for each in outcome.table.schema]
-    return Rows(
-        columns=outcome.columns,
-        types=types,
-        rows=plain,
-        shown=[list(row) for row in shown_rows(outcome.columns, plain, types, 300)],
-        row_count=outcome.row_count,
-        truncated=str(outcome.truncated or ""),
-        seconds=round(outcome.seconds, 4),
-        sql=outcome.sql,
-    )
+    about = {"truncated": str(outcome.truncated or ""), "seconds": round(outcome.seconds, 4)}
+    return bodies.rows_body(outcome.table, sql=outcome.sql, **about)
 
 
 @way("GET /v1/spent", reply=bodies.Spent)
@@ -357,7 +327,7 @@ async def spent(call: Call) -> BaseModel:
 async def question_body(found: Question) -> QuestionBody:
     """Return a question for clients, with its answer if there is one."""
     at, error = f"/v1/questions/{found.id}", found.error
-    links = {name: f"{at}/{name}" for name in ("events", "rows", "trace")}
+    links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
     answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
     return QuestionBody(
         id=found.id,
@@ -369,7 +339,7 @@ async def question_body(found: Question) -> QuestionBody:
         error=Exception.__str__(error) if error else "",
         hint=error.hint if error else "",
         answer=bodies.answer_body(await found.answer(), at) if answered else None,
-        links=bodies.Links(self=at, **links),
+        links=links,
     )
 
 

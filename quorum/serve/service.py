@@ -86,6 +86,7 @@ class Service:
         self._lost: OrderedDict[str, Question] = OrderedDict()
         self._purses: dict[str, Purse] = {}
         self._calls = defaultdict[str, deque[float]](deque)
+        self._closing = set[asyncio.Future[None]]()
         self._ending = False
 
     async def aclose(self) -> None:
@@ -446,7 +447,7 @@ class Service:
         return known
 
     def _session(self, who: Caller, database: str) -> Quorum:
-        """Return the session of a database as the caller may see it, and see to those that are idle."""
+        """Return the session of a database as the caller may see it; close those that are idle."""
         now, key = time.monotonic(), (database, who.schemas)
         if key not in self._sessions:
             urls = self._urls.get(database)
@@ -458,6 +459,12 @@ class Service:
             self._sessions[key] = Quorum(settings=settings, chat_models=self._models), now
         session = self._sessions[key][0]
         self._sessions[key] = session, now
+        busy = {each.database for each, _ in self._running.values()}
+        idle = [key for key, (_, used) in self._sessions.items() if now - used > IDLE_SECONDS]
+        for each in (key for key in idle if key[0] not in busy):
+            closing = asyncio.ensure_future(self._sessions.pop(each)[0].aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         return session
 
 

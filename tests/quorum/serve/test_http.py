@@ -64,7 +64,7 @@ async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out
         }
         table = pq.read_table(io.BytesIO(rows["parquet"].content))
         assert table == pa.ipc.open_file(rows["arrow"].content).read_all()
-        assert rows["csv"].text == "city,orders\r\nGhent,1\r\nLyon,3\r\n"
+        assert rows["csv"].text == "city,orders\nGhent,1\nLyon,3\n"
         assert rows["json"].json()["rows"] == [["Ghent", 1], ["Lyon", 3]]
         others = (await client.get(files[1])).json()["rows"]
         assert others == [["Ghent", 1], ["Lyon", 2]]
@@ -268,10 +268,10 @@ async def test_no_request_that_schemathesis_thinks_of_is_a_fault(make: Make, roo
     async with served(make()) as client:
         args = ["--checks", "all", "--exclude-checks", "ignored_auth,positive_data_acceptance"]
         args += ["--max-examples", "10", "--max-time", "45", "--seed", "1", "--suppress-health-check", "all"]
-        at = f"{client.base_url}openapi.json"
+        at = f"{client.base_url}/openapi.json"
         tried = await asyncio.create_subprocess_exec(
             program, "run", at, *args, "--no-color", stdout=asyncio.subprocess.PIPE
         )
         out, _ = await tried.communicate()
-    assert tried.returncode == 0, out.decode()[-4000:]
+    assert tried.returncode == 0, out.decode()[-9000:]
     assert b"Tested: " in out

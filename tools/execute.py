@@ -201,8 +201,14 @@ async def _estimate(database: Database, sql: str) -> Estimate | QueryError:
     """
     limits = database.limits.within(database.ledger.remaining_seconds())
     estimate = await database.cache.estimate(sql, lambda: admission.estimate(database.connector, sql, limits))
+    withheld = database.linter.catalog.withheld  # an engine's plan and errors name what is behind views
     if isinstance(estimate, QueryError):
+        if withheld:
+            from quorum.tools.rights import without_values
+
+            estimate = without_values(estimate, sql, withheld)
         return estimate
+    estimate = replace(estimate, plan="") if withheld else estimate
     if problem := admission.refusal(estimate, database.limits, database.ledger, database.connector):
         return problem
     database.ledger.check_bytes(estimate.bytes or 0)
@@ -236,10 +242,10 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
     started = time.monotonic()
     try:
         outcome = await _run_in_time(database, sql, expected)
-        if database.catalog.withheld:
+        if (catalog := database.linter.catalog).withheld:
             from quorum.tools.rights import withhold
 
-            outcome = await asyncio.to_thread(withhold, outcome, sql, event.masks, database.linter.catalog)
+            outcome = await asyncio.to_thread(withhold, outcome, sql, event.masks, catalog)
     finally:
         ledger.release_bytes(expected)
     usage = Usage()

@@ -249,9 +249,15 @@ def withhold(
             return outcome
         return replace(outcome, table=_masked(outcome.table, sql, masks, catalog), column_types=())
     withheld = catalog.withheld or Withheld()
-    message = outcome.message if masks is False else _kept(outcome.message, sql)
-    near = tuple(each for each in outcome.suggestions if masks is False and not withheld.named(each))
-    return replace(outcome, message=without(message, withheld), suggestions=near, also=())
+    if masks is not False:
+        return without_values(outcome, sql, withheld)
+    near = tuple(each for each in outcome.suggestions if not withheld.named(each))
+    return replace(outcome, message=without(outcome.message, withheld), suggestions=near)
+
+
+def without_values(error: QueryError, sql: str, withheld: Withheld) -> QueryError:
+    """Return an engine's error without what may be a value, or the name of a hidden table."""
+    return replace(error, message=without(_kept(error.message, sql), withheld), suggestions=(), also=())
 
 
 def _masked(table: pa.Table, sql: str, masks: Masks, catalog: Catalog) -> pa.Table:

@@ -30,7 +30,7 @@ _ROUNDS = 20
 _FREE = (exp.Count, exp.CountIf, exp.ApproxDistinct)
 _MIXING = (exp.Predicate, exp.Connector, exp.Func)
 _CHOOSING = (exp.Case, exp.If, exp.Coalesce, exp.Concat, exp.ConcatWs, exp.AggFunc, exp.Cast)
-_UNSEEN = ("Star", "Columns", "PositionalColumn")
+_UNSEEN = ("Star", "Columns", "PositionalColumn", "Parameter", "Placeholder")
 """Expressions that stand for columns without their names."""
 _SETS = ("unnest", "explode", "flatten", "generate_", "range", "sequence", "series", "split", "_elements")
 """Parts of the names of functions that return rows: how many there are may tell the argument."""
@@ -375,6 +375,8 @@ class Lineage:
             named = node.args.get("table")
             return scope.all if named is None else self._lookup(self.names.key(named), scope)
         keys = [self.names.key(part) for part in node.parts if isinstance(part, exp.Identifier)]
+        if len(keys) < len(node.parts):  # Snowflake's t.$1
+            return scope.all
         if len(keys) == 1:
             return self._lookup(keys[0], scope)
         found, known = NONE, False

@@ -123,7 +123,7 @@ class Settings(Options):
 
     def secrets(self) -> list[str]:
         """Texts that must never be printed or traced: the key, the URLs' passwords."""
-        found = (secret for url in (*self.database, self.base_url) for secret in url_secrets(url))
+        found = (secret for url in (*self.database, self.base_url, self.checkpoints) for secret in url_secrets(url))
         return [*([self.key] if self.key else []), *found]
 
     def shown(self) -> dict[str, str]:
@@ -203,7 +203,7 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     declared = settings.declared()
     again = [name for name, option in declared.items() if option.on_resume]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
-    redacted = [name for name in ("database", "base_url") if REDACTED in str(kept.get(name, ""))]
+    redacted = [name for name in ("database", "base_url", "checkpoints") if REDACTED in str(kept.get(name, ""))]
     placed = RunOptions.placed({name: getattr(settings, name) for name in given}, Path.cwd())
     given -= {name for name in given if placed[name] == kept.get(name)}  # as it was
     if wrong := sorted(given.difference(again, redacted)):

@@ -25,6 +25,17 @@ OnClarify: TypeAlias = Callable[[Clarification], str | Awaitable[str | None] | N
 OnApprove: TypeAlias = Callable[[Approval], str | bool | Awaitable[str | bool | None] | None]
 
 
+class NeedsReply(QuorumError):
+    """Raised by ``on_clarify`` or ``on_approve`` where nobody is there to reply: the run ends at its question.
+
+    It can be resumed, and asks again; its trace says ``waiting``.
+    """
+
+    def __init__(self, asked: Clarification | Approval) -> None:
+        super().__init__("The run waits for a reply.", hint=asked.how)
+        self.asked = asked
+
+
 async def answer_question(
     context: Context,
     question: str,
@@ -41,6 +52,7 @@ async def answer_question(
         on_approve: Asked before queries run; needed where ``context.options.approve`` is not ``never``.
 
     Raises:
+        NeedsReply: As ``on_clarify`` or ``on_approve`` raised it.
         QuorumError: The run cannot go on; its trace says so too.
     """
     trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
@@ -57,6 +69,9 @@ async def answer_question(
                 reply: Command[Any] = Command(resume=await asked.replies(waiting))
                 output = await graph.ainvoke(reply, config, context=context, durability="sync")
         answer = Answer.model_validate(output["answer"])
+    except NeedsReply as waiting:
+        trace.record("waiting", agent="run", asked=waiting.asked.model_dump(mode="json"))
+        raise
     except Exception as error:  # of any kind: whoever looks at the run later wants to know
         if not trace.finished:  # else only its last checkpoint is missing
             trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
@@ -90,19 +105,24 @@ class _Asked:
     async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
         """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
 
-        Branches that want to run the same query get one reply; ``all`` is one for all of them.
+        Branches that want to run the same query get one reply; ``all`` is one for all of them. Replies that
+        were given are passed on before the run ends for want of another.
         """
         await self.context.trace.aflush()
         start = self.context.ledger.clock()
         replies, said = dict[str, str](), dict[str, str]()
         for each in waiting:
-            if each.value.get("kind") != "approval":
-                replies[each.id] = await self._clarified(each.value)
-                continue
-            asked = Approval.model_validate(each.value)
-            if ALL not in said.values() and asked.sql not in said:
-                said[asked.sql] = await self._approved(asked)
-            replies[each.id] = said.get(asked.sql, ALL)
+            try:
+                if each.value.get("kind") != "approval":
+                    replies[each.id] = await self._clarified(each.value)
+                    continue
+                asked = Approval.model_validate(each.value)
+                if ALL not in said.values() and asked.sql not in said:
+                    said[asked.sql] = await self._approved(asked)
+                replies[each.id] = said.get(asked.sql, ALL)
+            except NeedsReply:
+                if not replies:
+                    raise
         self.context.ledger.spent_seconds -= self.context.ledger.clock() - start
         return replies
 

@@ -179,6 +179,7 @@ async def open_context(
     owned: bool = False,
     run_id: str = "",
     shared: Ledger | None = None,
+    meta: Mapping[str, Any] | None = None,
 ) -> Context:
     """Open everything that a run needs.
 
@@ -195,6 +196,7 @@ async def open_context(
         resources: Shared resources, which stay open, or what opens them; by default the run opens and closes
             its own.
         shared: The ledger of several runs, whose budget holds for all of them together.
+        meta: Kept in a new run's ``run.json``.
 
     Raises:
         ConfigurationError: An option, a model or a folder is wrong, the question is too long, or the run that
@@ -203,7 +205,9 @@ async def open_context(
     """
     _check_length(question)
     secrets = resources.secrets if isinstance(resources, Resources) else secrets_of(options, api_key)
-    trace = await _whole(asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener))
+    trace = await _whole(
+        asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener, meta)
+    )
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
         stack.push(partial(_never_began, trace, not resume))
@@ -359,9 +363,10 @@ def _trace(
     resume: str,
     secrets: Sequence[str],
     listener: Callable[[Event], None] | None,
+    meta: Mapping[str, Any] | None,
 ) -> Trace:
     run_id, lease = run_id or new_run_id(), None
-    meta = {"question": question, "options": options.as_dict(), "state": VERSION}
+    about = {**(meta or {}), "question": question, "options": options.as_dict(), "state": VERSION}
     if resume:
         found = RunFolder.open(options.home, resume)
         _check_version(found)
@@ -373,12 +378,12 @@ def _trace(
         from quorum.graph.leases import leases_at, new_thread
 
         lease = leases_at(options.checkpoints).take(new_thread(run_id))
-        meta["thread"] = lease.run
-    about: dict[str, Any] = {"redact": secrets, "listener": listener, "lease": lease}
+        about["thread"] = lease.run
+    given: dict[str, Any] = {"redact": secrets, "listener": listener, "lease": lease}
     try:
         if resume:
-            return Trace.resume(options.home, resume, **about)
-        return Trace.create(options.home, run_id, meta=meta, **about)
+            return Trace.resume(options.home, resume, **given)
+        return Trace.create(options.home, run_id, meta=about, **given)
     except BaseException:
         if lease:
             lease.release(ended=not resume, answered=False)

@@ -69,7 +69,9 @@ _FENCE = """
 SELECT 1 / (SELECT count(*) FROM (SELECT FROM quorum_leases WHERE run = %s AND token = %s FOR SHARE) AS held)
 """
 """Divides by zero where the lease is another's, which ends the transaction without waiting for an answer."""
-_HAND_OVER = "UPDATE quorum_leases SET expires = '-infinity' WHERE run = %s AND token = %s"
+_HAND_OVER = "UPDATE quorum_leases SET expires = clock_timestamp() WHERE run = %s AND token = %s"
+_PURGE = "DELETE FROM quorum_leases WHERE expires < clock_timestamp() - interval '7 days'"
+"""Of runs that were interrupted and that nobody goes on with."""
 _END = "DELETE FROM quorum_leases WHERE run = %s AND token = %s"
 _FORGET = """
 WITH mine AS (SELECT run FROM quorum_leases WHERE run = %s AND token = %s),
@@ -125,6 +127,15 @@ class Lease:
         return _fenced()(self)
 
 
+@dataclass(frozen=True)
+class Expired:
+    """A lease of which the time is over; ``taken``: how often the run was taken over before."""
+
+    run: str
+    taken: int
+    cancel: bool
+
+
 class Leases:
     """The leases of this process in one Postgres, and the connections for its checkpoints.
 
@@ -172,15 +183,14 @@ class Leases:
         """Take the lease of a run that nobody has.
 
         Raises:
-            ConfigurationError: Another process has it.
+            LeaseLost: Another process has it.
             QuorumError: Postgres cannot be asked.
         """
         start = time.monotonic()
         found = self._ask(_TAKE, run, self.owner, SECONDS)
         if not found:
-            raise ConfigurationError(
-                f"The run {run_id_of(run)} is being written by another process.", hint="Wait for it, or stop it."
-            )
+            what = f"The run {run_id_of(run)} is being written by another process."
+            raise LeaseLost(what, hint="Wait for it, or stop it.")
         lease = Lease(self, run, found[0]["token"], start + SECONDS)
         with self._gate:
             self._held[lease.token] = lease
@@ -195,19 +205,21 @@ class Leases:
             with suppress(QuorumError):
                 self._ask(statement, lease.run, lease.token)
 
-    def expired(self, limit: int) -> list[tuple[str, int]]:
-        """Return runs whose process is gone, the oldest first, and how often each was taken over."""
-        asked = "SELECT run, taken FROM quorum_leases WHERE expires < clock_timestamp() ORDER BY token LIMIT %s"
-        return [(row["run"], row["taken"]) for row in self._ask(asked, limit)]
+    def expired(self) -> list[Expired]:
+        """Return the leases whose process is gone, the oldest first."""
+        rows = self._ask(
+            "SELECT run, taken, cancel FROM quorum_leases WHERE expires < clock_timestamp() ORDER BY token"
+        )
+        return [Expired(**row) for row in rows]
 
-    def cancel(self, run: str) -> bool:
-        """Wish that whoever has a run cancels it; return False if nobody has it."""
-        return bool(self._ask("UPDATE quorum_leases SET cancel = true WHERE run = %s RETURNING run", run))
+    def cancel(self, run: str) -> None:
+        """Wish that whoever has a run, or takes it over, cancels it."""
+        self._ask("UPDATE quorum_leases SET cancel = true WHERE run = %s", run)
 
-    def wished(self) -> list[str]:
-        """Return the runs of this process that somebody wishes to be cancelled."""
+    def held(self) -> list[Lease]:
+        """Return the leases of this process, with those that it lost and whose runs have not noticed yet."""
         with self._gate:
-            return [lease.run for lease in self._held.values() if lease.cancel]
+            return list(self._held.values())
 
     def _ask(self, statement: str, *values: Any) -> Sequence[DictRow]:
         with _explained(self.target), self.pool.connection() as connection:
@@ -271,7 +283,8 @@ def lease_of(url: str, run: RunFolder) -> Lease | None:
     """Take the lease of a run that goes on; None for one whose checkpoints lie in its folder.
 
     Raises:
-        ConfigurationError: Another process has it, or no database is given.
+        LeaseLost: Another process has it, or has answered it.
+        ConfigurationError: No database is given.
         QuorumError: Postgres cannot be asked.
     """
     thread = run.meta().get("thread")
@@ -280,7 +293,11 @@ def lease_of(url: str, run: RunFolder) -> Lease | None:
     if not url:
         hint = "Give the option checkpoints as the run was begun with."
         raise ConfigurationError(f"The checkpoints of the run {run.run_id} are in PostgreSQL.", hint=hint)
-    return leases_at(url).take(str(thread))
+    lease = leases_at(url).take(str(thread))
+    if (run.folder / "answer.json").exists():
+        lease.release(ended=True, answered=True)
+        raise LeaseLost(f"The run {run.run_id} has been answered by another process.", hint="Ask for it again.")
+    return lease
 
 
 @contextmanager
@@ -307,6 +324,7 @@ def _set_up(connection: Connection[DictRow]) -> None:
         time.sleep(0.05)
     PostgresSaver(connection).setup()
     connection.execute(_TABLE)
+    connection.execute(_PURGE)
 
 
 @cache

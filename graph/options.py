@@ -146,6 +146,23 @@ class Options(BaseModel):
         "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",
         metavar="FILE",
     )
+    show: values.Names = option(
+        [],
+        "only these tables are seen: patterns such as `public.*`, or `tag:public`",
+        unset="all",
+        metavar="PATTERN",
+    )
+    hide: values.Names = option(
+        [],
+        "tables that nothing shows and no query may read: patterns such as `hr.*`, or `tag:secret`",
+        metavar="PATTERN",
+    )
+    mask: values.Names = option(
+        [],
+        "columns of which queries may use the values, but nothing shows them: patterns such as "
+        "`customers.email`, `*.ssn`, or `tag:pii`",
+        metavar="PATTERN",
+    )
     models: values.Names = option(
         ["offline"],
         "`provider:name` such as `openai:gpt-4.1`, `offline`, `replay:FILE` or `scripted:FILE`; several vote",

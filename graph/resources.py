@@ -44,6 +44,7 @@ from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.models.embeddings import CachedEmbedder, make_embedder
+from quorum.tools.rights import Rights, seen_documents, seen_knowledge
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import load_explored
@@ -147,7 +148,8 @@ class Resources:
         if not await asyncio.to_thread(before.changed):
             return self
         now = await asyncio.to_thread(KnowledgeBase.load, before.folder, cache=before.cache)
-        return replace(self, knowledge=now.of(catalog.name, catalog.dialect))
+        known = now.of(catalog.name, catalog.dialect)
+        return replace(self, knowledge=seen_knowledge(known, catalog.withheld))
 
     async def aclose(self) -> None:
         """Close the database and the models' clients; safe to call twice."""
@@ -160,7 +162,7 @@ Begun: TypeAlias = Callable[[Resources], Awaitable[None]]
 OPENED_WITH = frozenset({
     "database", "catalog_age", "documents", "kb", "explored", "demonstrations", "models", "model_for",
     "base_url", "timeout", "requests_per_second", "prices", "schema_tokens", "embedding_model", "home",
-    "checkpoints",
+    "show", "hide", "mask", "checkpoints",
 })  # fmt: skip
 """Options that resources are opened with; runs that share them may differ in all others."""
 
@@ -283,18 +285,19 @@ async def open_resources(
             stack.push_async_callback(values.aclose)
             if connector.live:
                 guard.prepare(linter)
+            withheld, own = catalog.withheld, seen_documents(documents, catalog.withheld)
             opened = Resources(
                 connector=connector,
                 catalog=catalog,
                 linter=linter,
                 schema=await asyncio.to_thread(render, catalog, budget=options.schema_tokens),
                 schema_tokens=options.schema_tokens,
-                files=SchemaFiles(catalog, documents.texts if documents else None),
+                files=SchemaFiles(catalog, own.texts if own else None),
                 models={},
-                documents=documents,
+                documents=own,
                 demonstrations=demonstrations,
                 embedder=open_embedder(options, api_key=api_key),
-                knowledge=knowledge.of(catalog.name, catalog.dialect),
+                knowledge=seen_knowledge(knowledge.of(catalog.name, catalog.dialect), withheld),
                 explored=await asyncio.to_thread(_explored, options, catalog),
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
                 home=options.home,
@@ -339,8 +342,10 @@ def _sample_url(home: Path) -> str:
 
 
 def catalog_cache(options: Options) -> CatalogCache:
-    """Return the cache of the catalogs of servers' databases."""
-    return CatalogCache(options.home / "catalogs", options.catalog_age)
+    """Return the cache of the catalogs of servers' databases, which keeps to the options' rights."""
+    rules = tuple(options.show), tuple(options.hide), tuple(options.mask)
+    rights = Rights(*rules, options.home) if any(rules) else None
+    return CatalogCache(options.home / "catalogs", options.catalog_age, rights)
 
 
 async def read_catalog(
@@ -366,7 +371,8 @@ async def read_catalog(
     catalog = await reading
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
     notes = await contradicted(connector, catalog, declared, scan=scan)
-    return replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
+    catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
+    return await cache.rights.seen(catalog, connector) if cache and cache.rights else catalog
 
 
 def _described(

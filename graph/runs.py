@@ -30,6 +30,9 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"  # no l, o, 0, 1: they are misrea
 
 Event = dict[str, Any]
 
+ENDED = ("failed", "waiting", "cancelled")
+"""Kinds of events that end a run which has no answer; ``waiting``: for a reply."""
+
 
 class RunIds:
     """Makes run ids that sort by time: UTC to the millisecond, then four random letters.
@@ -66,7 +69,11 @@ class Spent:
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """One line of a list of runs. ``status`` is the answer's, else ``failed`` or ``unfinished``."""
+    """One line of a list of runs. ``status`` is the answer's, else one of ``ENDED`` or ``unfinished``.
+
+    Attributes:
+        by, session: Who asked it of a service, and in which conversation there (``quorum.serve``).
+    """
 
     id: str
     question: str
@@ -74,6 +81,8 @@ class RunSummary:
     started: str
     databases: list[str] = dataclasses.field(default_factory=list)
     demonstration: bool = False
+    by: str = ""
+    session: str = ""
 
 
 class RunFolder:
@@ -159,15 +168,18 @@ class RunFolder:
                     raise QuorumError(f"Line {number} of {path} is no event: {wrong}", hint=hint)
                 yield event
 
+    def ended(self) -> Event | None:
+        """The event that ended the run without an answer (``ENDED``), unless it was resumed since; else None."""
+        last = None
+        for event in self._lines():
+            if event["kind"] in (*ENDED, "begun"):
+                last = event
+        return None if last is None or last["kind"] == "begun" else with_texts(last, self.get)
+
     def error(self) -> str:
         """The error that ended the run, unless it was resumed since; else empty."""
-        message = ""
-        for event in self.events():
-            if event["kind"] == "failed":
-                message = str(event.get("message", ""))
-            elif event["kind"] == "begun":
-                message = ""
-        return message
+        ended = self.ended()
+        return str(ended.get("message", "")) if ended and ended["kind"] == "failed" else ""
 
     def get(self, sha: str) -> str:
         """The stored text of that hash.
@@ -260,14 +272,23 @@ def _begun(folder: Path) -> RunSummary:
         return RunSummary(folder.name, "", "unreadable", "")
     given = meta.get("options", {}).get("database") or []
     databases = [str(url) for url in (given if isinstance(given, list) else [given])]
-    return RunSummary(folder.name, str(meta.get("question", "")), "", str(meta.get("started", "")), databases)
+    return RunSummary(
+        folder.name,
+        str(meta.get("question", "")),
+        "",
+        str(meta.get("started", "")),
+        databases,
+        by=str(meta.get("by", "")),
+        session=str(meta.get("session", "")),
+    )
 
 
 def _with_outcome(home: Path, begun: RunSummary) -> RunSummary:
     run = RunFolder(home / "runs" / begun.id)
     try:
         answer = run.answer()
-        status = answer.status if answer else "failed" if run.error() else "unfinished"
+        ended = None if answer else run.ended()
+        status = answer.status if answer else str(ended["kind"]) if ended else "unfinished"
     except (QuorumError, KeyError):
         return dataclasses.replace(begun, status="unreadable")
     demonstration = answer is not None and answer.demonstration

@@ -38,7 +38,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from quorum.agents.role import find_role
-from quorum.graph.runs import Event, RunFolder, new_run_id
+from quorum.graph.runs import ENDED, Event, RunFolder, new_run_id
 from quorum.knowledge.atomic import lock, replace_file, write_once
 from quorum.knowledge.errors import ConfigurationError, LeaseLost
 from quorum.tools.record import BLOB
@@ -139,7 +139,7 @@ class Trace(RunFolder):
             caller.
         finished: The answer, once there is one.
         failure: Why something could not be written (a full disk, say); empty while all is well.
-        ended: True once the run is not to go on by itself, however it ended.
+        ended: True once the run is not to go on by itself.
         lease: This process's right to write the run, where its checkpoints are in PostgreSQL.
         earlier_approvals: What interrupted processes asked the user before queries ran, and the replies.
 
@@ -287,6 +287,7 @@ class Trace(RunFolder):
             return
         if self.lease:
             self.lease.check()
+        self.ended = kind in ENDED
         event = plain(moment | fields, self._clean if self.redact else str)
         line = _LINE.encode(event)
         if len(line) > LONG:  # else no text in it is longer

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
 from quorum.knowledge.profile.model import ColumnProfile, profile_from
+
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,31 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Withheld:
+    """What rules withhold of a database (``quorum.tools.rights``).
+
+    Attributes:
+        tables: Names of hidden tables in lower case, but those that a table of the catalog has, too.
+        columns: Masked columns: the full name of each one's table, and its own.
+        key: Of the pseudonyms that stand for their values.
+    """
+
+    tables: frozenset[str] = frozenset()
+    columns: frozenset[tuple[str, str]] = frozenset()
+    key: bytes = field(default=b"", repr=False)
+
+    def named(self, text: str) -> list[str]:
+        """Return the hidden tables that a text names."""
+        folded = text.casefold()
+        words = {*_WORD.findall(folded)}
+        return [name for name in self.tables if name in words or (not name.isalnum() and _has(folded, name))]
+
+
+def _has(text: str, name: str) -> bool:
+    return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+@dataclass(frozen=True)
 class Catalog:
     """All tables of one database as one user sees them.
 
@@ -145,6 +173,7 @@ class Catalog:
         left_out: Those of the notes that name a table, a view or a file of the user's that is not
             in the catalog, or is read in part: warnings of ``doctor`` and of the first answer.
         filtered: Full names of tables of which the database may show this user some rows only.
+        withheld: What rules withhold; None where there is no rule. It is never written to a file.
     """
 
     name: str
@@ -153,11 +182,13 @@ class Catalog:
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     filtered: tuple[str, ...] = ()
+    withheld: Withheld | None = None
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 (hex) over the whole content; equal catalogs have equal hashes."""
-        content = asdict(self)
+        content = asdict(replace(self, withheld=None))
+        del content["withheld"]
         if not self.filtered:  # as hashes were before there was such a thing
             del content["filtered"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
@@ -193,9 +224,9 @@ class Catalog:
 
 
 _COLUMN, _TABLE, _CATALOG, _FIELD, _KEY, _METRIC = (
-    tuple(field.name for field in fields(kind))
-    for kind in (Column, Table, Catalog, Field, ForeignKey, Metric)
+    tuple(each.name for each in fields(kind)) for kind in (Column, Table, Catalog, Field, ForeignKey, Metric)
 )
+_REST = [name for name in _CATALOG if name not in ("tables", "withheld")]
 
 
 def to_json(catalog: Catalog) -> dict[str, Any]:
@@ -206,7 +237,7 @@ def to_json(catalog: Catalog) -> dict[str, Any]:
     return {
         "columns": [_row(column, _COLUMN) for column in numbers],
         "tables": [_row(table, _TABLE, numbers) for table in catalog.tables],
-        **{name: getattr(catalog, name) for name in _CATALOG if name != "tables"},
+        **{name: getattr(catalog, name) for name in _REST},
     }
 
 
@@ -218,7 +249,7 @@ def from_json(found: dict[str, Any]) -> Catalog:
     """
     columns = [_column(row) for row in found["columns"]]
     tables = tuple(_table(row, columns) for row in found["tables"])
-    rest = {name: found[name] for name in _CATALOG if name != "tables"}
+    rest = {name: found[name] for name in _REST}
     rest |= {name: tuple(value) for name, value in rest.items() if isinstance(value, list)}
     return Catalog(tables=tables, **rest)
 

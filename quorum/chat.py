@@ -61,17 +61,36 @@ class Chat:
                 self.last = await self._session.ask(turn, through=self._answered, **given)
             return self.last
 
-    async def _answered(self, context: Context, turn: str, *, resumed: bool, **asked: Any) -> _Answer:  # noqa: ARG002
+    async def resume(self, run: str, **given: Any) -> Answer:
+        """Go on with the turn of a run that waits for a reply, or was cut short; as ``Quorum.ask``."""
+        async with self._lock:
+            with await asyncio.to_thread(self._alone):
+                self.last = await self._session.ask(resume=run, through=self._answered, **given)
+            return self.last
+
+    async def _answered(self, context: Context, turn: str, *, resumed: bool, **asked: Any) -> _Answer:
+        from langchain_core.messages import HumanMessage
+
         from quorum.graph.answering import answer_question
         from quorum.graph.checkpoints import open_checkpoints
-        from quorum.graph.conversation import build_conversation, remembered
+        from quorum.graph.conversation import Talk, answer, build_conversation, remembered
 
         config: Any = {"configurable": {"thread_id": self.thread}}
         graph = build_conversation(context.recipe, message_of, answering=partial(answer_question, **asked))
+        became, meta = turn, await asyncio.to_thread(context.trace.meta) if resumed else {}
+        turn = str(meta.get("turn", turn))
         try:
             await asyncio.to_thread(context.trace.amend, talk=self.thread, turn=turn)
             async with open_checkpoints(self._file) as saver:
                 graph = graph.copy({"checkpointer": saver})
+                if resumed and context.trace.checkpoint.exists():  # it is known what the turn became
+                    past, said = (await graph.aget_state(config)).values, HumanMessage(turn)
+                    known = {name: past[name] for name in ("turns", "settled") if name in past}
+                    state, on = Talk([said], became=became, **known), partial(answer_question, resumed=True)
+                    made = await answer(state, context, answering=partial(on, **asked), say=message_of)
+                    made["messages"] = [said, *made["messages"]]
+                    await graph.aupdate_state(config, made, as_node="answer")
+                    return _Answer.model_validate(made["answer"])
                 if (first := self.last) and not (await graph.aget_state(config)).values:
                     begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
                     await graph.aupdate_state(config, begun, as_node="answer")

@@ -22,6 +22,7 @@ COMMANDS = {
     "ask": "Ask a database a question in plain language.",
     "chat": "Talk with a database: a turn may refer to those before.",
     "batch": "Answer a file of questions, a row each.",
+    "serve": "Serve questions over HTTP, with a page to ask on.",
     "demo": "Answer three questions on the sample database; needs no key.",
     "doctor": "Say what is configured, from where, and what is missing.",
     "explore": "Learn a database before anybody asks.",

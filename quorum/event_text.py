@@ -267,6 +267,8 @@ WORDS: dict[str, Callable[[Fields], Gist]] = {
     "begun": lambda e: (f"goes on with {e.run}" if e.resumed else str(e.run), "faint"),
     "failed": lambda e: (str(e.message), "bad"),
     "stopped": lambda e: (str(e.message), "bad"),
+    "waiting": lambda e: (f"waits for a reply: {(e.get('asked') or {}).get('how', '')}", "warn"),
+    "cancelled": lambda _: ("cancelled by the user", "warn"),
     "answer": lambda e: (str(e.status).replace("_", " "), "good" if e.get("status") == "answered" else "bad"),
     "schema": lambda e: (
         f"opened {e.database} ({NAMES.get(str(e.dialect), e.dialect)}, {e.tables:table|tables})"

@@ -147,6 +147,7 @@ class Quorum:
         on_approve: OnApprove | None = None,
         shared: Ledger | None = None,
         through: Through | None = None,
+        meta: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> Answer:
         """Answer a question about the database; the answer's ``status`` says whether it is one.
@@ -166,9 +167,11 @@ class Quorum:
                 it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
             shared: A ledger that counts this question's calls among others', whose budget holds for all.
             through: Answers in the open context in the place of the question's graph (``quorum.chat``).
+            meta: Kept in a new run's ``run.json``: who asks, say.
             options: Of this question, e.g. ``votes=3``; not those that the session has opened with.
 
         Raises:
+            NeedsReply: As ``on_clarify`` or ``on_approve`` raised it; the run can be resumed with a reply.
             ConfigurationError: A setting is missing, wrong or unknown, the question is no text, the run asks
                 back and ``on_clarify`` or ``on_approve`` is missing, or the session is closed, now or
                 meanwhile: a run that had begun can be resumed.
@@ -204,6 +207,7 @@ class Quorum:
                 chat_models=self._own,
                 resources=self._shared if resume is None or self._holds(run) else None,
                 shared=shared,
+                meta=meta,
             )
             from quorum.graph.answering import answer_question
 

@@ -288,7 +288,7 @@ def notices(answer: Answer) -> list[str]:
     return [text for text in answer.warnings if not text.endswith(repeated)]
 
 
-def rows_note(answer: Answer) -> str:
+def rows_note(answer: Answer | AnswerReading) -> str:
     """Return how many rows there are, how many are shown, and whether more were cut off."""
     total, shown = answer.row_count, len(answer.rows)
     text = count(total, "row")

@@ -102,7 +102,10 @@ async def _asked(connector: Connector, sql: str, limits: Limits) -> QueryResult 
 
 
 def _text_columns(catalog: Catalog) -> Iterator[tuple[Table, Column]]:
+    masked = catalog.withheld.columns if catalog.withheld else ()
     for table, column in catalog.columns():
+        if (table.full_name, column.name) in masked:
+            continue
         plain = not column.type or (_TEXT.search(column.type) and not column.type.endswith("]"))
         shown = column.name.isprintable() and not is_private(column.name)
         if plain and shown and not column.fields and table.row_count != 0:

@@ -78,7 +78,7 @@ def needs_plan(state: RunState, when: Planning) -> bool:
     """
     if state.plans or when == "never" or (not state.dispatched and state.alone):
         return False
-    return when == "always" or len(state.question.split()) >= LONG_QUESTION or bool(state.documents_ref)
+    return when == "always" or len(state.question.split()) >= LONG_QUESTION or bool(state.sources)
 
 
 async def plan_if_needed(state: RunState, context: Context, *, when: Planning) -> Update:

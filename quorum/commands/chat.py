@@ -98,18 +98,23 @@ class _Terminal:
             click.secho(printable(str(error)), fg="red", err=True)
 
     def _ask(self, turn: str) -> None:
+        from quorum.graph.runs import RunFolder, new_run_id
         from quorum.progress import Progress
         from quorum.render import console, show_answer
         from quorum.terminal import Dialog, on_terminal
 
-        given, asks = dict[str, Any](), self.settings if on_terminal() else None
-        with Progress(console(stderr=True)) as progress:
-            if asks and asks.clarify != "off":
-                given["on_clarify"] = Dialog(progress).clarify
-            if asks and asks.approve != "never":
-                given["on_approve"] = Dialog(progress).approve
-            answer = self.runner.run(self.chat.ask(turn, on_event=progress, **given))
-        self.spent.append(answer.usage)
+        run = RunFolder(self.settings.home / "runs" / new_run_id())
+        given, asks = dict[str, Any](run_id=run.run_id), self.settings if on_terminal() else None
+        try:
+            with Progress(console(stderr=True)) as progress:
+                if asks and asks.clarify != "off":
+                    given["on_clarify"] = Dialog(progress).clarify
+                if asks and asks.approve != "never":
+                    given["on_approve"] = Dialog(progress).approve
+                answer = self.runner.run(self.chat.ask(turn, on_event=progress, **given))
+        finally:  # a turn that was stopped has its cost, too
+            if used := run.usage():
+                self.spent.append(used)
         show_answer(answer, self.out, brief=True)
         if answer.became and not answer.of_run and "readline" in sys.modules:
             sys.modules["readline"].add_history(answer.became)

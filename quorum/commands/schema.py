@@ -48,7 +48,7 @@ def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) ->
 
     catalogs = list(catalogs_of(*sources))
     if as_json:
-        found = [asdict(catalog) | {"hash": catalog.hash} for catalog in catalogs]
+        found = [asdict(replace(each, withheld=None)) | {"hash": each.hash} for each in catalogs]
         click.echo(json.dumps(found[0] if len(found) == 1 else found, ensure_ascii=False, indent=2))
         return
     for catalog in catalogs:

@@ -211,6 +211,9 @@ async def test_documents_call_for_a_plan(run: Run, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
     assert (await run(replies(), documents=str(tmp_path / "docs"))).calls()["planner"] == 1
+    ran = await run(replies(), question="How many orders came from Lyon?")
+    assert "'Lyon'" in ran.prompt("sql_writer")  # the value that it names is shown, and is no document
+    assert ran.calls()["planner"] == 0
 
 
 async def test_strong_answers_that_disagree_are_explored_once(run: Run) -> None:

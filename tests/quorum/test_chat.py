@@ -13,8 +13,9 @@ from quorum import Quorum, Settings
 from quorum.chat import settings_of
 from quorum.cli import cli
 from quorum.graph.conversation import stands_alone, supported
-from quorum.graph.runs import RunFolder, list_runs
+from quorum.graph.runs import Event, RunFolder, list_runs
 from quorum.knowledge.errors import ConfigurationError, MalformedReply
+from quorum.progress import Progress
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
@@ -229,3 +230,20 @@ def test_the_terminal_takes_turns_and_commands(tmp_path: Path, monkeypatch: pyte
     asked = ["ask", "--continue", "and how many customers are there?", "--home", home, "--csv"]
     again = CliRunner().invoke(cli, asked)
     assert (again.exit_code, again.stdout) == (0, "count\n3\n"), again.output
+
+
+def test_a_turn_that_is_stopped_has_its_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Progress.__call__
+
+    def stopped(self: Progress, event: Event) -> None:
+        heard(self, event)
+        if event["kind"] == "query" and "customers" in event["sql"]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Progress, "__call__", stopped)
+    monkeypatch.setenv("QUORUM_MODELS", "offline")
+    given = ["chat", "--db", str(make_shop(tmp_path / "shop.db")), "--home", str(tmp_path / "q")]
+    turns = "How many orders are there?\nHow many customers are there?\n/cost\n"
+    made = CliRunner().invoke(cli, given, input=turns)
+    assert "Stopped." in made.stderr
+    assert "2 turns: 3 model calls" in made.stdout  # the rewriting, too

@@ -32,6 +32,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
+from quorum.tools.rights import Rights
 
 FORMAT = 5
 FORGOTTEN_SECONDS = 30 * 86_400.0
@@ -52,10 +53,12 @@ class CatalogCache:
 
     Attributes:
         age: Seconds for which a catalog is used before it is read again; with 0 it is read each time.
+        rights: Rules of what may be seen: with them nothing is cached, and the database is read each time.
     """
 
     folder: Path
     age: float
+    rights: Rights | None = None
 
     async def catalog(self, connector: Connector, *, samples: int = 3) -> Catalog:
         """Return the cached catalog of an open connector if it is young enough, else read it and cache it.
@@ -63,6 +66,8 @@ class CatalogCache:
         Raises:
             DatabaseUnavailable: As ``Connector.catalog``.
         """
+        if self.rights:
+            return await self.rights.seen(await connector.catalog(samples=samples), connector)
         if isinstance(connector, ManyConnector):
             reading = (self.catalog(each, samples=samples) for each in connector.members)
             return await connector.take(await asyncio.gather(*reading))

@@ -14,15 +14,23 @@ from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Column, Table
 from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import dialect_name
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from quorum.knowledge.catalog import Catalog
-    from quorum.tools.query import QueryError
+    from quorum.tools.guard.text import Passed
 
 __all__ = ["Linter"]
+
+CLOSED = QueryError(
+    ErrorKind.REFUSED,
+    "Only a single query over the schema's tables may run here: EXPLAIN, PRAGMA, SHOW, DESCRIBE, scripts and "
+    "functions that tell of the database itself are closed.",
+    by="guard",
+)
 
 _NUMBERS = count()
 _SHOWN = 3  # problems in one message: enough to repair in one go, few enough to read
@@ -69,6 +77,19 @@ class Linter:
         """Index the catalog now; else the first check does, and the first one that finds a name wrong."""
         self._tables.prepare()
 
+    def judge(self, found: Passed) -> Passed | QueryError:
+        """Return what the guard passed, without its trees, or the first problem.
+
+        Where rules withhold something, only queries may run: what inspects a database names and shows what it
+        likes.
+        """
+        from quorum.tools.lint.resolver import inspects
+
+        closed = self._tables.closed
+        if closed and (found.kind != "query" or found.script or inspects(found.tree, found.dialect)):
+            return CLOSED
+        return self.lint(found.tree) or replace(found, tree=None, script=())
+
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """Return the first problem, with up to two more; None if nothing is wrong.
 
@@ -94,7 +115,7 @@ class Linter:
             return
         resolver, messages = Resolver(self._tables, tree.meta.get("variables", ())), Messages(self._tables)
         resolver.query(tree, None, {})
-        if self._names.strict:
+        if self._names.strict or self._tables.closed:
             resolver.check_other_tables(tree)
         messages_given: set[str] = set()
         seen: set[tuple[object, ...]] = set()

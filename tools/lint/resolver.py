@@ -6,6 +6,7 @@ resolver stays silent: a false alarm would cost a good query.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from quorum.tools.guard.rules import is_cte
 from quorum.tools.lint.fields import (
     UNNAMED,
     Columns,
@@ -28,6 +30,7 @@ from quorum.tools.lint.fields import (
 )
 from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.sql import STRICT_DIALECTS
+from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
@@ -67,6 +70,11 @@ _FLATTENED = ["SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"]
 _STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres", *STRICT_DIALECTS} - {"oracle"})
 """Dialects where a.b may be a field of column a."""
 _PATHS = frozenset({"bigquery", "duckdb", "snowflake"})  # what is below a column is declared, or has a colon
+_INSPECTS = re.compile(
+    r"(?i)pragma_|duckdb_|pg_(?!typeof|column_size|size_|lsn)|has_\w+_privilege|(to_)?reg(class|type|proc|oper"
+    r"|role|namespace|config|dict|coll)|(obj|col|shobj)_description|get_ddl|last_query_id|result_scan"
+)
+"""Functions and types that tell of a database what is in no table of its schema."""
 _OPAQUE = ("MatchRecognize", "Pivot")
 _INNER = (exp.Dot, exp.Bracket)
 _TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -250,8 +258,14 @@ class Resolver:
     def check_other_tables(self, tree: exp.Expr) -> None:
         """Also check the tables that were not reached while resolving the query."""
         for node in tree.find_all(exp.Table):
-            if isinstance(node.this, exp.Identifier) and id(node) not in self.read:
+            named = isinstance(node.this, exp.Identifier) and id(node) not in self.read
+            if named and (self.names.strict or not (is_cte(node) or self.tables.find(node).tables)):
                 self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
+        for each in tree.find_all(exp.In) if self.tables.closed and self.dialect == "sqlite" else ():
+            if isinstance(field := each.args.get("field"), exp.Column):  # x IN t reads the table t
+                table = exp.Table(this=field.this, db=field.args.get("table"))
+                if not self.tables.find(table).tables:
+                    self.issues.append(Issue(table, Scope(self.dialect, {}), "table"))
 
     def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
         clause = node.args.get("with_")
@@ -413,7 +427,8 @@ class Resolver:
         found = self.tables.find(node)
         if not found.tables:  # BigQuery's FROM t, t.items unnests a column
             path = self.dialect == "bigquery" and scope.named(self.names.key(node.parts[0]))
-            if not found.unknown and not path:
+            unknown = found.unknown and not (self.tables.closed and node.name.casefold() != "dual")
+            if not unknown and not path:
                 self.issues.append(Issue(node, scope, "table"))
             return None, ()
         self.found += found.tables
@@ -523,6 +538,19 @@ class Resolver:
         if key.casefold() not in self.variables:
             what = "alias" if key in scope.aliases else "column"
             self.issues.append(Issue(node, scope, what, clause=scope.clause))
+
+
+def inspects(tree: exp.Expr | None, dialect: str) -> bool:
+    """True if a query asks about the database itself, by a function or by a cast of a name to its table."""
+    for node in tree.walk() if tree else ():
+        name = ""
+        if isinstance(node, exp.DataType):
+            name = write(node, dialect)
+        elif isinstance(node, exp.Func):
+            name = node.name if isinstance(node, exp.Anonymous) else node.sql_name()
+        if name and _INSPECTS.match(name):
+            return True
+    return False
 
 
 def is_pseudo(column: exp.Column, scope: Scope) -> bool:

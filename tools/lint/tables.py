@@ -121,11 +121,16 @@ class Found:
 
 
 class Tables:
-    """The tables of a catalog by name, under the dialect's case rules; build once per catalog."""
+    """The tables of a catalog by name, under the dialect's case rules; build once per catalog.
+
+    Attributes:
+        closed: Rules withhold something: a table that is not in the catalog may not be read.
+    """
 
     def __init__(self, catalog: Catalog, names: Names) -> None:
         self.catalog = catalog
         self.names = names
+        self.closed = catalog.withheld is not None
         self._by_key: dict[str, list[Table]] = {}
         for table in catalog.tables:
             self._by_key.setdefault(names.stored(table.name), []).append(table)
@@ -144,6 +149,8 @@ class Tables:
         if _SYSTEM.search(path):
             return Found(unknown=True)
         if self.names.dialect == "bigquery" and node.name.endswith("*"):
+            if self.closed:
+                return Found()  # a hidden table may be among them
             return self._wildcard(node.name[:-1])
         found = [t for t in self._by_key.get(self.names.key(parts[-1]), ()) if self._fits(t, parts[:-1])]
         if len(found) > 1 and len({table.database for table in found}) == 1:

@@ -126,6 +126,11 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
             r"quotes.csv is left out: .*--db '[^']*/quotes.csv[?]skip=LINES'",
         ),
         ("folder/notes.md", b"# hello", "holds no data file"),
+        (
+            "many/shop.sqlite",
+            b"SQLite format 3\0",
+            r"many holds no data file(?s:.)*Name a database file itself, e\.g\. .*shop\.sqlite",
+        ),
         ("lake/_delta_log/0.json", b"{}", "Delta table"),
         ("resource/DDL.csv", b"a,b\n", "schema:///"),
     ],

@@ -28,6 +28,7 @@ READERS = {
 PACKED = (".gz", ".zst")
 """Compression that DuckDB reads in CSV and JSON; Parquet has its own inside."""
 KINDS = ", ".join(READERS)
+DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".pdf", ".yml", ".yaml")
 """Never taken for data, and so not said to be left out."""
 BESIDE = "database_description"
@@ -91,7 +92,9 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
         found = _inside(path, left_out)
     if not found:
         why = f" {' '.join(left_out)}" if left_out else ""
-        raise DatabaseUnavailable(f"{path} holds no data file.{why}", hint=f"Known are {KINDS}.")
+        databases = sorted(file for file in path.iterdir() if file.suffix.lower() in DATABASES)
+        hint = f"Name a database file itself, e.g. {databases[0]}." if databases else f"Known are {KINDS}."
+        raise DatabaseUnavailable(f"{path} holds no data file.{why}", hint=hint)
     if len(found) > MAX_TABLES:
         left_out.append(f"{found[MAX_TABLES].shown} and what follows are left out: {MAX_TABLES} are enough.")
     return found[:MAX_TABLES], left_out

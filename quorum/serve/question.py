@@ -1,0 +1,149 @@
+"""A question of a service: how far it is, its events and its answer, read from its run folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from quorum.answer import Answer
+from quorum.graph.answering import NeedsReply
+from quorum.graph.approval import Approval
+from quorum.graph.clarification import Clarification
+from quorum.graph.runs import Event, RunFolder
+from quorum.knowledge.atomic import lock
+from quorum.knowledge.errors import QuorumError
+from quorum.tools.record import with_texts
+
+LOOKS = 0.5
+"""Seconds between two looks at a question that another process answers."""
+CHUNK = 2**20
+"""Bytes of events that are read at a time."""
+
+
+class Refused(QuorumError):
+    """The service does not do what is asked; ``status`` is that of HTTP."""
+
+    def __init__(self, message: str, status: int, kind: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.status, self.kind = status, kind
+
+
+class Question:
+    """A question that is asked of a service, or was.
+
+    Attributes:
+        status: ``running``, ``waiting`` for a reply, ``cancelled``, ``failed``, ``interrupted`` (by an end of
+            its process: it can be resumed), or the answer's.
+        waiting: What it asks, if it waits.
+        error: Why it failed.
+        here: True while this process answers it.
+    """
+
+    def __init__(self, folder: Path, by: str, text: str, database: str, session: str) -> None:
+        self.folder, self.id, self.by = RunFolder(folder), folder.name, by
+        self.text, self.database, self.session, self.thread = text, database, session, ""
+        self.status, self.here = "running", False
+        self.waiting: Clarification | Approval | None = None
+        self.error: QuorumError | None = None
+        self._changed = asyncio.Event()
+
+    def tell(self) -> None:
+        """Wake those who wait for something new."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def look(self) -> None:
+        """Read from its folder how far it is; blocks."""
+        answer, ended = (self.folder.folder / "answer.json").is_file(), self.folder.ended()
+        self.waiting, self.error = None, None
+        if answer:
+            found = self.folder.answer()
+            self.status = found.status if found else "failed"
+        elif ended is None:
+            self.status = "running" if self._is_written() else "interrupted"
+        else:
+            self.status = ended["kind"]
+            if self.status == "waiting":
+                kinds: dict[str, type[Clarification | Approval]]
+                kinds = {"clarification": Clarification, "approval": Approval}
+                self.waiting = kinds[ended["asked"]["kind"]].model_validate(ended["asked"])
+            elif self.status == "failed":
+                self.error = QuorumError(str(ended.get("message", "")))
+
+    def _is_written(self) -> bool:
+        try:
+            with (self.folder.folder / "events.jsonl").open("ab") as file:
+                return not lock(file)
+        except OSError:
+            return False
+
+    async def change(self) -> None:
+        """Wait until something may have changed."""
+        changed = self._changed
+        if self.here:
+            await changed.wait()
+            return
+        await asyncio.sleep(LOOKS)
+        await asyncio.to_thread(self.look)
+
+    async def answer(self) -> Answer:
+        """Wait for the answer, with all that its folder says.
+
+        Raises:
+            NeedsReply: It waits for a reply.
+            QuorumError: It failed, was cancelled or interrupted.
+        """
+        while self.status == "running":
+            await self.change()
+        if self.waiting:
+            raise NeedsReply(self.waiting)
+        if self.error:
+            raise self.error
+        found = await asyncio.to_thread(self.folder.answer)
+        if found is None:
+            raise Refused(f"The question was {self.status}.", 409, self.status, hint="Ask it again.")
+        meta = await asyncio.to_thread(self.folder.meta)
+        if turn := str(meta.get("turn", "")):
+            found.turn, became = turn, str(meta["question"])
+            found.became = found.became or (became if became != turn else "")
+        return Answer.of(found)
+
+    async def events(self, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
+        """Yield its events behind number ``after`` with their numbers, as they come, until it ends or waits.
+
+        Of a text that is longer than ``quorum.graph.trace.LONG`` an event has the first characters.
+        """
+        number, place, path = 0, 0, self.folder.folder / "events.jsonl"
+        while True:
+            changed, last = self._changed, self.status != "running"
+            lines, place = await asyncio.to_thread(_lines, path, place)
+            for line in lines:
+                number += 1
+                if number > after:
+                    yield number, with_texts(json.loads(line), _heads)
+            if not lines and last:
+                return
+            if not lines and self.here:
+                await changed.wait()
+            elif not lines:
+                await self.change()
+
+
+def _heads(sha: str) -> str:
+    raise QuorumError(f"The text {sha} is not read.")
+
+
+def _lines(path: Path, place: int) -> tuple[list[bytes], int]:
+    """Return whole lines of a file from a place on, and where they end."""
+    try:
+        with path.open("rb") as file:
+            file.seek(place)
+            found = file.read(CHUNK)
+            while found and b"\n" not in found and (more := file.read(CHUNK)):
+                found += more
+    except FileNotFoundError:
+        return [], place
+    whole = found.rpartition(b"\n")[0]
+    return (whole.split(b"\n"), place + len(whole) + 1) if whole else ([], place)

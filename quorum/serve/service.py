@@ -1,0 +1,400 @@
+"""The service: databases, callers' sessions, questions that go on whether or not somebody listens.
+
+It stores nothing of its own. A question is a run folder: its events are the lines of ``events.jsonl``, its
+answer is ``answer.json``. So a reader costs nothing, and a restart loses nothing. A question that has to ask
+back ends at its interrupt; a reply goes on from there, also in another process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from quorum.answer import Answer
+from quorum.graph.answering import NeedsReply
+from quorum.graph.approval import Approval
+from quorum.graph.clarification import Clarification
+from quorum.graph.recipes import RECIPES
+from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
+from quorum.graph.trace import Trace
+from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.serve.bodies import RUN, Schema, table_body
+from quorum.serve.keys import Caller
+from quorum.serve.question import Question, Refused
+from quorum.session import Quorum
+from quorum.settings import Settings
+from quorum.tools.urls import location
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from quorum.graph.resources import Resources
+    from quorum.teaching import Taught
+    from quorum.tools.execute import Outcome
+
+__all__ = ["Caller", "Question", "Refused", "Service"]
+
+MOST_RUNNING = 64
+"""Questions under way in one process; more are told to come again."""
+IDLE_SECONDS = 900.0
+"""After which a session without a question is closed."""
+LOST = 200
+"""Questions that failed before they had a folder and are remembered."""
+
+_AT_MOST = ("max_usd", "max_calls", "deadline", "max_bytes", "max_run_bytes", "max_rows")
+"""Options of which a question may only ask for less than the server allows."""
+
+
+class Service:
+    """Databases that callers may ask, and their questions. It belongs to one event loop.
+
+    Args:
+        settings: Of every question; their ``database`` counts for nothing.
+        databases: Each one's URL, or those of several that are read in one question, by its name.
+    """
+
+    def __init__(self, settings: Settings, databases: Mapping[str, str | list[str]]) -> None:
+        self.settings, self.home = settings, settings.home
+        self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
+        self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
+        self._sessions: dict[tuple[str, frozenset[str] | None], tuple[Quorum, float]] = {}
+        self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
+        self._lost: OrderedDict[str, Question] = OrderedDict()
+        self._ending = False
+
+    async def aclose(self) -> None:
+        """End in order: what is under way is interrupted and can be resumed."""
+        self._ending = True
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for session, _ in self._sessions.values():
+            await session.aclose()
+        self._sessions.clear()
+
+    @property
+    def running(self) -> int:
+        """Questions under way."""
+        return len(self._running)
+
+    def clean(self, text: str) -> str:
+        """Return a text without places of this machine."""
+        for place in (self.home.resolve(), self.home, Path.cwd(), Path.home()):
+            if place.is_absolute():
+                text = text.replace(f"{place}/", "").replace(str(place), place.name)
+        return text
+
+    def databases(self, who: Caller) -> list[str]:
+        """Return the names of the databases that a caller may ask."""
+        return [name for name in self._urls if who.databases is None or name in who.databases]
+
+    async def resources(self, who: Caller, database: str = "") -> Resources:
+        """Return a database's open handles, its catalog among them."""
+        return await self._session(who, self._named(who, database)).resources()
+
+    async def ask(
+        self,
+        who: Caller,
+        text: str,
+        *,
+        database: str = "",
+        session: str = "",
+        after: str = "",
+        run_id: str = "",
+        **options: Any,
+    ) -> Question:
+        """Begin a question in a task of its own, and return it at once.
+
+        Args:
+            session: Names a conversation, of which this is a turn.
+            after: A question whose conversation goes on.
+            options: As ``Quorum.ask``; limits are the server's at most.
+
+        Raises:
+            Refused: The database is not the caller's, a limit is reached, or a turn is being answered.
+        """
+        name, options = self._named(who, database), self._bounded(options)
+        quorum, run_id = self._session(who, name), run_id or new_run_id()
+        thread = ".".join(filter(None, (who.name, name, session))) if session else ""
+        if after:
+            before = await self.question(who, after)
+            name, session = before.database, before.session
+        chat = await asyncio.to_thread(quorum.chat, thread, run=after) if thread or after else None
+        made = Question(self.home / "runs" / run_id, who.name, text, name, session)
+        asks: dict[str, Any] = {"run_id": run_id, "meta": {"by": who.name, "session": session}, **options}
+        if options.get("clarify", "off") != "off":
+            asks["on_clarify"] = _nobody
+        if options.get("approve", "never") != "never":
+            asks["on_approve"] = _nobody
+        made.thread = chat.thread if chat else ""
+        self._begin(made, partial(chat.ask if chat else quorum.ask, text, **asks))
+        return made
+
+    async def question(self, who: Caller, run_id: str) -> Question:
+        """Return a question of the caller, also one of an earlier process, from its folder.
+
+        Raises:
+            Refused: The caller has no such question.
+        """
+        if running := self._running.get(run_id):
+            found = running[0]
+        elif not (lost := self._lost.get(run_id)):
+            found = await asyncio.to_thread(self._found, run_id)
+        else:
+            found = lost
+        if found.by != who.name or (who.name and found.database not in self.databases(who)):
+            raise _missing(run_id)
+        return found
+
+    async def reply(self, who: Caller, run_id: str, text: str) -> Question:
+        """Reply to what a question waits for; it goes on in a task of its own.
+
+        Raises:
+            Refused: It waits for nothing.
+        """
+        found = await self.question(who, run_id)
+        if found.waiting is None or run_id in self._running:
+            raise Refused(f"The question {run_id} waits for no reply.", 409, "not_waiting")
+        return await self._resume(who, found, _once(found.waiting, text))
+
+    async def resume(self, who: Caller, run_id: str) -> Question:
+        """Go on with a question that was interrupted, in a task of its own; one that ended stays as it is."""
+        found = await self.question(who, run_id)
+        if found.status != "interrupted":
+            return found
+        return await self._resume(who, found, _nobody)
+
+    async def cancel(self, who: Caller, run_id: str) -> Question:
+        """Stop a question; one that has ended stays as it is."""
+        found = await self.question(who, run_id)
+        if running := self._running.get(run_id):
+            running[1].cancel("cancelled")
+            await asyncio.wait([running[1]])
+        elif found.status in ("waiting", "interrupted"):
+            await asyncio.to_thread(_note_cancelled, found.folder)
+            found.look()
+        return found
+
+    async def history(
+        self, who: Caller, words: str = "", *, database: str = "", before: str = "", limit: int = 20
+    ) -> list[tuple[RunSummary, str]]:
+        """Return the caller's questions with their databases' names, the latest first.
+
+        Args:
+            words: All of them are in the question.
+            before: Id of a question; only earlier ones.
+        """
+        mine, asked = set(self.databases(who)), words.casefold().split()
+
+        def wanted(run: RunSummary) -> bool:
+            name = self._name_of(run.databases)
+            return (
+                run.by == who.name
+                and (not who.name or name in mine)
+                and (not database or name == database)
+                and (not before or run.id < before)
+                and all(word in run.question.casefold() for word in asked)
+            )
+
+        found = await asyncio.to_thread(list_runs, self.home, wanted, limit)
+        return [(run, self._name_of(run.databases)) for run in found]
+
+    async def rows(self, who: Caller, run_id: str, reading: int = 0, candidate: str = "") -> pa.Table:
+        """Return all kept rows of an answer, of another reading of its question, or of a candidate.
+
+        Raises:
+            Refused: There are none.
+        """
+        found = await self.question(who, run_id)
+        answer = await asyncio.to_thread(found.folder.answer)
+        file = answer.result_file if answer and not (reading or candidate) else ""
+        if answer and reading:
+            file = answer.readings[reading - 1].result_file if reading <= len(answer.readings) else ""
+        elif answer and candidate:
+            file = next((each.result_file for each in answer.candidates if each.id == candidate), "")
+        if not file:
+            raise Refused("There are no such rows.", 404, "not_found")
+        from quorum.tools.results.files import read_result
+
+        return await asyncio.to_thread(read_result, found.folder.results / Path(file).name)
+
+    async def schema(self, who: Caller, words: str = "", *, database: str = "", limit: int = 100) -> Schema:
+        """Return tables with their columns; with ``words`` those that they may mean, the best first."""
+        name = self._named(who, database)
+        opened = await self.resources(who, name)
+        tables = opened.catalog.tables
+        if words:
+            found = await asyncio.to_thread(opened.columns.tables, words, limit)
+            tables = tuple(filter(None, map(opened.catalog.table, found)))
+        return Schema(
+            database=name,
+            dialect=opened.catalog.dialect,
+            total=len(opened.catalog.tables),
+            tables=[table_body(each, opened.catalog.dialect) for each in tables[:limit]],
+            notes=list(opened.catalog.notes),
+        )
+
+    async def search_values(
+        self, who: Caller, words: str, *, database: str = "", limit: int = 20
+    ) -> tuple[dict[str, list[str]], list[str]]:
+        """Return values that words name, by column, and the columns of which not all values were read."""
+        return await (await self.resources(who, database)).matches(words, limit)
+
+    async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:
+        """Judge and run a query, within the limits; a refusal or failure is a value."""
+        from dataclasses import replace
+
+        from quorum.tools.execute import Database, execute
+        from quorum.tools.ledger import Ledger
+
+        opened, options = await self.resources(who, database), self.settings
+        limits = replace(options.query_limits, rows=min(rows, options.max_rows))
+        ledger = Ledger()
+        return await execute(
+            Database(opened.connector, opened.catalog, opened.linter, limits, ledger), sql, agent="user"
+        )
+
+    async def keep(self, who: Caller, run_id: str, *, note: str = "") -> Taught:
+        """Keep an answer as verified by the caller."""
+        return await self._taught(who, run_id, lambda session: session.keep(run_id, note=note, by=who.name))
+
+    async def correct(self, who: Caller, run_id: str, sql: str, *, note: str = "") -> Taught:
+        """Keep the right query for a question."""
+        return await self._taught(
+            who, run_id, lambda session: session.correct(run_id, sql, note=note, by=who.name)
+        )
+
+    async def _taught(self, who: Caller, run_id: str, teach: Callable[[Quorum], Awaitable[Taught]]) -> Taught:
+        found = await self.question(who, run_id)
+        return await teach(self._session(who, found.database))
+
+    async def _resume(self, who: Caller, found: Question, reply: Callable[[Any], Any]) -> Question:
+        quorum, meta = self._session(who, found.database), await asyncio.to_thread(found.folder.meta)
+        found.thread = str(meta.get("talk", ""))
+        goes_on: Callable[..., Awaitable[Answer]] = partial(quorum.ask, resume=found.id)
+        if found.thread:
+            goes_on = partial((await asyncio.to_thread(quorum.chat, found.thread)).resume, found.id)
+        self._begin(found, partial(goes_on, on_clarify=reply, on_approve=reply))
+        return found
+
+    def _begin(self, made: Question, work: Callable[..., Awaitable[Answer]]) -> None:
+        if made.id in self._running:
+            raise Refused(f"The question {made.id} is being answered.", 409, "running")
+        if made.thread and any(each.thread == made.thread for each, _ in self._running.values()):
+            raise Refused("Another turn of this conversation is being answered.", 409, "running")
+        if self._ending or len(self._running) >= MOST_RUNNING:
+            raise Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+        loop = asyncio.get_running_loop()
+
+        def heard(_: Event) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(made.tell)
+
+        made.status, made.here, made.waiting, made.error = "running", True, None, None
+        task = asyncio.ensure_future(self._answered(made, partial(work, on_event=heard)))
+        self._running[made.id] = made, task
+
+    async def _answered(self, made: Question, work: Callable[[], Awaitable[Answer]]) -> None:
+        try:
+            made.status = (await work()).status
+        except NeedsReply as asked:
+            made.status, made.waiting = "waiting", asked.asked
+        except asyncio.CancelledError:
+            if not self._ending:
+                await asyncio.to_thread(_note_cancelled, made.folder)
+            made.status = "interrupted" if self._ending else "cancelled"
+        except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
+            known = (
+                error if isinstance(error, QuorumError) else QuorumError(f"{type(error).__name__}: {error}")
+            )
+            made.status, made.error = "failed", known
+            if not made.folder.folder.is_dir():
+                self._lost[made.id] = made
+                while len(self._lost) > LOST:
+                    self._lost.popitem(last=False)
+        finally:
+            made.here = False
+            del self._running[made.id]
+            made.tell()
+
+    def _found(self, run_id: str) -> Question:
+        folder = self.home / "runs" / run_id
+        if not re.fullmatch(RUN, run_id) or not (folder / "run.json").is_file():
+            raise _missing(run_id)
+        meta = RunFolder(folder).meta()
+        urls = meta.get("options", {}).get("database") or []
+        by, session = (str(meta.get(name, "")) for name in ("by", "session"))
+        text = str(meta.get("turn") or meta.get("question", ""))
+        found = Question(folder, by, text, self._name_of(urls), session)
+        found.look()
+        return found
+
+    def _name_of(self, urls: str | Sequence[str]) -> str:
+        return self._names.get(tuple(map(location, [urls] if isinstance(urls, str) else urls)), "")
+
+    def _named(self, who: Caller, database: str) -> str:
+        mine = self.databases(who)
+        name = database or (mine[0] if len(mine) == 1 else "")
+        if name not in mine:
+            what = f"There is no database {database!r}." if database else "Say which database is asked."
+            raise Refused(what, 404 if database else 422, "database", hint=f"There are: {', '.join(mine)}.")
+        return name
+
+    def _bounded(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = dict(options)
+        for name in given.keys() & set(_AT_MOST):
+            if (most := getattr(self.settings, name)) is not None:
+                given[name] = min(given[name], most)
+        if (recipe := given.get("recipe")) and recipe not in (*RECIPES, self.settings.recipe):
+            raise Refused(
+                f"There is no recipe {recipe!r}.", 422, "recipe", hint=f"There are: {', '.join(RECIPES)}."
+            )
+        return given
+
+    def _session(self, who: Caller, database: str) -> Quorum:
+        """Return the session of a database as the caller may see it; close those that are idle."""
+        now, key = asyncio.get_running_loop().time(), (database, who.schemas)
+        if key not in self._sessions:
+            urls = self._urls.get(database)
+            if urls is None:
+                raise Refused("The question's database is not served here.", 409, "database")
+            self._sessions[key] = Quorum(settings=self.settings.changed(database=urls)), now
+        session = self._sessions[key][0]
+        self._sessions[key] = session, now
+        return session
+
+
+async def _nobody(asked: Clarification | Approval) -> str:
+    raise NeedsReply(asked)
+
+
+def _once(waiting: Clarification | Approval, reply: str) -> Callable[[Any], Any]:
+    """Return what replies to a question that waits, once, and to no other."""
+    replies = [reply]
+
+    def replied(asked: Clarification | Approval) -> str:
+        same = asked.kind == waiting.kind and getattr(asked, "sql", "") == getattr(waiting, "sql", "")
+        if not same or not replies:
+            raise NeedsReply(asked)
+        return replies.pop()
+
+    return replied
+
+
+def _note_cancelled(run: RunFolder) -> None:
+    if run.folder.is_dir():
+        with suppress(ConfigurationError):
+            trace = Trace.resume(run.folder.parents[1], run.run_id)
+            trace.record("cancelled", agent="run")
+            trace.close()
+
+
+def _missing(run_id: str) -> Refused:
+    return Refused(f"There is no question {run_id!r}.", 404, "not_found")

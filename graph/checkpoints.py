@@ -134,9 +134,7 @@ class RunSaver(SqliteSaver):
 
 
 @asynccontextmanager
-async def open_checkpoints(
-    path: Path, lease: Lease | None = None
-) -> AsyncIterator[BaseCheckpointSaver[str]]:
+async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open the saver over ``path``, which is made if need be, or that of a lease.
 
     Commits do not wait for the disk: a killed process loses nothing, a power cut may lose the last steps or
@@ -152,6 +150,14 @@ async def open_checkpoints(
     finally:
         saver.conn.execute("PRAGMA synchronous = OFF")  # else closing it syncs the file, twice
         opened.__exit__(None, None, None)
+
+
+async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
+    """True if a run has begun in the graph."""
+    if lease is None:
+        return path.exists()
+    config: RunnableConfig = {"configurable": {"thread_id": lease.run}}
+    return await lease.saver().aget_tuple(config) is not None
 
 
 def serializer() -> StateSerializer:

@@ -101,13 +101,18 @@ class Lease:
     cancel: bool = False
     lost: bool = False
 
+    @property
+    def gone(self) -> bool:
+        """True where the run may be another process's by now."""
+        return self.lost or time.monotonic() >= self.until
+
     def check(self) -> None:
         """Raise where the run may be another process's by now; from then on it is not this one's.
 
         Raises:
             LeaseLost: It may.
         """
-        if self.lost or time.monotonic() >= self.until:
+        if self.gone:
             self.lost = True
             run = run_id_of(self.run)
             raise LeaseLost(
@@ -296,7 +301,9 @@ def lease_of(url: str, run: RunFolder) -> Lease | None:
     lease = leases_at(url).take(str(thread))
     if (run.folder / "answer.json").exists():
         lease.release(ended=True, answered=True)
-        raise LeaseLost(f"The run {run.run_id} has been answered by another process.", hint="Ask for it again.")
+        raise LeaseLost(
+            f"The run {run.run_id} has been answered by another process.", hint="Ask for it again."
+        )
     return lease
 
 
@@ -320,7 +327,9 @@ def _set_up(connection: Connection[DictRow]) -> None:
     """
     from langgraph.checkpoint.postgres import PostgresSaver
 
-    while not connection.execute("SELECT pg_try_advisory_lock(%s) AS got", (_SETUP_LOCK,)).fetchall()[0]["got"]:
+    while not connection.execute("SELECT pg_try_advisory_lock(%s) AS got", (_SETUP_LOCK,)).fetchall()[0][
+        "got"
+    ]:
         time.sleep(0.05)
     PostgresSaver(connection).setup()
     connection.execute(_TABLE)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -34,10 +34,13 @@ TIMES = {
 QUARTERS = "utcFormat(datum.value, '%Y-Q%q')"
 
 _MOMENT = re.compile(r"(\d{4})(?:-(?:Q([1-4])|(\d\d)(?:-(\d\d)(?:[ T](\d\d):(\d\d).*)?)?))?")
+_PLACES = {"field": "row", "type": "ordinal", "title": None, "axis": {"labelExpr": LABELS, "ticks": False}}
 _STEP = re.compile(r"(?:.*_)?(?:year|quarter|month|week|day|hour)(?:_(?:no|num|number))?", re.IGNORECASE)
 _KEY = re.compile(r"(?:.*_)?(?:id|key|code)", re.IGNORECASE)
 
 Kind = Literal["number", "moment", "step", "label", "other"]
+Mark = Literal["bar", "line", "point"]
+MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Chart:
         note: What is left out, in words.
     """
 
-    mark: Literal["bar", "line", "point"]
+    mark: Mark
     across: Column
     measures: tuple[Column, ...]
     series: Column | None = None
@@ -81,11 +84,12 @@ class Chart:
         columns |= {f"c{n}": measure.values for n, measure in enumerate(self.measures, 1)}
         if self.series:
             columns["series"] = [cell(value, 200) for value in self.series.values]
-        if self.mark == "bar":
+        if self.mark == "bar" or self.across.kind == "label":
             columns |= {
                 "row": [*range(len(across))],
                 "label": [cell(each, LABEL) for each in self.across.values],
             }
+        if self.mark == "bar":
             for n, measure in enumerate(self.measures, 1):
                 columns[f"text{n}"] = cells(measure.name, measure.values, limit=16)
         rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
@@ -98,19 +102,13 @@ class Chart:
         }
 
     def _bars(self, number: str, measure: Column) -> Spec:
-        places = {
-            "field": "row",
-            "type": "ordinal",
-            "title": None,
-            "axis": {"labelExpr": LABELS, "ticks": False},
-        }
         text = {"type": "text", "align": {"expr": f"datum.c{number} < 0 ? 'right' : 'left'"}, "dx": 3}
         below = any(isinstance(value, int | float) and value < 0 for value in measure.values)
         scale = {"zero": True, **({"padding": 60} if below else {})}  # room for the bars' numbers
         return {
             "width": WIDTH - 110,
             "height": {"step": BAR},
-            "encoding": {"y": places, "x": {**_numbers(f"c{number}", measure), "scale": scale}},
+            "encoding": {"y": _PLACES, "x": {**_numbers(f"c{number}", measure), "scale": scale}},
             "layer": [{"mark": "bar"}, {"mark": text, "encoding": {"text": {"field": f"text{number}"}}}],
         }
 
@@ -125,13 +123,17 @@ class Chart:
             "height": 180,
             "mark": {"type": self.mark, "point": True} if self.mark == "line" else self.mark,
             "encoding": {
-                "x": self._time() if self.mark == "line" else _numbers("c0", self.across),
+                "x": self._along(),
                 "y": _numbers(f"c{number}", measure),
                 **({"color": series} if series else {}),
             },
         }
 
-    def _time(self) -> Spec:
+    def _along(self) -> Spec:
+        if self.across.kind == "number":
+            return _numbers("c0", self.across)
+        if self.across.kind == "label":
+            return {**_PLACES, "title": cell(self.across.name, 2 * LABEL)}
         axis: Spec = {"field": "c0", "title": cell(self.across.name, 2 * LABEL)}
         if self.across.kind == "step":
             return {**axis, "type": "ordinal"}
@@ -175,8 +177,12 @@ def picture(chart: Chart, form: str = "svg") -> bytes:
     return draw(chart.spec(), form)
 
 
-def chart_of(table: pa.Table) -> Chart | str:
-    """Return the chart that a result has a shape for, or the reason why it has none."""
+def chart_of(table: pa.Table, mark: Mark | None = None) -> Chart | str:
+    """Return the chart that a result has a shape for, or the reason why it has none.
+
+    Args:
+        mark: Of another kind than the rows' own.
+    """
     if table.num_rows < 2:
         return "a chart needs two rows."
     columns = [_column(name, table.column(n).slice(0, POINTS)) for n, name in enumerate(table.column_names)]
@@ -185,12 +191,14 @@ def chart_of(table: pa.Table) -> Chart | str:
     labels = [column for column in columns if column.kind == "label"]
     if not numbers:
         return "no column holds numbers to draw."
-    if len(times) == 1 and (lines := _lines(times[0], labels)) is not False:
-        return _cut("line", times[0], numbers, table.num_rows, POINTS, lines)
+    lines = _lines(times[0], labels) if len(times) == 1 else False
+    if lines is not False and mark != "bar":
+        return _cut(mark or "line", times[0], numbers, table.num_rows, POINTS, lines)
     if times or labels:
-        return _cut("bar", _joined([*labels, *times]), numbers, table.num_rows, BARS)
+        return _cut(mark or "bar", _joined([*labels, *times]), numbers, table.num_rows, BARS)
     if len(numbers) > 1:
-        return _cut("point", numbers[0], numbers[1:], table.num_rows, POINTS)
+        most = BARS if mark == "bar" else POINTS
+        return _cut(mark or "point", numbers[0], numbers[1:], table.num_rows, most)
     return "a single column of numbers says nothing of what they belong to."
 
 
@@ -249,7 +257,7 @@ def _joined(columns: Sequence[Column]) -> Column:
 
 
 def _cut(
-    mark: Literal["bar", "line", "point"],
+    mark: Mark,
     across: Column,
     measures: Sequence[Column],
     rows: int,

@@ -2,7 +2,7 @@
 
 It talks the DevTools protocol over a pipe: no port is opened, nothing is installed, and the browser ends
 itself when the pipe closes, also where the test process is killed. No name is resolved, so that no
-page reaches the network, whatever it asks for.
+page reaches the network, whatever it asks for: a server of a test listens at 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -42,7 +43,7 @@ OPTIONS = (
     "--no-first-run",
     "--no-proxy-server",
     "--password-store=basic",
-    "--host-resolver-rules=MAP * ~NOTFOUND",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 )
 PIPE = "import os, sys; os.dup2({0}, 3); os.dup2({1}, 4); os.execv(sys.argv[1], sys.argv[1:])"
@@ -60,6 +61,20 @@ CUT = """
 [...document.querySelectorAll("main *")].filter(item =>
   item.scrollWidth > item.clientWidth + 1 && getComputedStyle(item).overflowX != "visible" && item.clientWidth
 ).map(item => `${item.tagName.toLowerCase()}.${item.className}: ${item.innerText.slice(0, 60)}`)
+"""
+
+
+CHANGED = """
+new Promise((resolve, reject) => {{
+  const look = () => {{
+    const found = ({0});
+    if (found) {{ watch.disconnect(); resolve(found); }}
+  }};
+  const watch = new MutationObserver(() => {{ try {{ look(); }} catch (error) {{ reject(error); }} }});
+  const all = {{subtree: true, childList: true, attributes: true, characterData: true}};
+  watch.observe(document, all);
+  look();
+}})
 """
 
 
@@ -86,7 +101,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Visit:
-    """What a page did.
+    """A page's doings and looks.
 
     Attributes:
         messages: Console messages, uncaught errors and the browser's own complaints (a refused
@@ -108,7 +123,7 @@ class Visit:
     screenshot: bytes
 
     def colours(self, image: Image) -> int:
-        """How many colours the screenshot shows where the image is; a blank region has 1."""
+        """Return the number of colours where the image is in the screenshot; a blank region has 1."""
         from PIL import Image as Picture
 
         box = (image.x, image.y, image.x + image.width, image.y + image.height)
@@ -149,18 +164,38 @@ class Browser:
             dark: The reader prefers dark colours.
             printed: As it would be printed.
             script: Run once the page is loaded, as if by a reader.
-            seconds: After which it is a fault.
+            seconds: After which a command to the browser is a fault.
 
         Raises:
             BrowserFault: It took longer, or the browser is gone.
         """
-        until = time.monotonic() + seconds
-        target = self._call("Target.createTarget", until, url="about:blank")["targetId"]
-        session = self._call("Target.attachToTarget", until, targetId=target, flatten=True)["sessionId"]
+        address = page.absolute().as_uri()
+        with self.tab(
+            address, width=width, height=height, dark=dark, printed=printed, seconds=seconds
+        ) as tab:
+            tab.run(script, waits=False)
+            return tab.look()
 
-        def call(method: str, **parameters: Any) -> dict[str, Any]:
-            return self._call(method, until, session=session, **parameters)
+    @contextmanager
+    def tab(
+        self,
+        url: str,
+        *,
+        width: int = 1200,
+        height: int = 900,
+        dark: bool = False,
+        printed: bool = False,
+        seconds: float = 60.0,
+    ) -> Iterator[Tab]:
+        """Open an address in a tab, loaded and quiet; the arguments are those of ``visit``."""
 
+        def browser(method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
+            return self._call(method, time.monotonic() + seconds, session, **parameters)
+
+        context = browser("Target.createBrowserContext")["browserContextId"]
+        target = browser("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        session = browser("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        call = partial(browser, session=session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             call(f"{domain}.enable")
         window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
@@ -168,50 +203,30 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
         self._events.clear()
-        call("Page.navigate", url=page.absolute().as_uri())
-        self._settle(until)
-        call("Runtime.evaluate", expression=script)
+        call("Page.navigate", url=url)
+        self._settle(time.monotonic() + seconds)
         try:
-            return self._look(page, call)
+            yield Tab(self, url, call)
         finally:
-            self._call("Target.closeTarget", until, targetId=target)
+            browser("Target.disposeBrowserContext", browserContextId=context)
 
-    def _look(self, page: Path, call: Callable[..., dict[str, Any]]) -> Visit:
-        def value(expression: str) -> Any:
-            return call("Runtime.evaluate", expression=expression, returnByValue=True)["result"]["value"]
-
-        size = call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-        itself = page.absolute().as_uri()
-        asked = [e["params"]["request"]["url"] for e in self._seen("Network.requestWillBeSent")]
-        return Visit(
-            messages=list(self._messages()),
-            requests=[url for url in asked if url != itself and not url.startswith("data:")],
-            images=[Image(**image) for image in value(IMAGES)],
-            width=round(size["width"]),
-            cut=value(CUT),
-            text=value("document.body.innerText"),
-            screenshot=base64.b64decode(shot["data"]),
-        )
-
-    def _seen(self, method: str) -> Iterator[dict[str, Any]]:
+    def seen(self, method: str) -> Iterator[dict[str, Any]]:
         return (event for event in self._events if event.get("method") == method)
 
-    def _messages(self) -> Iterator[str]:
-        for event in self._seen("Runtime.consoleAPICalled"):
+    def messages(self) -> Iterator[str]:
+        for event in self.seen("Runtime.consoleAPICalled"):
             values = [arg.get("value", arg.get("description")) for arg in event["params"]["args"]]
             yield f"{event['params']['type']}: {' '.join(map(str, values))}"
-        for event in self._seen("Runtime.exceptionThrown"):
+        for event in self.seen("Runtime.exceptionThrown"):
             details = event["params"]["exceptionDetails"]
             yield f"error: {details.get('exception', {}).get('description', details['text'])}"
-        for event in self._seen("Log.entryAdded"):
+        for event in self.seen("Log.entryAdded"):
             entry = event["params"]["entry"]
             yield f"{entry['level']}: {entry['text']} {entry.get('url', '')}".rstrip()
 
     def _settle(self, until: float) -> None:
         """Wait until the page is loaded and nothing has happened for a moment."""
-        while not list(self._seen("Page.loadEventFired")):
+        while not list(self.seen("Page.loadEventFired")):
             self._events.append(self._receive(until))
         while (event := self._receive(until, quiet=SETTLED)) != {}:
             self._events.append(event)
@@ -249,6 +264,66 @@ class Browser:
         line, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
         return message
+
+
+class Tab:
+    """An open page, with which a test does what a reader does."""
+
+    def __init__(self, browser: Browser, url: str, call: Callable[..., dict[str, Any]]) -> None:
+        self._browser, self.url, self.call = browser, url, call
+
+    def run(self, expression: str, *, waits: bool = True) -> Any:
+        """Return the value of an expression, or of the promise that it is.
+
+        Raises:
+            BrowserFault: It threw.
+        """
+        how = {"expression": expression, "returnByValue": True, "awaitPromise": waits, "userGesture": True}
+        done = self.call("Runtime.evaluate", **how)
+        if waits and (thrown := done.get("exceptionDetails")):
+            raise BrowserFault(str(thrown.get("exception", {}).get("description", thrown["text"])))
+        return done["result"].get("value")
+
+    def wait(self, expression: str) -> Any:
+        """Return an expression's value once it is true; it is looked at whenever the page changes.
+
+        Raises:
+            BrowserFault: It threw, or took too long; the message has what the page shows and said.
+        """
+        try:
+            return self.run(CHANGED.format(expression))
+        except BrowserFault as error:
+            visit = self.look()
+            raise BrowserFault(f"{expression}: {error}\n{visit.text}\n{visit.messages}") from error
+
+    def press(self, key: str, *, ctrl: bool = False, shift: bool = False) -> None:
+        """Press a key where the focus is."""
+        codes = {"Enter": 13, "Tab": 9, "Escape": 27, " ": 32}
+        how = {"key": key, "modifiers": 2 * ctrl + 8 * shift, "windowsVirtualKeyCode": codes.get(key, 0)}
+        text = {"Enter": "\r", " ": " "}.get(key, "")
+        self.call("Input.dispatchKeyEvent", type="keyDown", **how, **({"text": text} if text else {}))
+        self.call("Input.dispatchKeyEvent", type="keyUp", **how)
+
+    def write(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.call("Input.insertText", text=text)
+
+    def look(self) -> Visit:
+        """Say what the page did and shows."""
+        seen = self._browser.seen
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        asked = [event["params"]["request"]["url"] for event in seen("Network.requestWillBeSent")]
+        return Visit(
+            messages=list(self._browser.messages()),
+            requests=[url for url in asked if url != self.url and not url.startswith("data:")],
+            images=[Image(**image) for image in self.run(IMAGES)],
+            width=round(size["width"]),
+            cut=self.run(CUT),
+            text=self.run("document.body.innerText"),
+            screenshot=base64.b64decode(shot["data"]),
+        )
 
 
 @contextmanager

@@ -68,6 +68,11 @@ def legend(field: str, looks: Looks, symbol: str = "stroke") -> Spec:
     return {"color": {**named, "scale": scale}, "strokeDash": {**named, "scale": dashes}}
 
 
+def styled(spec: Mapping[str, Any]) -> Spec:
+    """Return a specification with the look of all of Quorum's charts."""
+    return {"$schema": SCHEMA, **spec, "config": _CONFIG}
+
+
 def draw(spec: Mapping[str, Any], form: str = "svg") -> bytes:
     """Draw a specification as ``svg``, ``png`` or ``pdf``. The same one gives the same SVG and PNG.
 
@@ -78,7 +83,7 @@ def draw(spec: Mapping[str, Any], form: str = "svg") -> bytes:
         import vl_convert
     except ImportError as error:
         raise missing_extra("plots", "Drawing charts", needs="vl_convert") from error
-    given = {"$schema": SCHEMA, **spec, "config": _CONFIG}
+    given = styled(spec)
     asks_for_nothing: dict[str, Any] = {"allowed_base_urls": []}
     if form == "svg":
         return str(vl_convert.vegalite_to_svg(given, **asks_for_nothing)).encode()

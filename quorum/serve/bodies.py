@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from quorum.graph.answer import Answer, AnswerReading
-from quorum.graph.clarification import MAX_REPLY
+from quorum.graph.clarification import MAX_REPLY, Asked
 from quorum.knowledge.catalog import Table
 from quorum.text import (
     agreement,
@@ -175,12 +175,13 @@ class ErrorBody(BaseModel):
 
 
 class DatabaseBody(BaseModel):
-    """A database that can be asked."""
+    """A database that can be asked; ``examples`` are questions to begin with."""
 
     name: str
     dialect: str
     tables: int
     title: str
+    examples: list[str] = []
 
 
 class Health(BaseModel):
@@ -241,6 +242,15 @@ class Rows(BaseModel):
     truncated: str
     seconds: float = 0.0
     sql: str = ""
+
+
+class ChartBody(BaseModel):
+    """A chart of rows as Vega-Lite; without ``spec`` there is none, and ``note`` says why."""
+
+    kind: str = ""
+    alt: str = ""
+    note: str = ""
+    spec: dict[str, Any] | None = None
 
 
 class Run(BaseModel):
@@ -337,6 +347,14 @@ def answer_body(answer: Answer, at: str) -> AnswerBody:
     ]
     fields["convention"] = answer.convention.rpartition("/")[2]
     return AnswerBody.model_construct(**fields)
+
+
+def waiting_body(asked: Asked) -> dict[str, Any]:
+    """Return what a question waits for; a choice's rows also as the terminal shows them (``shown``)."""
+    made = asked.model_dump(mode="json")
+    for choice in made.get("choices", ()):
+        choice["shown"] = shown_rows(choice["columns"], choice["rows"], choice["types"], 300)
+    return made
 
 
 def shown(answer: Answer) -> Shown:

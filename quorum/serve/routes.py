@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
+from quorum.chart import MARKS
 from quorum.event_text import step_of
 from quorum.serve import bodies
 from quorum.serve.bodies import Ask, Body, Correct, Keep, QuestionBody, Reply, Rows, RunSql, TaughtBody
@@ -138,6 +139,17 @@ async def rows(call: Call) -> Response:
     return Response(await asyncio.to_thread(write, table), media_type=kind, headers=about)
 
 
+async def chart(call: Call) -> BaseModel:
+    from quorum.chart import chart_of
+    from quorum.evals.reports.vega import styled
+
+    table = await call.service.rows(call.who, call.given["id"], call.given["reading"])
+    found = await asyncio.to_thread(chart_of, table, call.given["kind"] or None)
+    if isinstance(found, str):
+        return bodies.ChartBody(note=found)
+    return bodies.ChartBody(kind=found.mark, alt=found.alt, note=found.note, spec=styled(found.spec()))
+
+
 async def trace(call: Call) -> Response:
     from quorum.page import page_of
     from quorum.report import report_of
@@ -165,6 +177,7 @@ async def databases(call: Call) -> BaseModel:
             "dialect": catalog.dialect,
             "tables": len(catalog.tables),
             "title": catalog.name,
+            "examples": call.service.examples(name),
         }
         found.append(bodies.DatabaseBody(**about))
     return bodies.Databases(databases=found)
@@ -228,7 +241,7 @@ async def question_body(found: Question) -> QuestionBody:
         database=found.database,
         session=found.session,
         status=found.status,
-        waiting=found.waiting.model_dump(mode="json") if found.waiting else None,
+        waiting=bodies.waiting_body(found.waiting) if found.waiting else None,
         error=Exception.__str__(error) if error else "",
         hint=error.hint if error else "",
         answer=made,
@@ -315,8 +328,13 @@ def _arrow(table: pa.Table) -> bytes:
 def _json(table: pa.Table) -> bytes:
     from quorum.tools.results.values import plain_rows
 
-    types = [str(each.type) for each in table.schema]
-    about = {"columns": table.column_names, "types": types, "rows": plain_rows(table)}
+    columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
+    about = {
+        "columns": columns,
+        "types": types,
+        "rows": plain,
+        "shown": shown_rows(columns, plain, types, 300),
+    }
     return json.dumps(about, ensure_ascii=False).encode()
 
 
@@ -329,6 +347,7 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 
 _DATABASE = Parameter("database", "its name; may be left out where there is only one", longest=40)
+_READING = Parameter("reading", "number of another reading, from 1", 0, 10)
 _WORDS = Parameter("words", "that are looked for", longest=1000)
 _LIMIT = Parameter("limit", "at most", 20, 200)
 _ONE = "/v1/questions/{id}"
@@ -372,10 +391,18 @@ WAYS: tuple[Way, ...] = (
         "Return all rows of its answer.",
         parameters=[
             Parameter("format", "of the file", "json", choices=tuple(FORMATS)),
-            Parameter("reading", "number of another reading, from 1", 0, 10),
+            _READING,
             Parameter("candidate", "id of a candidate", longest=20),
         ],
         types=[kind for kind, _ in FORMATS.values()],
+    ),
+    Way(
+        "GET",
+        f"{_ONE}/chart",
+        chart,
+        "Declare a chart of its rows as Vega-Lite, or say why they have none.",
+        reply=bodies.ChartBody,
+        parameters=[Parameter("kind", "without it the rows' own", choices=("", *MARKS)), _READING],
     ),
     Way("GET", f"{_ONE}/trace", trace, "Show every step as a page.", types=["text/html"]),
     Way(

@@ -29,7 +29,7 @@ from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.session import Quorum
 from quorum.settings import Settings
-from quorum.tools.urls import location
+from quorum.tools.urls import SAMPLE, location
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +94,12 @@ class Service:
     def databases(self, who: Caller) -> list[str]:
         """Return the names of the databases that a caller may ask."""
         return [name for name in self._urls if who.databases is None or name in who.databases]
+
+    def examples(self, name: str) -> list[str]:
+        """Return questions to begin with, of the sample; there are none of other databases."""
+        from quorum.tools.sample import DEMO_QUESTIONS
+
+        return [each.question for each in DEMO_QUESTIONS] if self._urls[name] == [SAMPLE] else []
 
     async def resources(self, who: Caller, database: str = "") -> Resources:
         """Return a database's open handles, its catalog among them."""

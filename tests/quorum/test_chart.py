@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from quorum.chart import BARS, POINTS, Chart, chart_of, picture
+from quorum.chart import BARS, MARKS, POINTS, Chart, Mark, chart_of, picture
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
@@ -49,6 +49,22 @@ def test_a_result_has_the_chart_of_its_shape_and_it_is_drawn(
     ElementTree.fromstring(picture(chart))
     assert picture(chart) == picture(chart)  # the same rows make the same file
     json.loads(chart.spec_text(), parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize("shape", [SHAPES[n] for n in (0, 1, 3, 4, 8, 9, 11)])
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_chart_may_be_of_another_kind(
+    shape: tuple[dict[str, Any], str, str, list[str], str], mark: Mark
+) -> None:
+    columns, own, across, measures, series = shape
+    chart = chart_of(pa.table(columns), mark)
+    assert isinstance(chart, Chart)
+    assert (chart.mark, [each.name for each in chart.measures]) == (mark, measures)
+    assert chart.across.name == across if mark == own or not series else "day" in chart.across.name
+    drawn = picture(chart).decode()
+    assert drawn.count("<path") > len(chart.across.values)  # a mark for each row
+    labels = [str(value) for value in chart.across.values if chart.across.kind == "label"]
+    assert all(f">{label}<" in drawn for label in labels)
 
 
 @pytest.mark.parametrize(

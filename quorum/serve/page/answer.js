@@ -1,0 +1,116 @@
+/** An answer as the trace page shows it, with what one may do about it. */
+
+import { at, download, get, hasKey, post } from "./api.js";
+import { chart } from "./chart.js";
+import { fill, h } from "./dom.js";
+import { keeping, query } from "./sql.js";
+import { table, takeaway } from "./table.js";
+
+/** A heading and sentences below it; nothing without sentences. */
+function said(head, texts, look = "") {
+  const all = texts.filter(Boolean);
+  if (!all.length) return null;
+  return [h("h4", { class: look || null }, head), h("ul", { class: `notes ${look}` }, all.map((text) => h("li", {}, text)))];
+}
+
+/** A heading with short texts on its line. */
+function inline(head, texts) {
+  const all = texts.filter(Boolean);
+  return all.length > 0 && h("p", {}, h("b", {}, `${head}: `), all.join(" · "));
+}
+
+/** The rows of an answer or a reading, with the buttons that take them away. */
+function rowsOf(run, result, note, caption, reading = "") {
+  const load = result.row_count > result.rows.length ? () => get(at(`/v1/questions/${run}/rows`, { format: "json", reading })) : null;
+  return [
+    table(result, caption, load),
+    h("div", { class: "row under" }, h("span", { class: "soft" }, note), h("span", { class: "row" }, takeaway(run, result, reading))),
+  ];
+}
+
+/** The other readings: what each shows, its query, and the button that asks for it. */
+function readings({ id, answer, database }, ask) {
+  const { shown } = answer;
+  const meant = (says) => ask(`${answer.question.trim()}\n\nTo be precise: ${says}`);
+  const choose = (says) =>
+    h("button", { type: "button", onclick: () => meant(says), "aria-label": `I meant this: ${says}` }, "I meant this");
+  const numbers = answer.readings.flatMap((each, n) => (each.sql ? [n + 1] : []));
+  return [
+    shown.readings.map((each, n) => {
+      const raw = answer.readings[numbers[n] - 1];
+      return h(
+        "section",
+        { class: "reading" },
+        h("div", { class: "row" }, h("h4", {}, `If you meant: ${each.says}`), choose(each.says)),
+        rowsOf(id, { ...raw, shown: each.rows }, each.rows_note, `If you meant: ${each.says}`, numbers[n]),
+        h("details", {}, h("summary", {}, "Its query"), query(each.sql, database).place),
+      );
+    }),
+    shown.open_readings.length > 0 && h("h4", {}, "The question could also mean"),
+    shown.open_readings.length > 0 &&
+      h("ul", { class: "open" }, shown.open_readings.map((says) => h("li", { class: "row" }, h("span", {}, says), choose(says)))),
+  ];
+}
+
+/** "Right?" and "Wrong?": what a person knows, for the questions to come. */
+function verdict(id, edit) {
+  const place = h("div", { class: "verdict" });
+  const right = () => {
+    fill(place, keeping("Keep it", (note) => post(`/v1/questions/${id}/keep`, { note })));
+    place.querySelector("input").focus();
+  };
+  fill(
+    place,
+    h("div", { class: "row" }, h("span", { class: "soft" }, "Is this right?"), h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", onclick: () => edit(true) }, "Wrong")),
+  );
+  return place;
+}
+
+/** The link to the trace page; where a key is needed, which a link cannot send, it is saved as a file. */
+function traceLink(id) {
+  const path = `/v1/questions/${id}/trace`;
+  if (!hasKey()) return h("a", { href: path, target: "_blank", rel: "noopener" }, "Every step (trace)");
+  return h("button", { type: "button", class: "quiet", onclick: () => download(path, `${id}.html`) }, "Every step (trace)");
+}
+
+/** The card of an answered question. `ask(text)` asks another one. */
+export function answerCard(asked, ask) {
+  const { id, answer, database } = asked;
+  const { shown } = answer;
+  const foot = h("p", { class: "foot soft" }, [shown.spent, shown.spent && " · "], traceLink(id));
+  if (answer.words) return h("section", { class: "card answer" }, h("p", { class: "says" }, answer.words), foot);
+  const has = answer.columns.length > 0;
+  const written = answer.sql && !answer.of_run ? query(shown.sql, database, id) : null;
+  return h(
+    "section",
+    { class: "card answer" },
+    h(
+      "div",
+      { class: "badges" },
+      h("h3", { class: `badge ${shown.tone}`, tabindex: -1 }, shown.status),
+      answer.demonstration && h("span", { class: "badge violet" }, "demonstration: rules, no language model"),
+    ),
+    has && h("p", {}, h("b", { class: shown.trust_tone }, shown.trust), answer.grounds && `: ${answer.grounds}`),
+    [answer.error, answer.hint, answer.missing, answer.summary].map((text) => text && h("p", { class: "says" }, text)),
+    shown.readings.length > 0 && inline("Read as", [answer.reading]),
+    inline("You chose", [answer.meant]),
+    has && rowsOf(id, { ...answer, shown: shown.rows }, shown.rows_note, "Rows of the answer"),
+    has && chart(id, answer.chart),
+    !has && answer.status !== "unanswerable" && answer.status !== "failed" && [
+      h("p", {}, shown.failures.length ? "No candidate has a result." : "No candidate was begun."),
+      h("ul", { class: "notes" }, shown.failures.map(([names, error]) => h("li", {}, h("b", {}, names), `: ${error}`))),
+    ],
+    said("The data shows", answer.doubts, "warn"),
+    said(shown.notices.length > 1 ? "Warnings" : "Warning", shown.notices, "warn"),
+    said("It assumes", answer.assumptions),
+    written && [h("h4", {}, "SQL"), written.place],
+    readings(asked, ask),
+    said("The candidates disagree", answer.disagreement, "warn"),
+    inline("Shown as an example, for it resembles the question", answer.verified),
+    inline("Read in each database", answer.parts),
+    inline("Documents shown to the model", answer.sources),
+    inline("Kept for later questions", [answer.convention]),
+    has && written && !shown.verified && verdict(id, written.edit),
+    foot,
+  );
+}

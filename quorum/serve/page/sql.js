@@ -1,0 +1,73 @@
+/** A query: read, copied, edited, run within the guard's limits, kept as the right one. */
+
+import { post } from "./api.js";
+import { announce, button, count, fault, fill, find, h, sqlText } from "./dom.js";
+import { copyButton, table } from "./table.js";
+
+/** What was kept, in words. */
+export function taught({ replaced, warning, dates }) {
+  announce("Kept");
+  return h(
+    "div",
+    { class: "kept" },
+    h("p", { class: "good" }, "✓ Kept: the next question of these words gets this query, and no model is asked."),
+    replaced && h("p", {}, `It takes the place of another query, ${replaced}.`),
+    dates.length > 0 && h("p", { class: "soft" }, `The query holds fixed dates (${dates.join(", ")}): asked again later, it answers for them.`),
+    warning && h("p", { class: "warn" }, `Warning: ${warning}`),
+  );
+}
+
+/** A field for a note of why an answer is right, with the button that keeps it. */
+export function keeping(label, send) {
+  const note = h("input", { type: "text", maxlength: 2000, placeholder: "Why, for later questions (may be empty)", "aria-label": "Note" });
+  const form = h("div", { class: "row keeping" }, note);
+  form.append(button(label, async () => form.replaceWith(taught(await send(note.value))), { class: "main" }));
+  return form;
+}
+
+/** An editor. With `run`, the query can be kept as the right one for that question, once it has run. */
+export function editor(sql, database, { run = "", correcting = false, onClose = null } = {}) {
+  const text = h("textarea", { class: "code", spellcheck: "false", rows: 3, "aria-label": "SQL", value: sql });
+  const out = h("div", { class: "out" });
+  const go = button("Run", execute, { class: "main", title: "Ctrl+Enter" });
+
+  async function execute() {
+    fill(out, h("p", { class: "soft" }, "Running…"));
+    try {
+      const found = await post("/v1/sql", { sql: text.value, database });
+      const rows = `${count(found.row_count, "row")} in ${found.seconds.toFixed(2)} s`;
+      announce(rows);
+      fill(
+        out,
+        table(found, "Result of your query"),
+        h("p", { class: "soft" }, [rows, found.truncated && `cut off: ${found.truncated}`].filter(Boolean).join("; ")),
+        run && correcting && keeping("This is right: keep it", (note) => post(`/v1/questions/${run}/correct`, { sql: text.value, note })),
+      );
+    } catch (error) {
+      fill(out, fault(error));
+    }
+  }
+
+  text.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) go.click();
+  });
+  const close = onClose && h("button", { type: "button", class: "quiet", onclick: onClose }, "Close");
+  const hint = h("span", { class: "soft" }, correcting ? "Run the right query, then keep it." : "Only reads run, within the limits of questions.");
+  return h("div", { class: "editor" }, text, h("div", { class: "row" }, go, close, hint), out);
+}
+
+/** A query as text, which an editor can take the place of: `edit(correcting)` opens it. */
+export function query(sql, database, run = "") {
+  const shown = h("pre", { tabindex: 0, role: "region", "aria-label": "SQL" }, sqlText(sql));
+  const place = h("div", { class: "query" });
+  const edit = (correcting = false) => {
+    fill(place, editor(sql, database, { run, correcting, onClose: read }));
+    find("textarea", place).focus();
+  };
+  function read() {
+    const change = h("button", { type: "button", class: "quiet", onclick: () => edit(false) }, "Edit and run");
+    fill(place, shown, h("div", { class: "row" }, change, copyButton("Copy", async () => sql)));
+  }
+  read();
+  return { place, edit };
+}

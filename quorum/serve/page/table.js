@@ -1,0 +1,106 @@
+/** Tables of results: sorted by any column, copied, saved. */
+
+import { at, download, get } from "./api.js";
+import { announce, button, count, fill, find, h } from "./dom.js";
+
+const PAGE = 100; // rows shown at a time
+const NUMBER = /^(u?int|float|double|half|decimal)/;
+
+/** Order two values of a column: numbers by size, text as people sort it, NULL last. */
+function order(a, b) {
+  if (a === null || b === null) return (a === null) - (b === null);
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return String(a).localeCompare(String(b), undefined, { numeric: true });
+}
+
+function cells(row, texts, numeric) {
+  return texts.map((text, n) => {
+    const look = [numeric[n] && "num", row[n] === null && "null"].filter(Boolean).join(" ");
+    return h("td", { class: look || null }, text);
+  });
+}
+
+/**
+ * A table of rows.
+ *
+ * `result` has `columns`, `types`, `rows` (values) and `shown` (the same as text, as all of Quorum shows them).
+ * With `load`, the first sort fetches all rows that were kept, so that the order is that of the whole result.
+ */
+export function table(result, caption, load = null) {
+  let { rows, shown } = result;
+  let limit = PAGE;
+  let by = -1;
+  let down = false;
+  const numeric = result.columns.map((_, n) =>
+    result.types?.[n] ? NUMBER.test(result.types[n]) : rows.every((row) => row[n] === null || typeof row[n] === "number"),
+  );
+  const body = h("tbody");
+  const more = button("Show more rows", async () => {
+    if (load) await whole();
+    limit += PAGE;
+    draw();
+  });
+
+  async function whole() {
+    ({ rows, shown } = await load());
+    load = null;
+  }
+
+  function draw() {
+    const places = rows.map((_, n) => n);
+    if (by >= 0) {
+      places.sort((a, b) => (rows[a][by] === null || rows[b][by] === null || !down ? 1 : -1) * order(rows[a][by], rows[b][by]));
+    }
+    const lines = places.slice(0, limit).map((n) => h("tr", {}, cells(rows[n], shown[n], numeric)));
+    fill(body, lines.length ? lines : h("tr", {}, h("td", { class: "null", colspan: result.columns.length || 1 }, "no rows")));
+    more.hidden = !load && rows.length <= limit;
+    heads.forEach((head, n) => {
+      head.setAttribute("aria-sort", n !== by ? "none" : down ? "descending" : "ascending");
+    });
+  }
+
+  async function sort(n) {
+    if (load) await whole();
+    down = by === n ? !down : numeric[n]; // the largest numbers first
+    by = n;
+    draw();
+    announce(`Sorted by ${result.columns[n]}, ${down ? "descending" : "ascending"}`);
+  }
+
+  const heads = result.columns.map((name, n) =>
+    h("th", { scope: "col", class: numeric[n] ? "num" : null }, button(name, () => sort(n), { class: "sort", title: `Sort by ${name}` })),
+  );
+  draw();
+  const scroll = { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };
+  return h(
+    "div",
+    { class: "result" },
+    h("div", scroll, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)),
+    more,
+  );
+}
+
+/** Rows as text that a spreadsheet takes: tabs between values, which hold none themselves. */
+function pasted({ columns, rows }) {
+  const plain = (value) => (value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
+  return [columns, ...rows].map((row) => row.map((value) => plain(value).replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n");
+}
+
+async function copy(place, text) {
+  if (!navigator.clipboard) throw Error("This browser copies only from https, or from this machine.");
+  await navigator.clipboard.writeText(text);
+  const before = place.textContent;
+  place.textContent = "Copied";
+  announce("Copied");
+  setTimeout(() => (place.textContent = before), 1500);
+}
+
+export const copyButton = (label, text) => button(label, async (place) => copy(place, await text()), { class: "quiet" });
+
+/** The buttons that take rows away: to the clipboard, as CSV, as Parquet. */
+export function takeaway(run, result, reading = "") {
+  const path = (format) => at(`/v1/questions/${run}/rows`, { format, reading });
+  const save = (format, name) =>
+    button(name, () => download(path(format), `${run}${reading && `-reading-${reading}`}.${format}`), { class: "quiet", title: `Download all ${count(result.row_count, "row")} as ${name}` });
+  return [copyButton("Copy", async () => pasted(await get(path("json")))), save("csv", "CSV"), save("parquet", "Parquet")];
+}

@@ -288,7 +288,7 @@ def seconds_for_values(ledger: Ledger) -> float | None:
 
 def _never_began(trace: Trace, new: bool, _: object, error: BaseException | None, __: object) -> None:
     """Note, where an error keeps a new run from beginning, that nobody is to go on with it."""
-    trace.ended = trace.ended or (new and isinstance(error, Exception))
+    trace.over = trace.over or (new and isinstance(error, Exception))
 
 
 @asynccontextmanager

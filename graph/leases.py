@@ -129,7 +129,8 @@ class Lease:
 
     def saver(self) -> BaseCheckpointSaver[str]:
         """Return LangGraph's saver for this run, which writes while the lease is held."""
-        return _fenced()(self)
+        made: BaseCheckpointSaver[str] = _fenced()(self)
+        return made
 
 
 @dataclass(frozen=True)
@@ -165,9 +166,15 @@ class Leases:
         self._held = dict[int, Lease]()
         self._gate = threading.Lock()
         given: dict[str, Any] = {"connect_timeout": "5", "tcp_user_timeout": "5000", **self.target.parameters}
-        given |= {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+        given |= {"autocommit": True, "row_factory": dict_row}
         pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
-            kwargs=given, min_size=1, max_size=CONNECTIONS, num_workers=1, timeout=SECONDS, open=False
+            kwargs=given,
+            min_size=1,
+            max_size=CONNECTIONS,
+            num_workers=1,
+            timeout=SECONDS,
+            open=False,
+            check=ConnectionPool.check_connection,  # a round trip, for which a restart of the server costs no run
         )
         self.pool = pool
         with _explained(self.target), self.connect(**given) as connection:
@@ -228,7 +235,7 @@ class Leases:
 
     def _ask(self, statement: str, *values: Any) -> Sequence[DictRow]:
         with _explained(self.target), self.pool.connection() as connection:
-            cursor = connection.execute(statement, values)  # type: ignore[arg-type]
+            cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
 
     def _renew(self) -> None:
@@ -248,7 +255,6 @@ class Leases:
                 rows = connection.execute(_RENEW, (SECONDS, [lease.token for lease in held])).fetchall()
             except psycopg.Error:  # the leases last a while
                 connection = None
-                self.pool.check()
                 continue
             found = {row["token"]: row["cancel"] for row in rows}
             for lease in held:

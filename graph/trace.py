@@ -139,7 +139,7 @@ class Trace(RunFolder):
             caller.
         finished: The answer, once there is one.
         failure: Why something could not be written (a full disk, say); empty while all is well.
-        ended: True once the run is not to go on by itself.
+        over: True once the run is not to go on by itself.
         lease: This process's right to write the run, where its checkpoints are in PostgreSQL.
         earlier_approvals: What interrupted processes asked the user before queries ran, and the replies.
 
@@ -165,7 +165,7 @@ class Trace(RunFolder):
         self.listener = listener
         self.lease = lease
         self.finished: Any = None
-        self.failure, self.ended = "", False
+        self.failure, self.over = "", False
         self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
         self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
@@ -287,7 +287,7 @@ class Trace(RunFolder):
             return
         if self.lease:
             self.lease.check()
-        self.ended = kind in ENDED
+        self.over = kind in ENDED
         event = plain(moment | fields, self._clean if self.redact else str)
         line = _LINE.encode(event)
         if len(line) > LONG:  # else no text in it is longer
@@ -346,7 +346,7 @@ class Trace(RunFolder):
         self._lines_file.close()
         atexit.unregister(self.close)
         if self.lease:
-            self.lease.release(ended=self.ended, answered=bool(self.finished) and not self.failure)
+            self.lease.release(ended=self.over, answered=bool(self.finished) and not self.failure)
 
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""

@@ -85,6 +85,7 @@ async def _serve(
 
     from quorum.serve.http import LOOPBACK, make_app
     from quorum.serve.service import Service
+    from quorum.serve.takeover import looking_after
 
     service = Service(settings, named)
     app = make_app(service, hosts=LOOPBACK if host in LOOPBACK else frozenset())
@@ -100,6 +101,7 @@ async def _serve(
 
         asyncio.get_running_loop().call_later(0.5, webbrowser.open, at)
     try:
-        await server.serve(sockets=[socket])
+        async with looking_after(service):
+            await server.serve(sockets=[socket])
     finally:
         await service.aclose()

@@ -39,12 +39,13 @@ class Question:
         waiting: What it asks, if it waits.
         error: Why it failed.
         here: True while this process answers it.
+        elsewhere: True where another process has taken it over from this one.
     """
 
     def __init__(self, folder: Path, by: str, text: str, database: str, session: str) -> None:
         self.folder, self.id, self.by = RunFolder(folder), folder.name, by
         self.text, self.database, self.session, self.thread = text, database, session, ""
-        self.status, self.here = "running", False
+        self.status, self.here, self.elsewhere = "running", False, False
         self.waiting: Clarification | Approval | None = None
         self.error: QuorumError | None = None
         self._changed = asyncio.Event()
@@ -73,6 +74,8 @@ class Question:
                 self.error = QuorumError(str(ended.get("message", "")))
 
     def _is_written(self) -> bool:
+        if "thread" in self.folder.meta():  # by whoever has its lease, or takes it over
+            return True
         try:
             with (self.folder.folder / "events.jsonl").open("ab") as file:
                 return not lock(file)

@@ -22,11 +22,11 @@ from quorum.graph.approval import Approval
 from quorum.graph.clarification import Clarification
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
-from quorum.graph.trace import Trace
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, table_body
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
+from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
 from quorum.tools.urls import SAMPLE, location
@@ -34,6 +34,7 @@ from quorum.tools.urls import SAMPLE, location
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quorum.graph.leases import Leases
     from quorum.graph.resources import Resources
     from quorum.teaching import Taught
     from quorum.tools.execute import Outcome
@@ -44,6 +45,8 @@ MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
 IDLE_SECONDS = 900.0
 """After which a session without a question is closed."""
+CANCEL_SECONDS = 10.0
+"""To wait for another process that is to cancel a question."""
 LOST = 200
 """Questions that failed before they had a folder and are remembered."""
 
@@ -67,6 +70,8 @@ class Service:
         self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
         self._lost: OrderedDict[str, Question] = OrderedDict()
         self._ending = False
+        self.leases: Leases | None = None
+        """Which process has which run, where several share a home (``quorum.serve.takeover``)."""
 
     async def aclose(self) -> None:
         """End in order: what is under way is interrupted and can be resumed."""
@@ -180,13 +185,39 @@ class Service:
     async def cancel(self, who: Caller, run_id: str) -> Question:
         """Stop a question; one that has ended stays as it is."""
         found = await self.question(who, run_id)
-        if running := self._running.get(run_id):
-            running[1].cancel("cancelled")
-            await asyncio.wait([running[1]])
+        if await self.cancel_here(run_id):
+            pass
         elif found.status in ("waiting", "interrupted"):
-            await asyncio.to_thread(_note_cancelled, found.folder)
+            await asyncio.to_thread(_note_cancelled, found.folder, self.leases)
             found.look()
+        elif found.status == "running" and self.leases:  # another process's
+            meta = await asyncio.to_thread(found.folder.meta)
+            await asyncio.to_thread(self.leases.cancel, str(meta.get("thread")))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CANCEL_SECONDS):
+                    while found.status == "running":
+                        await found.change()
         return found
+
+    async def cancel_here(self, run_id: str) -> bool:
+        """Cancel a question that this process answers; return False if it does not."""
+        if not (running := self._running.get(run_id)):
+            return False
+        running[1].cancel("cancelled")
+        await asyncio.wait([running[1]])
+        return True
+
+    async def go_on(self, run_id: str) -> None:
+        """Go on with a question of a process that is gone, if it can be done here and now."""
+        with suppress(Refused):
+            found = await asyncio.to_thread(self._found, run_id)
+            await self._resume(Caller(found.by), found, _nobody)
+
+    def stop(self, run_id: str) -> None:
+        """Stop a question of this process that another one has taken over."""
+        if running := self._running.get(run_id):
+            running[0].elsewhere = True
+            running[1].cancel()
 
     async def history(
         self, who: Caller, words: str = "", *, database: str = "", before: str = "", limit: int = 20
@@ -312,10 +343,13 @@ class Service:
             made.status = (await work()).status
         except NeedsReply as asked:
             made.status, made.waiting = "waiting", asked.asked
+        except LeaseLost:
+            made.status = "running"  # in another process
         except asyncio.CancelledError:
-            if not self._ending:
-                await asyncio.to_thread(_note_cancelled, made.folder)
-            made.status = "interrupted" if self._ending else "cancelled"
+            if not self._ending and not made.elsewhere:
+                await asyncio.to_thread(_note_cancelled, made.folder, self.leases)
+            here = "interrupted" if self._ending else "cancelled"
+            made.status = "running" if made.elsewhere else here
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
             known = (
                 error if isinstance(error, QuorumError) else QuorumError(f"{type(error).__name__}: {error}")
@@ -394,12 +428,15 @@ def _once(waiting: Clarification | Approval, reply: str) -> Callable[[Any], Any]
     return replied
 
 
-def _note_cancelled(run: RunFolder) -> None:
+def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
     if run.folder.is_dir():
-        with suppress(ConfigurationError):
-            trace = Trace.resume(run.folder.parents[1], run.run_id)
-            trace.record("cancelled", agent="run")
-            trace.close()
+        try:
+            end(run, leases, "cancelled")
+        except ConfigurationError:
+            pass
+        except LeaseLost:  # another process goes on with it already
+            assert leases is not None
+            leases.cancel(str(run.meta().get("thread")))
 
 
 def _missing(run_id: str) -> Refused:

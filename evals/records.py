@@ -169,9 +169,7 @@ class Record:
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
         discarded: Why an earlier attempt could not go on and was thrown away; empty if none was.
-        session: The process that ended it.
         ended: ISO 8601, with time zone.
-        memory: Peak memory of the process so far, its children's included, in bytes.
     """
 
     id: str
@@ -210,9 +208,7 @@ class Record:
     resumed: bool = False
     discarded: str = ""
     demonstration: bool = False
-    session: str = ""
     ended: str = ""
-    memory: int = 0
 
     @property
     def finished(self) -> bool:

@@ -14,9 +14,8 @@ themselves.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -30,12 +29,6 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.files import read_result
 
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
-NOTE = ".quorum-export"
-"""Marks a folder as an export and lists its files, which the next one replaces; nobody else reads it."""
-
-SHOWN = 5
-"""Files that an error names."""
-
 BIRD_FILE = "predict_dev.json"
 NO_ANSWER = "SELECT no_answer"
 """BIRD's entry for a question without SQL: it fails on every database. An empty text would run, return
@@ -57,28 +50,23 @@ class Exported:
     best_efforts: tuple[str, ...]
 
 
-def export(found: Opened, kind: Format, out: Path, *, force: bool = False) -> Exported:
+def export(found: Opened, kind: Format, out: Path) -> Exported:
     """Write the answers of an evaluation as a submission.
 
-    Args:
-        force: Write into ``out`` even if it holds something else; that stays.
-
     Raises:
-        ConfigurationError: ``out`` is not empty and no export, holds files that would be taken for a part of
-            the submission, or cannot be written to; or shards are missing where BIRD needs every question in
-            its place.
+        ConfigurationError: ``out`` is not empty or cannot be written to, or shards are missing where BIRD
+            needs every question in its place.
     """
     if kind == "bird":
         _check_whole(found.manifest.shard)
-    suffix, _ = CONTENTS[kind]
-    files = [f"{item.id}{suffix}" for item in found.manifest.asked] if suffix else [BIRD_FILE]
     try:
-        _make_room(out, f"*{suffix}" if suffix else BIRD_FILE, force=force)
-        note = {"format": kind, "suite": found.manifest.suite, "files": files}
-        _write_note(out, note)  # first: a crash leaves an export
-        exported = _write(found, out, kind)
-        _write_note(out, note | {"files": [name for name in files if (out / name).is_file()]})
-        return exported
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise ConfigurationError(
+                f"{out} is not empty: what is there could count as a part of the submission.",
+                hint="Empty it, or give another --out.",
+            )
+        return _write(found, out, kind)
     except OSError as error:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
 
@@ -90,51 +78,6 @@ def _check_whole(shard: str) -> None:
             f"Only {len(shards)} of {count} shards are here: {shard}.",
             hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
         )
-
-
-def _make_room(out: Path, own: str, *, force: bool) -> None:
-    """Delete the files of an earlier export, and nothing else.
-
-    Args:
-        own: Pattern of the files of a submission.
-
-    Raises:
-        ConfigurationError: There is something else, see ``export``; nothing was taken away.
-    """
-    if out.is_dir() and any(out.iterdir()):
-        earlier = _earlier(out)
-        if not force and not earlier:
-            raise ConfigurationError(
-                f"{out} is not empty, and no export.",
-                hint="Give another --out, or --force to write among what is there.",
-            )
-        _check_strays(out, {path.name for path in out.glob(own)}.difference(earlier))
-        for name in earlier:
-            (out / name).unlink(missing_ok=True)
-    out.mkdir(parents=True, exist_ok=True)
-
-
-def _check_strays(out: Path, strays: Collection[str]) -> None:
-    if strays:
-        named = ", ".join(sorted(strays)[:SHOWN])
-        more = f" and {len(strays) - SHOWN} more" if len(strays) > SHOWN else ""
-        raise ConfigurationError(
-            f"{out} holds files that no export left there: {named}{more}. They would count as a part of the "
-            "submission.",
-            hint="Move or delete them, or give another --out.",
-        )
-
-
-def _write_note(out: Path, note: Mapping[str, object]) -> None:
-    (out / NOTE).write_text(json.dumps(note) + "\n", encoding="utf-8")
-
-
-def _earlier(out: Path) -> list[str]:
-    """The files of the export that ``out`` holds, its note last; none if it is no export."""
-    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
-        files = json.loads((out / NOTE).read_text(encoding="utf-8"))["files"]
-        return [*(name for name in files if Path(name).name == name), NOTE]
-    return []
 
 
 class _NoAnswer(Exception):

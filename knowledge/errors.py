@@ -132,7 +132,7 @@ def in_words(problem: ErrorDetails) -> str:
     if problem["type"] == "missing":
         return "missing"
     message = problem["msg"].removeprefix("Value error, ")
-    text = _KIND.sub(lambda kind: _KINDS[kind[0]], message.replace("Input should", "must", 1))
+    text = _KIND.sub(lambda kind: _KINDS[kind[0]], re.sub(r"^\w+ should", "must", message))
     return re.split(", unable to | or (?:an )?instance of ", text)[0]
 
 

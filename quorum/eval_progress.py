@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from typing import Any, Self
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.text import Text
 
@@ -123,7 +121,6 @@ class Tally:
             **{name: int(frame.cost(name).known_total or 0) for name in _SUMS},
             "usd": self.usd,
             "seconds": round(self.seconds, 2),
-            "memory": max((record.memory for record in frame.records), default=0),
             "errors": dict(self.errors.most_common()),
             "faults": [record.id for record in frame.records if record.error == FAULT],
             "with_fewer_candidates": frame.count(_lacks_candidates),
@@ -218,21 +215,3 @@ class Board:
 
     def _now(self) -> dict[str, Any]:
         return {"completed": self.tally.done, "line": self.tally.line()}
-
-
-@contextmanager
-def indexing(console: Console) -> Iterator[Callable[[str, int, int], None]]:
-    """Show a bar for the column texts of one database after the other, where there is a terminal."""
-    if not console.is_terminal:
-        yield lambda *_: None
-        return
-    with Progress(
-        BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def update(database: str, done: int, total: int) -> None:
-            name = escape(one_line(database, 60))
-            bar.update(task, description=f"columns of {name}", completed=done, total=total)
-
-        yield update

@@ -21,10 +21,10 @@ for a whole one. What this takes for granted is checked question by question (``
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal
 
 from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source
 from quorum.evals.recorded.expected import ReplayedVote
@@ -84,13 +84,6 @@ class OnlineWeights:
         self.punished = {name: [] for name in self.experts}
         self.history = [dict.fromkeys(self.experts, 1.0)]
         self.votes = {name: [] for name in (*self.compared, DRAWN_EXPERT, DRAWN_ONCE)}
-
-    @classmethod
-    def of(
-        cls, experts: Iterable[str], rounds: int | None = None, compared: Iterable[str] = COMPARED
-    ) -> OnlineWeights:
-        """Before the first question."""
-        return cls({name: [] for name in experts}, rounds, tuple(compared))
 
     @property
     def questions(self) -> int:
@@ -188,17 +181,16 @@ def _questions(number: int) -> str:
 Feedback = Literal["gold", "execution"]
 """Who says that an expert was wrong: the verdicts of the gold, or that its SQL did not run (SSEV, 3.1.2)."""
 
-Result = TypeVar("Result")
-FEEDBACKS: tuple[Feedback, ...] = get_args(Feedback)
 WITHOUT_OVERLAPS = tuple(name for name in COMPARED if name != "mbr")
 NEVER = "never"
 
 
-def start(source: Source, compared: Iterable[str] = COMPARED) -> OnlineWeights | None:
+def start(source: Source, compared: tuple[str, ...] = COMPARED) -> OnlineWeights | None:
     """Level weights of the source's experts; None where there is a single one, or nothing is known."""
     if not source.learnable or POOLED not in source.names:
         return None
-    return OnlineWeights.of(source.models, None if source.several else len(source.learnable), compared)
+    experts: dict[str, list[float]] = {name: [] for name in source.models}
+    return OnlineWeights(experts, None if source.several else len(source.learnable), compared)
 
 
 def learn_question(
@@ -226,35 +218,21 @@ def _punished(found: RecordedBallots | None, lost: float, feedback: Feedback) ->
     return lost if feedback == "gold" else float(not ran)
 
 
-async def learn(
-    source: Source, compared: Collection[str] = WITHOUT_OVERLAPS
-) -> dict[Feedback, OnlineWeights]:
-    """The weights after all questions, in the order of ids, by feedback; empty where ``start`` gives none.
-
-    Nothing here waits for anything: strategies that compare no results and ask no model do not.
-    """
-    every = {name: learned for name in FEEDBACKS if (learned := start(source, compared))}
-    weighted = [name for name in compared if name in WEIGHTED]
-    for question in source.learnable if every else ():
+async def learn(source: Source, feedback: Feedback = "gold") -> OnlineWeights | None:
+    """Return the weights after all questions, in the order of ids; None where ``start`` gives none."""
+    if (learned := start(source, WITHOUT_OVERLAPS)) is None:
+        return None
+    for question in source.learnable:
         found = source.ballots(question)
         rules = Rules(seed=0, dialect=source.dialect_of(question))
+        weighted = replace(rules, weights=learned.weights)
         lost = {name: await _lost(found.get(name), "majority", rules) for name in source.models}
-        level = {name: await _lost(found[POOLED], name, rules) for name in compared if name not in weighted}
-        for feedback, learned in every.items():
-            own = replace(rules, weights=learned.weights)
-            votes = level | {name: await _lost(found[POOLED], name, own) for name in weighted}
-            learn_question(learned, found, lost, votes, feedback)
-    return every
-
-
-def at_once(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine that waits for nothing, even inside a running event loop."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        found: Result = end.value
-        return found
-    raise AssertionError("it waits")  # a fault of ours: learn() says that it does not
+        votes = {
+            name: await _lost(found[POOLED], name, weighted if name in WEIGHTED else rules)
+            for name in WITHOUT_OVERLAPS
+        }
+        learn_question(learned, found, lost, votes, feedback)
+    return learned
 
 
 async def _lost(found: RecordedBallots | None, strategy: str, rules: Rules) -> float:

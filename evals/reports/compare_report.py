@@ -22,7 +22,6 @@ from quorum.evals.reports.format import (
     size,
     table,
 )  # fmt: skip
-from quorum.evals.reports.templating import render, sections_of
 
 ALPHA = 0.05
 UNSCORED = (
@@ -48,20 +47,6 @@ def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
     if listed := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
         head.append("\n".join(listed))
     return "\n\n".join([*head, *_tables(comparison), *_flips(comparison, link)]) + "\n"
-
-
-def page_of(comparison: Comparison, link: Link) -> str:
-    """Return the comparison as one self-contained HTML page; ``link`` gives addresses of traces from it."""
-    return render(
-        "compare.html",
-        found=comparison,
-        link=link,
-        notes=list(notes(comparison)),
-        result=result(comparison),
-        reading=reading(comparison),
-        sections=sections_of(_tables(comparison)),
-        titles=TITLES,
-    )
 
 
 def result(comparison: Comparison) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quorum.evals.folder import MANIFEST, EvalFolder, merged
 from quorum.evals.paths import check_folder
@@ -15,9 +15,6 @@ from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.frame import Frame, answered, right
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from quorum.evals.recorded.weights import Feedback, OnlineWeights
 
 
 @dataclass(frozen=True)
@@ -82,18 +79,6 @@ class Opened:
         """Return the calibration of the confidence, over answers known to be right or wrong."""
         known = (it for it in self.frame.records if answered(it) and it.match is not None)
         return calibrate((record.confidence, right(record)) for record in known)
-
-    @cached_property
-    def learned(self) -> dict[Feedback, OnlineWeights]:
-        """Return the weights that several experts earn if their first candidates vote again, by feedback.
-
-        Empty with a single expert.
-        """
-        from quorum.evals.recorded.candidates import source_of_records  # votes, which only reports need
-        from quorum.evals.recorded.weights import at_once, learn
-
-        source = source_of_records({it.id: it for it in self.frame.records}, self.places)
-        return at_once(learn(source.as_in_paper()))
 
     def run_of(self, id: str) -> Path | None:
         """Return the folder of a question's run; None without one, or if it is outside the evaluation."""

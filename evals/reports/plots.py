@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from quorum.evals.recorded import curves
-from quorum.evals.recorded.weights import OnlineWeights
 from quorum.evals.records import Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.evaluations import Opened
@@ -69,12 +67,12 @@ def plots_of(found: Opened) -> list[Plot]:
     Raises:
         ConfigurationError: The extra ``plots`` is not installed.
     """
-    return [plot_of(found, title) for title in (*CHARTS, *(EXPERTS if found.learned else ()))]
+    return [plot_of(found, title) for title in CHARTS]
 
 
 def plot_of(found: Opened, title: str) -> Plot:
-    """Draw the plot of that title (a key of ``CHARTS`` or ``EXPERTS``)."""
-    return _plot(title, (CHARTS | EXPERTS)[title](found))
+    """Draw the plot of that title (a key of ``CHARTS``)."""
+    return _plot(title, CHARTS[title](found))
 
 
 def scatter_of(found: Sequence[Opened]) -> Plot:
@@ -350,24 +348,6 @@ def _mean_cost(frame: Frame, unit: str) -> float | None:
     return None if None in parts else sum(part or 0.0 for part in parts)
 
 
-def learned(
-    made: Callable[[OnlineWeights], Spec], figures: Callable[[OnlineWeights], Mapping[str, str]], caption: str
-) -> Callable[[Opened], Drawing]:
-    """Return what draws a curve over the questions, with its figures after the last."""
-
-    def drawn(found: Opened) -> Drawing:
-        weights = found.learned["gold"]
-        last = ", ".join(f"{name} {each}" for name, each in figures(weights).items())
-        return made(weights), f"after the last question {last}.", f"After each question, by gold. {caption}"
-
-    return drawn
-
-
-def _last_errors(weights: OnlineWeights) -> dict[str, str]:
-    lost = weights.experts | weights.votes
-    return {name: percent(1 - weights.ex(own)) for name, own in lost.items()}
-
-
 CHARTS: dict[str, Callable[[Opened], Drawing]] = {
     "EX by difficulty": by_group(
         "difficulty",
@@ -381,20 +361,3 @@ CHARTS: dict[str, Callable[[Opened], Drawing]] = {
     "What went wrong": errors,
 }
 """Title, and what draws it or says why there is nothing to draw."""
-
-EXPERTS: dict[str, Callable[[Opened], Drawing]] = {
-    "Weights of the experts": learned(
-        curves.weights,
-        lambda it: {name: f"{weight:.3g}" for name, weight in it.weights.items()},
-        "How fast the weight goes to the stronger models.",
-    ),
-    "Error rate of experts and votes": learned(
-        curves.error, _last_errors, "Error rate so far, of the votes and of each expert."
-    ),
-    "Regret against the best expert": learned(
-        curves.regret,
-        lambda it: {vote: f"{it.bounds(vote)[-1].regret:.3f}" for vote in it.votes},
-        "Mistakes beyond those of the best expert so far, per question.",
-    ),
-}
-"""The same, for evaluations with several experts (``Opened.learned``)."""

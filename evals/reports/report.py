@@ -69,7 +69,6 @@ def as_dict(found: Opened) -> dict[str, Any]:
         "costs": {name: frame.cost(name) for name in costs_known(frame.records)},
         "calibration": found.calibration,
         **{section.__name__: section(found) for section in DATA},
-        "learned": found.learned,
         "notes": list(notes(found)),
         "questions": list(questions(found)),
     }

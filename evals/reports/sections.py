@@ -10,10 +10,8 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-from quorum.evals.recorded.weights import BOUNDED, DRAWN_EXPERT, DRAWN_ONCE, Feedback, OnlineWeights
 from quorum.evals.records import Effort, Linking, Record
 from quorum.evals.reports import taxonomy
 from quorum.evals.reports.calibration import Calibration, RiskPoint
@@ -24,7 +22,6 @@ from quorum.evals.reports.format import (
     PARTS,
     Field,
     amount,
-    clock,
     count,
     field_table,
     folded,
@@ -421,60 +418,6 @@ def how_they_voted(found: Opened) -> Iterator[str]:
             ("candidates that the stopping rule spared, in all", whole(vote["saved"].known_total)),
         ],
     )
-    if found.learned:
-        yield "Experts had level weights here; learned ones are shown under “Experts and learned weights”."
-
-
-def experts(found: Opened) -> Iterator[str]:
-    """Yield weighted votes over several experts, as in SSEV, Tables 3-5 and Figures 15-20."""
-    if not found.learned:
-        return
-    by_gold = found.learned["gold"]
-    yield "### Experts and learned weights"
-    yield (
-        "In the evaluation itself experts vote with level weights in every question, whatever its strategy: "
-        "learned ones would depend on the order in which questions end. Here the first candidate of each "
-        "expert votes again, blank results too, in the order of ids, over the "
-        f"{count(by_gold.questions, 'question')} (of {len(found.frame.rows):,}) that every expert was "
-        "asked and whose candidates are known to be right or wrong; a mistake costs the factor 1 - ε, "
-        "ε = √(ln N / T) = "
-        f"{by_gold.epsilon(1):.3f} (SSEV, 3.1.2). An expert is wrong by the gold, or if its SQL did not run "
-        "(execution); mistakes are counted by the gold."
-    )
-    shares = {name: share_of(not loss for loss in lost) for name, lost in by_gold.experts.items()}
-    weights = [[f"{each.weights[name]:.3g}" for each in found.learned.values()] for name in shares]
-    yield table(
-        "expert | >right | >EX, % | >s.e. | " + " | ".join(f">weight by {each}" for each in found.learned),
-        [
-            (markdown(name), share.count, level(share.share), level(share.se), *own)
-            for (name, share), own in zip(shares.items(), weights, strict=True)
-        ],
-    )
-    yield from _learned_votes(found.learned)
-
-
-def _learned_votes(by_feedback: Mapping[Feedback, OnlineWeights]) -> Iterator[str]:
-    by_gold = by_feedback["gold"]
-    cast = [("naive: majority of SQL", by_gold, "sql_majority"), ("majority of results", by_gold, "majority")]
-    for feedback, learned in by_feedback.items():
-        cast += [
-            (f"WMA, weights by {feedback}", learned, "wma"),
-            (f"RWMA, weights by {feedback}, expected", learned, DRAWN_EXPERT),
-            (f"RWMA, weights by {feedback}, drawn with seed {learned.seed}", learned, DRAWN_ONCE),
-        ]
-    rows = []
-    for title, learned, vote in cast:
-        last, bound = learned.bounds(vote)[-1], learned.bound(vote)
-        most = NONE if bound is None else f"{bound:,.1f}"
-        share = level(learned.ex(learned.votes[vote]))
-        rows.append((title, share, f"{last.mistakes:,.1f}", most, f"{last.regret:.3f}"))
-    yield table("vote | >EX, % | >mistakes | >bound | >regret a question", rows)
-    reasons = dict.fromkeys(filter(None, (each.no_bound(vote) for _, each, vote in cast if vote in BOUNDED)))
-    yield (
-        f"Regret: mistakes beyond the {min(map(sum, by_gold.experts.values())):,.0f} of the best expert, per "
-        "question. Bound: the most mistakes that the algorithm can make (WMA), or is expected to make (RWMA)."
-        + (f" Of a weighted vote without a bound none holds: {'; '.join(reasons)}." if reasons else "")
-    )
 
 
 # Exploration and repairs
@@ -591,99 +534,13 @@ def _cost(frame: Frame, name: str) -> tuple[str, ...]:
     return (title + ", s" * (unit == "seconds"), *each, summed(spread.high), total)
 
 
-def throughput(found: Opened) -> dict[str, Any]:
-    """Return the speed of the processes (sessions) that ended questions.
-
-    It follows from the records, the only trace of a process after SIGKILL. ``seconds`` of all is the time
-    during which at least one session ran.
-    """
-    records = [record for record in found.frame.records if _ended(record)]
-    spans = {session: _span(own) for session, own in grouped(records, lambda it: it.session).items()}
-    members = grouped(records, lambda record: record.session)
-    ordered = sorted(spans, key=lambda session: (spans[session], session))
-    rows = [
-        _speed(session, members[session], spans[session], _seconds([spans[session]])) for session in ordered
-    ]
-    whole_span = (min(spans.values())[0], max(last for _, last in spans.values())) if spans else None
-    every = _speed("all", records, whole_span, _seconds(spans.values())) if whole_span else {}
-    return every | {"sessions": rows, "resumed": sum(record.resumed for record in records)}
-
-
-Span: TypeAlias = tuple[datetime, datetime]
-
-
-def _ended(record: Record) -> datetime | None:
-    """Return a record's time; None if missing or without a time zone, which cannot be compared."""
-    try:
-        found = datetime.fromisoformat(record.ended)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None
-
-
-def _span(own: Sequence[Record]) -> Span:
-    """Return the time from the start of the first question to the end of the last.
-
-    The seconds of a question that was interrupted cover earlier sessions, so its start is not known.
-    """
-    ends = [(ended, record) for record in own if (ended := _ended(record))]
-    starts = [
-        ended if record.resumed else ended - timedelta(seconds=number(record.usage.get("seconds")) or 0.0)
-        for ended, record in ends
-    ]
-    return min(starts), max(ended for ended, _ in ends)
-
-
-def _seconds(spans: Iterable[Span]) -> float:
-    """Return the seconds in at least one of the spans."""
-    seconds, end = 0.0, None
-    for start, stop in sorted(spans):
-        begin = start if end is None else max(start, end)
-        seconds += max(0.0, (stop - begin).total_seconds())
-        end = stop if end is None else max(end, stop)
-    return seconds
-
-
-def _speed(session: str, own: Sequence[Record], span: Span, seconds: float) -> dict[str, Any]:
-    first, last = (time.isoformat(timespec="milliseconds") for time in span)
-    return {
-        "session": session,
-        "questions": len(own),
-        "first": first,
-        "last": last,
-        "seconds": seconds,
-        "per_minute": 60 * len(own) / seconds if seconds > 0 else None,
-        "memory": max(record.memory for record in own),
-    }
-
-
-SPEED: tuple[Field, ...] = (
-    ("session", "session", markdown), ("questions", ">questions", whole), ("first", "from (UTC)", clock),
-    ("last", "to (UTC)", clock), ("seconds", ">wall clock, s", amount),
-    ("per_minute", ">questions per minute", amount), ("memory", ">peak memory", size),
-)  # fmt: skip
-
-
-def speed(found: Opened) -> Iterator[str]:
-    every = throughput(found)
-    if not (sessions := every["sessions"]):
-        return
-    text = field_table(SPEED, sessions + [every] * (len(sessions) > 1))
-    yield "### Throughput"
-    yield text if len(sessions) < LONG else folded(count(len(sessions), "session"), text)
-    yield (
-        "Peak memory is that of the process and of its children. Questions that were interrupted and "
-        f"went on: {every['resumed']:,}."
-    )
-
-
 SECTIONS: tuple[Section, ...] = (
     scores, one_question, metrics, groups, unsound_gold, execution, errors, confidence, answers_linking,
-    schemas_linked, how_they_voted, experts, exploration, costs, speed,
+    schemas_linked, how_they_voted, exploration, costs,
 )  # fmt: skip
 """The sections of a report, in its order."""
 
 DATA: tuple[Callable[[Opened], Any], ...] = (
-    gold, unanswered, wrong, linking, schema_linking, votes, levels, by_agent, by_model, throughput,
+    gold, unanswered, wrong, linking, schema_linking, votes, levels, by_agent, by_model,
 )  # fmt: skip
 """The figures behind them that are not columns of the table of questions; `--json` names them so."""

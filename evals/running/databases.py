@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.questions import EvalQuestion
 from quorum.graph.options import RunOptions
-from quorum.graph.resources import OpenModels, Resources, open_models, open_resources, read_catalog
+from quorum.graph.resources import OpenModels, Resources, open_models, open_resources
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -176,20 +175,6 @@ class Databases:
             ledger=Ledger(),
         )
         return OpenDatabase(resources, gold, GOLD_LIMITS.within(options.query_timeout))
-
-
-async def catalog_of(url: str) -> Catalog:
-    """A database's catalog, for who asks nothing of its data.
-
-    Raises:
-        DatabaseUnavailable: It cannot be opened or read.
-    """
-    connector = connect(url)
-    try:
-        await connector.open()
-        return await read_catalog(connector, None)
-    finally:
-        await connector.close()
 
 
 def replace_options(options: RunOptions, **changes: object) -> RunOptions:

@@ -12,7 +12,6 @@ COMMANDS = {
     "compare": "Hold two evaluations against each other, question by question.",
     "score": "Score results that somebody else produced.",
     "export": "Write the submission that a benchmark wants.",
-    "retrieval": "Say how well retrieval finds gold tables and columns.",
     "verify-gold": "Find gold answers that no longer reproduce.",
 }
 

@@ -19,39 +19,35 @@ FILE = click.Path(path_type=Path)
 @click.argument("a", type=FILE)
 @click.argument("b", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
-@click.option("--html", "page", type=FILE, metavar="FILE", help="write one self-contained page")
 @click.option("--out", type=FILE, metavar="FILE", help="write Markdown with the SQL of both sides")
-def command(a: Path, b: Path, as_json: bool, page: Path | None, out: Path | None) -> None:
+def command(a: Path, b: Path, as_json: bool, out: Path | None) -> None:
     """Compare the evaluations in folders A and B over the questions that both ask for.
 
     A and B are what `quorum eval run` wrote; a folder whose subfolders are the shards of one evaluation
     is read as one. Differences are B minus A, with a 95 % interval (paired bootstrap) and McNemar's
     exact test. Where EX is known on neither side, as over schemas, valid SQL and linking are compared.
 
-    Files written with --html and --out link to the traces of the questions that flipped; each
-    trace's page is written into its run's folder.
+    The file of --out links to the traces of the questions that flipped; each trace's page is written into
+    its run's folder.
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.compare import compare
-    from quorum.evals.reports.compare_report import markdown_of, page_of
+    from quorum.evals.reports.compare_report import markdown_of
     from quorum.evals.reports.evaluations import open_evaluation
     from quorum.page import write_pages
 
     left, right = open_evaluation(a), open_evaluation(b)
     found = compare(left, right)
     folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
-    traced = write_pages(_runs(found, folders)) if page or out else set()
-    if page is not None:
-        write_text(page, page_of(found, _link(folders, traced, page)))
+    traced = write_pages(_runs(found, folders)) if out else set()
     if out is not None:
         write_text(out, markdown_of(found, _link(folders, traced, out)))
     if as_json:
         click.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
     else:
         click.echo(markdown_of(found), nl=False)
-    for file in (page, out):
-        if file is not None:
-            click.echo(f"Written: {file}", err=True)
+    if out is not None:
+        click.echo(f"Written: {out}", err=True)
 
 
 def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tuple[str, Path]]:

@@ -23,10 +23,9 @@ FILE = click.Path(path_type=Path)
 @click.command(short_help="Write the submission that a benchmark wants.")
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True)
-@click.option("--out", type=FILE, metavar="FOLDER", required=True, help="where it is written")
-@click.option("--force", is_flag=True, help="write into a folder that is not empty and no earlier export")
+@click.option("--out", type=FILE, metavar="FOLDER", required=True, help="a new or empty folder")
 @click.option("--verbose", is_flag=True, help="name every question that has no answer")
-def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -> None:
+def command(folder: Path, kind: Format, out: Path, verbose: bool) -> None:
     """Write the answers of the evaluation in DIR as its benchmark's program reads them.
 
     DIR is what `quorum eval run` wrote, or a folder whose subfolders are the shards of one evaluation.
@@ -38,7 +37,7 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
 
     For Spider 2.0 a question without an answer has no file, and scores 0. BIRD's program pairs entries
     with its gold by their place, so there it has a query that fails. What a run ended with but did not
-    stand by, a best effort, is written as well. An earlier export in FOLDER is replaced.
+    stand by, a best effort, is written as well.
     """
     from quorum.evals.paths import check_no_file
     from quorum.evals.reports.evaluations import open_evaluation
@@ -46,7 +45,7 @@ def command(folder: Path, kind: Format, out: Path, force: bool, verbose: bool) -
 
     check_no_file(out, hint="Give another --out: a folder.")
     found = open_evaluation(folder)
-    exported = export(found, kind, out, force=force)
+    exported = export(found, kind, out)
     total = count(len(found.manifest.asked), "question")
     click.echo(f"{out}: {len(exported.written):,} of {total} written as {kind}.")
     for line in _notes(found.manifest, exported, kind, verbose=verbose):

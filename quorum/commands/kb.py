@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,9 @@ import click
 
 from quorum.commands.keep import BY
 from quorum.commands.options import setting_flags
+from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from quorum.knowledge.triplets import Explored, Triplet
-    from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
     from quorum.settings import Settings
     from quorum.teaching import Intake
     from quorum.tools.execute import Database
@@ -48,18 +46,17 @@ def command() -> None:
 @setting_flags("database", "kb", "explored", "home")
 def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
-    if triplets:
-        _show_triplets(_settings(flags), pair, as_json=as_json)
+    from quorum.text import printable
+
+    store = _store(flags, triplets)
+    if pair is None:
+        _list(store, store.items, as_json=as_json)
+        if not as_json:
+            click.echo(store.summary, err=True)
         return
-    known = _known(flags)
-    if pair is not None:
-        found = known.find(pair)
-        click.echo(json.dumps(_as_dict(found), ensure_ascii=False, indent=2) if as_json else _shown(found))
-        return
-    _list(known.pairs, as_json=as_json)
-    if not as_json:
-        notes = f", {len(known.texts):,} with notes" if known.texts else ""
-        click.echo(f"{known.folder}: {len(known.pairs):,} verified{notes}", err=True)
+    item = store.find(pair)
+    text = store.whole(item)
+    click.echo(_json(store.as_dict(item)) if as_json else "\n".join(map(printable, text.split("\n"))))
 
 
 @command.command("search")
@@ -69,11 +66,8 @@ def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) 
 @setting_flags("database", "kb", "explored", "home")
 def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions that bear on TEXT, the most similar first, as runs find them."""
-    if triplets:
-        found = asyncio.run(_learned(_settings(flags))).nearest(text, (), 20)
-        _list_triplets(found, as_json=as_json)
-        return
-    _list(_known(flags).similar(text, 20), as_json=as_json)
+    store = _store(flags, triplets)
+    _list(store, store.similar(text), as_json=as_json)
 
 
 @command.command("verify")
@@ -88,24 +82,17 @@ def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
     """
     from quorum.text import count, printable
 
-    if triplets:
-        _verify_triplets(_settings(flags), as_json=as_json)
-        return
-    known, failed = asyncio.run(_verified(_settings(flags)))
-    _say_problems(known)
+    store, failed = asyncio.run(_verified(_settings(flags), triplets))
     if as_json:
-        rows = [
-            {"id": pair.id, "question": pair.question, "error": failed.get(pair.id)} for pair in known.pairs
-        ]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-    for pair in known.pairs if not as_json else ():
-        if pair.id in failed:
-            click.echo(
-                f"{pair.id}  {printable(pair.question)}\n  {printable(failed[pair.id])}\n  {pair.file}"
-            )
-    held = len(known.pairs) - len(failed)
-    click.echo(f"{held:,} of {count(len(known.pairs), 'query', 'queries')} held.", err=True)
-    if failed or known.problems:
+        click.echo(_json([store.as_dict(item) | {"error": failed.get(item.id)} for item in store.items]))
+    for item in () if as_json else store.items:
+        if item.id in failed:
+            asked = store.as_dict(item)["question"]
+            lines = (f"{item.id}  {asked}", failed[item.id], getattr(item, "file", ""))
+            click.echo("\n  ".join(map(printable, filter(None, lines))))
+    held = len(store.items) - len(failed)
+    click.echo(f"{held:,} of {count(len(store.items), 'query', 'queries')} held.", err=True)
+    if failed or store.problems:
         raise SystemExit(FAILS)
 
 
@@ -138,11 +125,8 @@ def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
     """Write the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
     from quorum.evals.paths import write_text
 
-    if triplets:
-        rows = list(map(_triplet_dict, asyncio.run(_learned(_settings(flags))).triplets))
-    else:
-        rows = list(map(_as_dict, _known(flags).pairs))
-    lines = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    store = _store(flags, triplets)
+    lines = "".join(f"{json.dumps(store.as_dict(item), ensure_ascii=False)}\n" for item in store.items)
     if out is None:
         click.echo(lines, nl=False)
     else:
@@ -157,137 +141,112 @@ def forget_command(pair: str, triplets: bool, **flags: Any) -> None:
     """Delete the file of the verified question with this id, or an explored triplet."""
     from quorum.text import printable
 
-    if triplets:
-        asyncio.run(_forget_triplet(_settings(flags), pair))
-        click.echo(f"Forgotten: {printable(pair)}")
-        return
-    known = _known(flags)
-    click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
+    click.echo(f"Deleted: {printable(_store(flags, triplets).forget(pair))}")
 
 
-def _show_triplets(settings: Settings, id: str | None, *, as_json: bool) -> None:
-    learned = asyncio.run(_learned(settings))
-    if id is None:
-        _list_triplets(learned.triplets, as_json=as_json)
-        if not as_json:
-            tried = f"{len(learned.triplets):,} triplets of {len(learned.expansions):,} attempts"
-            click.echo(f"{tried}; nobody has checked them.", err=True)
-        return
-    triplet = learned.find(id)
-    if as_json:
-        click.echo(json.dumps(_triplet_dict(triplet), ensure_ascii=False, indent=2))
-        return
-    from quorum.text import printable
+class _Pairs:
+    """The verified questions; with ``database`` those of it. Problems of files are said on standard error."""
 
-    click.echo("\n".join(map(printable, [triplet.description, "", *triplet.sql.split("\n")])))
+    def __init__(self, settings: Settings, database: Database | None = None) -> None:
+        from quorum.knowledge.verified import KnowledgeBase
+        from quorum.text import printable
 
+        known = KnowledgeBase.load(settings.knowledge)
+        catalog = database and database.catalog
+        self.known = known.of(catalog.name, catalog.dialect) if catalog else known
+        self.items, self.problems, self.find = self.known.pairs, known.problems, known.find
+        for problem in self.problems:
+            click.echo(f"Warning: {printable(problem)}", err=True)
 
-def _verify_triplets(settings: Settings, *, as_json: bool) -> None:
-    """Exits with 1 if a triplet's query fails, gives nothing now, or reads a table that changed."""
-    from quorum.text import count, printable
+    @property
+    def summary(self) -> str:
+        notes = f", {len(self.known.texts):,} with notes" if self.known.texts else ""
+        return f"{self.known.folder}: {len(self.items):,} verified{notes}"
 
-    learned, failed = asyncio.run(_held(settings))
-    if as_json:
-        rows = [_triplet_dict(each) | {"error": failed.get(each.id)} for each in learned.triplets]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
-    for each in learned.triplets if not as_json else ():
-        if each.id in failed:
-            click.echo(f"{each.id}  {printable(each.description)}\n  {printable(failed[each.id])}")
-    held = len(learned.triplets) - len(failed)
-    click.echo(f"{held:,} of {count(len(learned.triplets), 'query', 'queries')} held.", err=True)
-    if failed:
-        raise SystemExit(FAILS)
+    def similar(self, text: str) -> Any:
+        return self.known.similar(text, 20)
 
+    async def verify(self, database: Database) -> dict[Any, str]:
+        from quorum.teaching import verify
 
-async def _held(settings: Settings) -> tuple[Explored, dict[int, str]]:
-    from quorum.teaching import opened, verify_triplets
+        return {**await verify(self.known, database)}
 
-    async with opened(settings) as database:
-        learned = _learned_of(settings, database)
-        return learned, await verify_triplets(learned, database)
+    def forget(self, id: str) -> str:
+        return str(self.known.forget(self.find(id)))
+
+    def as_dict(self, pair: Any) -> dict[str, Any]:
+        return {"id": pair.id} | {name: value for name, value in asdict(pair).items() if value}
+
+    def line(self, pair: Any) -> tuple[str, str]:
+        return pair.question, f"({pair.credit})"
+
+    def whole(self, pair: Any) -> str:
+        return str(pair.as_text().rstrip())
 
 
-async def _learned(settings: Settings) -> Explored:
-    from quorum.teaching import opened
+class _Triplets:
+    """The triplets of an explored database."""
 
-    async with opened(settings) as database:
-        return _learned_of(settings, database)
+    def __init__(self, settings: Settings, database: Database) -> None:
+        from quorum.graph.resources import explored_in
+        from quorum.tools.triplet_store import load_explored
 
+        self.folder = explored_in(settings.explored_root, settings, database.catalog)
+        self.learned, self.catalog = load_explored(self.folder), database.catalog
+        self.items, self.problems, self.find = self.learned.triplets, (), self.learned.find
+        if self.learned.problems:
+            raise ConfigurationError(self.learned.problems[0])
 
-def _learned_of(settings: Settings, database: Database) -> Explored:
-    from quorum.graph.resources import explored_in
-    from quorum.knowledge.errors import ConfigurationError
-    from quorum.tools.triplet_store import load_explored
+    @property
+    def summary(self) -> str:
+        tried = f"{len(self.items):,} triplets of {len(self.learned.expansions):,} attempts"
+        return f"{tried}; nobody has checked them."
 
-    learned = load_explored(explored_in(settings.explored_root, settings, database.catalog))
-    if learned.problems:
-        raise ConfigurationError(learned.problems[0])
-    return learned
+    def similar(self, text: str) -> Any:
+        return self.learned.nearest(text, (), 20)
 
+    async def verify(self, database: Database) -> dict[Any, str]:
+        from quorum.teaching import verify_triplets
 
-async def _forget_triplet(settings: Settings, id: str) -> None:
-    from quorum.graph.resources import explored_in
-    from quorum.teaching import opened
-    from quorum.tools.triplet_store import TripletStore
+        return {**await verify_triplets(self.learned, database)}
 
-    async with opened(settings) as database:
-        triplet = _learned_of(settings, database).find(id)
-        folder = explored_in(settings.explored_root, settings, database.catalog)
-        store = TripletStore.open(folder, database.catalog)
-        try:
+    def forget(self, id: str) -> str:
+        from contextlib import closing
+
+        from quorum.tools.triplet_store import TripletStore
+
+        triplet = self.find(id)
+        with closing(TripletStore.open(self.folder, self.catalog)) as store:
             store.forget(triplet.id)
-        finally:
-            store.close()
+        return f"triplet {id}"
+
+    def as_dict(self, it: Any) -> dict[str, Any]:
+        return {"id": it.id, "question": it.description, "sql": it.sql, "tables": list(it.tables)}
+
+    def line(self, triplet: Any) -> tuple[str, str]:
+        return triplet.description, ""
+
+    def whole(self, triplet: Any) -> str:
+        return f"{triplet.description}\n\n{triplet.sql}"
 
 
-def _triplet_dict(triplet: Triplet) -> dict[str, Any]:
-    return {
-        "id": triplet.id,
-        "question": triplet.description,
-        "sql": triplet.sql,
-        "tables": list(triplet.tables),
-    }
+def _store(flags: dict[str, Any], triplets: bool) -> _Pairs | _Triplets:
+    from quorum.teaching import opened
+
+    async def learned() -> _Triplets:
+        async with opened(settings) as database:
+            return _Triplets(settings, database)
+
+    settings = _settings(flags)
+    return asyncio.run(learned()) if triplets else _Pairs(settings)
 
 
-def _list_triplets(triplets: Iterable[Triplet], *, as_json: bool) -> None:
-    from quorum.text import one_line
-
-    if as_json:
-        click.echo(json.dumps(list(map(_triplet_dict, triplets)), ensure_ascii=False, indent=2))
-        return
-    for each in triplets:
-        click.echo(f"{each.id:4}  {one_line(each.description, 100)}")
-
-
-def _settings(flags: dict[str, Any]) -> Settings:
-    from quorum.settings import Settings
-
-    return Settings(**flags)
-
-
-def _known(flags: dict[str, Any]) -> KnowledgeBase:
-    """The knowledge base; what was left out of it is said on standard error."""
-    from quorum.knowledge.verified import KnowledgeBase
-
-    known = KnowledgeBase.load(_settings(flags).knowledge)
-    _say_problems(known)
-    return known
-
-
-def _say_problems(known: KnowledgeBase) -> None:
-    from quorum.text import printable
-
-    for problem in known.problems:
-        click.echo(f"Warning: {printable(problem)}", err=True)
-
-
-async def _verified(settings: Settings) -> tuple[KnowledgeBase, dict[str, str]]:
-    from quorum.knowledge.verified import KnowledgeBase
-    from quorum.teaching import opened, verify
+async def _verified(settings: Settings, triplets: bool) -> tuple[_Pairs | _Triplets, dict[Any, str]]:
+    from quorum.teaching import opened
 
     async with opened(settings) as database:
-        known = KnowledgeBase.load(settings.knowledge).of(database.catalog.name, database.catalog.dialect)
-        return known, await verify(known, database)
+        store = (_Triplets if triplets else _Pairs)(settings, database)
+        return store, await store.verify(database)
 
 
 async def _taken_in(file: Path, settings: Settings, by: str) -> Intake:
@@ -299,21 +258,22 @@ async def _taken_in(file: Path, settings: Settings, by: str) -> Intake:
         return await take_in(pairs, database, settings.knowledge, by=by)
 
 
-def _as_dict(pair: VerifiedPair) -> dict[str, Any]:
-    return {"id": pair.id} | {name: value for name, value in asdict(pair).items() if value}
+def _settings(flags: dict[str, Any]) -> Settings:
+    from quorum.settings import Settings
+
+    return Settings(**flags)
 
 
-def _shown(pair: VerifiedPair) -> str:
-    from quorum.text import printable
-
-    return "\n".join(map(printable, pair.as_text().rstrip().split("\n")))
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _list(pairs: Iterable[VerifiedPair], *, as_json: bool) -> None:
+def _list(store: _Pairs | _Triplets, items: Iterable[Any], *, as_json: bool) -> None:
     from quorum.text import one_line
 
     if as_json:
-        click.echo(json.dumps([_as_dict(pair) for pair in pairs], ensure_ascii=False, indent=2))
+        click.echo(_json(list(map(store.as_dict, items))))
         return
-    for pair in pairs:
-        click.echo(f"{pair.id}  {one_line(pair.question, 80)}  ({one_line(pair.credit, 60)})")
+    for item in items:
+        asked, more = store.line(item)
+        click.echo(f"{item.id:>4}  {one_line(asked, 80)}  {one_line(more, 60)}".rstrip())

@@ -1,14 +1,14 @@
-"""``quorum schema``: a schema as the models see it, and its measures."""
+"""``quorum schema``: a schema as the models see it."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -20,16 +20,14 @@ if TYPE_CHECKING:
     from quorum.knowledge.documents.search import Documents
     from quorum.tools.databases.catalog_cache import CatalogCache
 
-MEASURES = ("tables", "columns", "nested_paths", "bytes", "tokens", "nodes", "ungrouped")
-
 budget_option = click.option(
     "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"
 )
 
 
-@click.group(short_help="Show a schema as the models see it, or measure it.")
+@click.group(short_help="Show a schema as the models see it.")
 def command() -> None:
-    """Show a schema as the models see it, or measure it.
+    """Show a schema as the models see it.
 
     It comes from a database's URL, from a folder of schema files (Spider 2.0's layout: DDL.csv and
     one JSON file per table), or is the sample database's. Several databases are shown
@@ -53,19 +51,6 @@ def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) ->
         return
     for catalog in catalogs:
         click.echo(printable(render(catalog, budget=budget).text))
-
-
-@command.command("stats")
-@click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
-@budget_option
-@click.option("--json", "as_json", is_flag=True, help='print {"total": …, "databases": […]}')
-def stats_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
-    """Measure the schema text: tables, columns, bytes and tokens, per database and in all."""
-    found = stats(catalogs_of(*sources), budget=budget)
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False, indent=2))
-    else:
-        _show_stats(found)
 
 
 @command.command("graph")
@@ -122,64 +107,6 @@ def refresh_command(url: str) -> None:
     click.echo(f"{catalog.name}: {tables}, {columns}, read in {seconds:.1f} s")
     for remark in catalog.notes:
         click.echo(one_line(remark, 160), err=True)
-
-
-def stats(catalogs: Iterable[Catalog], *, budget: int | None = None) -> dict[str, Any]:
-    """Write every catalog as schema text, and measure it.
-
-    Returns:
-        ``{"total": {"databases", "tables", "columns", "nested_paths", "bytes", "tokens",
-        "nodes", "ungrouped", "seconds", "load_seconds"}, "databases": [...]}``. Each database has ``name``,
-        ``dialect``, the same counts (``bytes``: UTF-8 bytes of its text; ``tokens``: estimated; ``nodes`` of
-        its schema graph, ``ungrouped`` of one without shared field groups; ``seconds``: to group and write
-        it, once read), ``left_out`` and ``notes`` (lists of sentence parts).
-    """
-    from quorum.knowledge.schema.graph import schema_graph
-    from quorum.knowledge.schema.render import render
-
-    rows: list[dict[str, Any]] = []
-    loading, begun = 0.0, time.perf_counter()
-    for catalog in catalogs:
-        loaded = time.perf_counter()
-        text = render(catalog, budget=budget)
-        rows.append(
-            {
-                "name": catalog.name,
-                "dialect": catalog.dialect,
-                "tables": len(catalog.tables),
-                "columns": sum(len(table.columns) for table in catalog.tables),
-                "nested_paths": sum(len(column.fields) for _, column in catalog.columns()),
-                "bytes": text.bytes,
-                "tokens": text.tokens,
-                "nodes": len(schema_graph(catalog).nodes),
-                "ungrouped": len(schema_graph(catalog, groups=False).nodes),
-                "seconds": round(time.perf_counter() - loaded, 4),
-                "left_out": list(text.left_out),
-                "notes": list(catalog.notes),
-            }
-        )
-        loading, begun = loading + loaded - begun, time.perf_counter()
-    sums = {name: sum(row[name] for row in rows) for name in (*MEASURES, "seconds")}
-    total = {"databases": len(rows), **sums, "seconds": round(sums["seconds"], 4)}
-    return {"total": {**total, "load_seconds": round(loading, 4)}, "databases": rows}
-
-
-def _show_stats(found: dict[str, Any]) -> None:
-    from quorum.text import count, one_line
-
-    click.echo(f"{'':<44}" + "".join(f"{name.replace('_', ' '):>14}" for name in MEASURES))
-    rows = [(one_line(row["name"], 43), row) for row in found["databases"]]
-    if len(rows) > 1:
-        rows.append((count(found["total"]["databases"], "database"), found["total"]))
-    for name, row in rows:
-        click.echo(f"{name:<44}" + "".join(f"{row[key]:>14,}" for key in MEASURES))
-    for name, row in rows:
-        for remark in (*row.get("left_out", ()), *row.get("notes", ())):
-            click.echo(f"{name}: {one_line(remark, 160)}", err=True)
-    total = found["total"]
-    click.echo(
-        f"read in {total['load_seconds']:.2f} s, grouped and written in {total['seconds']:.2f} s", err=True
-    )
 
 
 def catalogs_of(*sources: str) -> Iterator[Catalog]:

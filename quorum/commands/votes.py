@@ -130,11 +130,11 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     candidate of each expert counts, in the order of the questions' ids; what was learned before stays. An
     evaluation that is taught twice counts twice.
     """
-    from quorum.evals.recorded.weights import at_once, learn, taught
+    from quorum.evals.recorded.weights import learn, taught
     from quorum.graph.context import experts_in
     from quorum.settings import Settings
 
-    learned = at_once(learn(_source(folder, None, "").as_in_paper())).get(feedback)
+    learned = asyncio.run(learn(_source(folder, None, "").as_in_paper(), feedback))
     if learned is None:
         raise ConfigurationError(
             f"Of the experts in {folder} nothing is known.",

@@ -88,8 +88,9 @@ class Question:
         if self.here:
             await changed.wait()
             return
-        await asyncio.sleep(LOOKS)
-        await asyncio.to_thread(self.look)
+        if self.status == "running":
+            await asyncio.sleep(LOOKS)
+            await asyncio.to_thread(self.look)
 
     async def answer(self) -> Answer:
         """Wait for the answer, with all that its folder says.

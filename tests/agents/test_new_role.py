@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 from rich.console import Console
-from syrupy.assertion import SnapshotAssertion
 
 from quorum import agents
 from quorum.agents.base import ask
@@ -31,13 +30,11 @@ from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, run_graph, wir
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
-from quorum.knowledge.errors import MalformedReply
 from quorum.progress import Progress
 from quorum.render import show_report
 from quorum.report import report_of
-from quorum.tools.ledger import Ledger
 from quorum.tools.models import Method, ModelSettings, make_model
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import make_shop, run_options, script
 from tests.servers.chat_server import ChatServer, say
 
@@ -112,33 +109,6 @@ def unit_checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mo
     yield sys.modules["quorum.agents.unit_checker"]
     del sys.modules["quorum.agents.unit_checker"]
     roles.cache_clear()
-
-
-async def test_its_prompt_is_rendered_and_its_reply_validated(
-    unit_checker: ModuleType, snapshot: SnapshotAssertion
-) -> None:
-    prompts: list[Prompt] = []
-
-    def reply(prompt: Prompt) -> Any:
-        prompts.append(prompt)
-        return REPLY
-
-    ledger = Ledger()
-    model = make_model(scripted(reply), ledger=ledger)
-    units = await ask(model, unit_checker.ROLE, CONTEXT, sql="SELECT AVG(weight) FROM orders")
-    assert units == unit_checker.Units(**REPLY)
-    assert "\n".join(f"=== {kind}\n{said}" for kind, said in prompts[0].messages) == snapshot
-    assert ledger.by_agent["unit_checker"].model_calls == 1
-    with pytest.raises(MalformedReply, match="UnitChecker"):
-        await ask(make_model(scripted(lambda _: "No.")), unit_checker.ROLE, CONTEXT)
-
-
-@pytest.mark.parametrize(("shown", "sql"), [("", "SELECT AVG(orders.weight)"), ("SELECT 1", None)])
-async def test_the_offline_model_answers_it(unit_checker: ModuleType, shown: str, sql: str | None) -> None:
-    units = await ask(make_model("offline"), unit_checker.ROLE, CONTEXT, sql=shown)
-    assert (units.verdict, units.units, units.worst) == ("right", [], None)
-    assert "demonstration" in units.check
-    assert units.sql is None if sql is None else units.sql.startswith(sql)
 
 
 def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -321,17 +320,6 @@ def hostile(value: Any) -> Any:
     if isinstance(value, Attempt | Turn):
         return replace(value, **hostile(vars(value)))
     return HOSTILE if isinstance(value, str) else value
-
-
-@pytest.mark.parametrize("house", [True, False])
-@each_case
-def test_data_can_neither_close_nor_open_a_tag(case: Case, house: bool) -> None:
-    role, _, given = case
-    everything = PromptContext("sqlite", HOSTILE, HOSTILE, "shop", HOSTILE, HOSTILE, house)
-    text = prompt(role, everything, **hostile(given))
-    assert text.count("<task>") == 1
-    for tag in ("question", "schema", "result", "sql", "error"):
-        assert text.count(f"</{tag}>") == len(re.findall(rf"^<{tag}\b", text, re.MULTILINE)), tag
 
 
 def test_styles_differ_in_the_last_line_only() -> None:

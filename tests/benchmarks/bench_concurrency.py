@@ -97,8 +97,13 @@ async def _in_workers(case: Case, folder: Path) -> Figures:
         return await _measure(case, folder, workers)
 
 
+def _peak_memory() -> int:
+    """Return the peak resident bytes of this process and of its largest child."""
+    peaks = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return 1024 * sum(peaks)
+
+
 async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
-    from quorum.evals.running.runner import peak_memory
     from tests.evals.simulated import make_suite
 
     at_length = case.recipe.endswith("/plan")
@@ -121,7 +126,7 @@ async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
         wall=wall,
         own_cpu=1000 * spent / case.questions,
         child_cpu=0.0,
-        memory=peak_memory(),
+        memory=_peak_memory(),
         right=right,
         lost=case.questions - finished,
     )

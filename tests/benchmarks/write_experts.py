@@ -4,7 +4,7 @@
     quorum eval run spider1 --data DATA --recipe single --votes 3 --strategy wma --concurrency 1 \\
         --model scripted:experts/good.json --model scripted:experts/half.json \\
         --model scripted:experts/poor.json --out RUN
-    quorum eval report RUN
+    quorum votes replay RUN --paper
 
 A script's replies are used up one by one, in the order in which an evaluation asks: one at a time, the
 questions of one database after each other. A wrong reply is one of two that all experts share, or (one in

@@ -16,7 +16,7 @@ EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's.", "unit
 F1 = {"name": "soft_f1", "title": "Soft F1", "meaning": "Cells in common.", "unit": "share"}
 VES = {"name": "r_ves", "title": "R-VES", "meaning": "Rewards fast SQL.", "unit": "points"}
 
-PASSING = ("usage", "course", "session", "ended", "memory", "resumed", "discarded")
+PASSING = ("usage", "course", "ended", "resumed", "discarded")
 """Fields of a record that tell how it came about: times, processes, and what was spent, in which a call that
 was under way when the process was killed may stand twice. All others are the result."""
 
@@ -74,7 +74,6 @@ def record(id: str, **values: Any) -> Record:
         "confidence": 0.5,
         "usage": usage(),
         "run": f"runs/{id}",
-        "session": "one",
         "ended": "2026-01-01T12:00:10.000+00:00",
     }
     given = usual | values

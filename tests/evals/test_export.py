@@ -20,8 +20,6 @@ from quorum.evals.submissions import (
     BIRD_FILE,
     BIRD_MARK,
     NO_ANSWER,
-    NOTE,
-    Format,
     export,
     find_predictions,
     read_bird,
@@ -74,7 +72,7 @@ def test_results_are_written_as_pandas_writes_them(done: Path, tmp_path: Path) -
     assert exported.left_out == {"q3": "it has no result (endpoint)", "q4": "it has not been asked yet"}
     assert (tmp_path / "out" / "q1.csv").read_bytes() == b"n\n1\n"
     assert (tmp_path / "out" / "q2.csv").read_bytes() == b'n\n2.5\n""\n'
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [NOTE, "q1.csv", "q2.csv"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["q1.csv", "q2.csv"]
 
 
 def test_queries_are_written(done: Path, tmp_path: Path) -> None:
@@ -134,7 +132,7 @@ def test_shards_are_put_together_in_the_order_of_the_suite(tmp_path: Path) -> No
     entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text()).values()
     assert [entry.split(BIRD_MARK)[0] for entry in entries] == [f"SELECT {id[1:]}" for id in ids]
     shutil.rmtree(tmp_path / "shards" / "s2")
-    assert export(open_evaluation(tmp_path / "shards"), "spider2-csv", tmp_path / "out").written[:2] == (
+    assert export(open_evaluation(tmp_path / "shards"), "spider2-csv", tmp_path / "two").written[:2] == (
         "q1",
         "q3",
     )
@@ -142,67 +140,11 @@ def test_shards_are_put_together_in_the_order_of_the_suite(tmp_path: Path) -> No
         export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 
 
-def test_an_export_replaces_an_earlier_one_and_nothing_else(done: Path, tmp_path: Path) -> None:
-    out, answers = tmp_path / "out", open_evaluation(done)
-    export(answers, "spider2-sql", out)
-    (out / "mine.txt").write_text("keep")
-    export(answers, "bird", out)
-    assert sorted(path.name for path in out.iterdir()) == [NOTE, "mine.txt", BIRD_FILE]
-    foreign = tmp_path / "foreign"
-    foreign.mkdir()
-    (foreign / "q9.csv").write_text("n\n9\n")
-    with pytest.raises(ConfigurationError, match="not empty, and no export"):
-        export(answers, "spider2-sql", foreign)
-    assert [path.name for path in foreign.iterdir()] == ["q9.csv"]
-    export(answers, "spider2-sql", foreign, force=True)
-    assert sorted(path.name for path in foreign.iterdir()) == [NOTE, "q1.sql", "q2.sql", "q9.csv"]
-
-
-@pytest.mark.parametrize(
-    ("kind", "stray"),
-    [
-        ("spider2-csv", "q9.csv"),  # a question that is no longer asked
-        ("spider2-csv", "q3.csv"),  # one that has no result
-        ("spider2-csv", "q1.csv"),  # one that would be written over
-        ("spider2-sql", "q9.sql"),
-        ("bird", BIRD_FILE),
-    ],
-)
-@pytest.mark.parametrize("earlier", [True, False])
-def test_files_that_no_export_left_are_not_mixed_into_a_submission(
-    done: Path, tmp_path: Path, kind: Format, stray: str, earlier: bool
-) -> None:
-    out, answers = tmp_path / "out", open_evaluation(done)
-    if earlier:
-        export(answers, "bird" if kind != "bird" else "spider2-csv", out)
-    out.mkdir(exist_ok=True)
-    (out / stray).write_text("mine")
-    before = sorted(path.name for path in out.iterdir())
-    with pytest.raises(ConfigurationError, match=rf"no export left there: {stray}\.") as raised:
-        export(answers, kind, out, force=True)
-    assert "Move or delete" in raised.value.hint
-    assert (out / stray).read_text() == "mine"
-    assert sorted(path.name for path in out.iterdir()) == before, "nothing was taken away either"
-
-
-def test_a_file_for_a_question_that_an_export_left_out_is_its_user_s(done: Path, tmp_path: Path) -> None:
-    out, answers = tmp_path / "out", open_evaluation(done)
-    export(answers, "spider2-csv", out)
-    (out / "q3.csv").write_text("n\n3\n")
-    for kind in ("spider2-sql", "bird"):
-        export(answers, kind, out)
-    assert (out / "q3.csv").read_text() == "n\n3\n"
-    with pytest.raises(ConfigurationError, match=r"q3\.csv"):
-        export(answers, "spider2-csv", out)
-
-
-def test_a_note_that_names_files_elsewhere_deletes_none(done: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    out.mkdir()
-    (tmp_path / "precious.csv").write_text("n\n1\n")
-    (out / NOTE).write_text(json.dumps({"files": ["../precious.csv", str(tmp_path / "precious.csv")]}))
-    export(open_evaluation(done), "spider2-csv", out)
-    assert (tmp_path / "precious.csv").is_file()
+def test_a_folder_that_is_not_empty_is_no_place_for_a_submission(done: Path, tmp_path: Path) -> None:
+    (tmp_path / "q9.csv").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is not empty: what is there could count as a part"):
+        export(open_evaluation(done), "bird", tmp_path)
+    assert not (tmp_path / BIRD_FILE).exists()
 
 
 def test_a_place_that_cannot_be_written_to_is_named(done: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 from pathlib import Path
@@ -15,7 +14,7 @@ from hypothesis import strategies as st
 from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, EvalWriter, merged
 from quorum.evals.records import CandidateRow, Linking, Manifest, Record
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import PASSING, asked, differing, manifest, outcome, record, write
+from tests.evals.evaluations import asked, manifest, record, write
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -142,22 +141,6 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="No space left"):
             writer.add(record("b"))
     assert path.read_bytes() == before
-
-
-def test_the_result_is_all_but_how_it_came_about() -> None:
-    one = record("a")
-    other = dataclasses.replace(
-        one, usage={"seconds": 9}, session="two", ended="later", memory=7, resumed=True
-    )
-    assert outcome(one) == outcome(other)
-    assert set(one.as_dict()) - set(outcome(one)) == set(PASSING)
-    assert differing({"a": one}, {"a": other}) == {}
-
-
-def test_what_differs_is_named() -> None:
-    one = {"a": record("a"), "b": record("b"), "c": record("c")}
-    other = {"a": record("a", match=False, rows=7), "b": record("b"), "d": record("d")}
-    assert differing(one, other) == {"a": ("rows", "match", "metrics"), "c": ("id",), "d": ("id",)}
 
 
 def test_shards_of_different_lists_are_refused(tmp_path: Path) -> None:

@@ -29,12 +29,12 @@ from quorum.evals.recorded.weights import (
     OVERRULED,
     SEVERAL,
     UNLIKE,
-    at_once,
+    Feedback,
+    OnlineWeights,
     learn,
 )
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, open_evaluations
-from quorum.evals.reports.report import as_dict, report
 from quorum.evals.reports.sections import votes as vote_figures
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.runner import run_evaluation
@@ -85,6 +85,13 @@ async def evaluated(
     return made, found
 
 
+async def weights(found: Opened, feedback: Feedback = "gold") -> OnlineWeights:
+    """The weights that an evaluation teaches."""
+    learned = await learn(source_of_records(found.records, found.places).as_in_paper(), feedback)
+    assert learned
+    return learned
+
+
 def records(folder: Path) -> list[Record]:
     found = EvalFolder(folder).records()
     return [found[id] for id in sorted(found)]
@@ -108,7 +115,7 @@ async def votes(*arguments: str) -> Result:
 @pytest.mark.usefixtures("shops")
 async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS)
-    learned = found.learned["gold"]
+    learned = await weights(found)
     right = {name: 30 - sum(lost) for name, lost in learned.experts.items()}
     assert right == {"good": 27, "half": 14, "poor": 0}
     assert learned.weights["good"] == 1.0
@@ -125,54 +132,36 @@ async def test_the_best_expert_of_three_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
-async def test_one_right_and_two_wrong_experts_are_right_in_the_end(tmp_path: Path) -> None:
-    wrong = dict.fromkeys(range(30), WRONG)
-    experts = {"good": expert({}), "bad": expert(wrong), "worse": expert(wrong)}
-    _, found = await evaluated(tmp_path / "run", experts)
-    learned = found.learned["gold"]
-    assert (ex := found.frame.share("ex")) is not None
-    assert ex.count == 0
-    assert (sum(learned.votes["majority"]), sum(learned.votes["sql_majority"])) == (30, 30)
-    assert sum(learned.votes["wma"]) == 4  # 2 (1 - e)^3 > 1 > 2 (1 - e)^4, e = sqrt(ln 3 / 30)
-    text = report([found])
-    assert "| good | 30 | 100.0 |" in text
-    assert "| WMA, weights by gold | 86.7 | 4.0 |" in text
-    assert "In the evaluation itself experts vote with level weights" in text
-    assert json.loads(json.dumps(as_dict(found)))["learned"]["gold"]["rounds"] == 30
-
-
-@pytest.mark.heavy
-@pytest.mark.usefixtures("shops")
 async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
     _, whole = await evaluated(tmp_path / "whole", EXPERTS, count=12)
     for number in (1, 2):
         await evaluated(tmp_path / f"part{number}", EXPERTS, count=12, shard=(number, 2))
     (found,) = open_evaluations([tmp_path / "part2", tmp_path / "part1"])
-    assert found.learned == whole.learned
+    assert await weights(found) == await weights(whole)
 
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("shops")
 async def test_from_execution_only_broken_sql_costs_weight_and_no_bound_holds(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS)
-    learned = found.learned["execution"]
+    learned = await weights(found, "execution")
     cost = 1 - learned.epsilon(1)
     assert learned.weights == pytest.approx({"good": 1, "half": cost, "poor": cost})
-    assert learned.experts == found.learned["gold"].experts, "mistakes are counted by the gold"
+    assert learned.experts == (await weights(found)).experts, "mistakes are counted by the gold"
     assert learned.no_bound("wma") == UNLIKE.format("30 questions")
     assert learned.bound(DRAWN_EXPERT) is None
-    assert "the weights were not learned from what counts as a mistake" in report([found])
 
 
 @pytest.mark.usefixtures("shops")
 async def test_an_endpoint_that_is_down_is_no_mistake_and_ends_the_bound(tmp_path: Path) -> None:
     experts = {"fine": expert({}), "down": expert({0: DOWN, 1: DOWN}), "third": expert({1: WRONG})}
     _, found = await evaluated(tmp_path / "run", experts, count=4)
-    for learned in found.learned.values():
+    feedbacks: tuple[Feedback, ...] = ("gold", "execution")
+    for learned in [await weights(found, feedback) for feedback in feedbacks]:
         assert learned.weights["down"] == 1.0
         assert learned.punished["down"] == [None, None, 0, 0]
         assert learned.experts["down"] == [1, 1, 0, 0]
-    assert found.learned["gold"].no_bound("wma") == UNLIKE.format("2 questions")
+    assert (await weights(found)).no_bound("wma") == UNLIKE.format("2 questions")
 
 
 @pytest.mark.heavy
@@ -181,7 +170,7 @@ async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: P
     experts = {name: EXPERTS[name] for name in ("good", "half")}
     _, found = await evaluated(tmp_path / "run", experts, votes=4, count=6)
     assert vote_figures(found)["candidates"].mean == 4
-    assert found.learned["gold"].no_bound("wma") == ""
+    assert (await weights(found)).no_bound("wma") == ""
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert SEVERAL in shown.stderr
     assert "(bound" not in shown.stderr
@@ -200,10 +189,9 @@ async def test_nothing_is_learned_where_an_expert_was_not_asked(tmp_path: Path) 
         with answer_of(tmp_path / "run" / record.run) as answer:
             answer["candidates"] = [each for each in answer["candidates"] if each["model"] != "third"]
     (found,) = open_evaluations([tmp_path / "run"])
-    learned = found.learned["gold"]
+    learned = await weights(found)
     assert learned.questions == learned.rounds == 2
     assert learned.experts == {"first": [0, 0], "second": [0, 1], "third": [0, 0]}
-    assert "the 2 questions (of 4) that every expert was asked" in report([found])
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert "mistakes in 2 questions with gold and all experts" in shown.stderr
 
@@ -211,11 +199,12 @@ async def test_nothing_is_learned_where_an_expert_was_not_asked(tmp_path: Path) 
 @pytest.mark.usefixtures("shops")
 async def test_only_candidates_of_the_last_vote_teach(tmp_path: Path) -> None:
     _, found = await evaluated(tmp_path / "run", EXPERTS, count=3)
+    learned = await weights(found)
     with answer_of(tmp_path / "run" / records(tmp_path / "run")[1].run) as answer:
         poor = next(each for each in answer["candidates"] if each["model"] == "poor")
         answer["candidates"].insert(0, {**poor, "id": "first", "model": "good", "superseded": True})
     (again,) = open_evaluations([tmp_path / "run"])
-    assert again.learned == found.learned
+    assert await weights(again) == learned
 
 
 @pytest.mark.heavy
@@ -225,8 +214,6 @@ async def test_a_question_whose_run_was_cleared_is_not_known(tmp_path: Path) -> 
     first, second = (tmp_path / "run" / record.run for record in records(tmp_path / "run")[:2])
     (first / "answer.json").unlink()
     shutil.rmtree(second / "results")
-    (again,) = open_evaluations([tmp_path / "run"])
-    assert again.learned["gold"].questions == 2
     shown = await votes("replay", str(tmp_path / "run"), "--orders", "1", "--json")
     assert "lacks 2 questions" in shown.stderr
 
@@ -249,24 +236,8 @@ async def test_a_verified_answer_is_no_vote(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shops")
 async def test_one_expert_has_no_weights(tmp_path: Path) -> None:
-    _, found = await evaluated(tmp_path / "run", {"good": EXPERTS["good"]}, count=3)
-    assert found.learned == {}
-    assert "Experts and learned weights" not in report([found])
+    await evaluated(tmp_path / "run", {"good": EXPERTS["good"]}, count=3)
     assert "Of the experts in" in (await votes("teach", str(tmp_path / "run"))).output
-
-
-@pytest.mark.heavy
-@pytest.mark.usefixtures("shops")
-async def test_the_page_draws_the_curves(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    from quorum.evals.reports.plots import EXPERTS as CURVES
-    from quorum.evals.reports.report import page_of
-
-    _, found = await evaluated(tmp_path / "run", EXPERTS, count=6)
-    page = page_of([found], tmp_path)
-    for title in CURVES:
-        assert f'alt="{title}: ' in page
-    assert "<h3>Experts and learned weights</h3>" in page
 
 
 @pytest.mark.heavy
@@ -277,7 +248,7 @@ async def test_an_evaluation_is_replayed_and_teaches_the_ledger(tmp_path: Path) 
     shown = await votes("replay", folder, "--json", "--orders", "1", "--out", str(tmp_path / "curves"))
     rows = {(r["model"], r["strategy"]): r for r in json.loads(shown.stdout) if r["stopping"] == "never"}
     assert rows["good", "majority"]["ex"] == pytest.approx(0.9)
-    learned = found.learned["gold"]
+    learned = await weights(found)
     assert rows[POOLED, "wma"]["ex"] == pytest.approx(learned.ex(learned.votes["wma"]))
     assert rows[POOLED, "rwma"]["questions"] == 10
     assert "leave out --gold" in (await votes("replay", folder, "--gold", folder)).stderr
@@ -329,11 +300,23 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
     return Source(names, asked, True, (), asked, False, lambda _: "sqlite", ballots)
 
 
+def learned_of(source: Source) -> OnlineWeights:
+    learned = asyncio.run(learn(source))
+    assert learned
+    return learned
+
+
+def test_one_right_and_two_wrong_experts_are_right_in_the_end() -> None:
+    learned = learned_of(source([[0, 1, 1]] * 30))
+    assert sum(learned.votes["majority"]) == 30
+    assert sum(learned.votes["wma"]) == 4  # 2 (1 - e)^3 > 1 > 2 (1 - e)^4, e = sqrt(ln 3 / 30)
+
+
 @given(NO_TROUBLE, st.booleans())
 def test_votes_stay_within_their_bounds(rounds: list[list[int]], blank: bool) -> None:
     """Where one answer is right, be it blank: nothing that a recipe of the paper does voids the bound."""
     said = [[4 if blank and answer == 0 else answer for answer in each] for each in rounds]
-    learned = at_once(learn(source(said)))["gold"]
+    learned = learned_of(source(said))
     few = len(rounds) < 4 * math.log(len(rounds[0]))
     for vote in ("wma", DRAWN_EXPERT):
         assert learned.no_bound(vote) == (FEW if few else "")
@@ -346,24 +329,24 @@ def test_votes_stay_within_their_bounds(rounds: list[list[int]], blank: bool) ->
 @pytest.mark.parametrize("questions", [1, 2, 3, 4, 5, 30])
 def test_an_evaluation_s_weights_are_the_papers(questions: int) -> None:
     """An evaluation knows T: every mistake costs 1 - √(ln N / T), however few questions it has."""
-    learned = at_once(learn(source([[0, 1, 5], *[[0, 2, 0]] * (questions - 1)])))["gold"]
+    learned = learned_of(source([[0, 1, 5], *[[0, 2, 0]] * (questions - 1)]))
     cost = max(0.0, 1 - math.sqrt(math.log(3) / questions))
     assert learned.weights == pytest.approx({"e0": 1.0, "e1": cost**questions, "e2": cost})
 
 
 def test_where_t_is_not_known_it_is_the_questions_so_far() -> None:
     several = replace(source([[0, 1, 1]] * 8), several=True)
-    learned = at_once(learn(several))["gold"]
+    learned = learned_of(several)
     assert learned.history[2]["e1"] == 0.5**2, "a mistake costs half at most"
     assert learned.weights["e1"] == pytest.approx((1 - math.sqrt(math.log(3) / 8)) ** 8)
     assert learned.no_bound("wma") == SEVERAL
-    known = at_once(learn(several.as_in_paper()))["gold"]
+    known = learned_of(several.as_in_paper())
     assert known.history[2]["e1"] == pytest.approx((1 - math.sqrt(math.log(3) / 8)) ** 2)
 
 
 @given(ANSWERS)
 def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
-    learned = at_once(learn(source(rounds)))["gold"]
+    learned = learned_of(source(rounds))
     for vote in ("wma", DRAWN_EXPERT):
         limit = learned.bound(vote)
         assert limit is None or sum(learned.votes[vote]) <= limit + 1e-9
@@ -372,12 +355,12 @@ def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
 
 
 def test_blank_results_vote_and_the_bound_of_wma_holds() -> None:
-    learned = at_once(learn(source([[4, 4, 1]] * 20)))["gold"]
+    learned = learned_of(source([[4, 4, 1]] * 20))
     assert (sum(learned.votes["wma"]), learned.no_bound("wma")) == (0, "")
 
 
 def test_right_answers_that_differ_end_the_bound_of_wma() -> None:
-    learned = at_once(learn(source([[0, 4, 1]] * 20)))["gold"]
+    learned = learned_of(source([[0, 4, 1]] * 20))
     assert sum(learned.votes["wma"]) == pytest.approx(1 / 3), "a tie of three, of which two are right"
     assert learned.no_bound("wma") == OVERRULED.format("1 question")
     assert learned.no_bound(DRAWN_EXPERT) == ""
@@ -385,6 +368,6 @@ def test_right_answers_that_differ_end_the_bound_of_wma() -> None:
 
 def test_the_draws_of_rwma_are_repeatable_and_near_their_expectation() -> None:
     rounds = [[0, 1, 2]] * 200
-    learned, again = (at_once(learn(source(rounds)))["gold"] for _ in range(2))
+    learned, again = (learned_of(source(rounds)) for _ in range(2))
     assert learned == again
     assert sum(learned.votes[DRAWN_ONCE]) == pytest.approx(sum(learned.votes[DRAWN_EXPERT]), abs=15)

@@ -8,13 +8,12 @@ import re
 import traceback
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.report import notes, page_of, report, write_page
+from quorum.evals.reports.report import notes, page_of, report
 from quorum.evals.reports.templating import html_of
 from tests.evals.evaluations import asked, opened, record, unanswered
 from tests.evals.pictured import HOSTILE, write_pictured
@@ -138,20 +137,6 @@ def test_several_evaluations_stand_side_by_side(tmp_path: Path) -> None:
     other = write_pictured(tmp_path / "other", rules="other rules")
     both = Page(page_of(open_evaluations([folders[0], other]), tmp_path))
     assert "The suites or their rules differ" in both.text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_traces_that_have_a_page_are_linked_relatively(tmp_path: Path) -> None:
-    folder = write_pictured(tmp_path / "an # evaluation")
-    trace = folder / "runs" / "q03" / "trace.html"
-    trace.parent.mkdir(parents=True)
-    trace.write_text("a trace")
-    write_page(open_evaluations([folder]), tmp_path / "reports" / "page.html")
-    page = Page((tmp_path / "reports" / "page.html").read_text())
-    (link,) = [address for address in page.addresses if not address.startswith("data:")]
-    assert (tmp_path / "reports" / unquote(link)).resolve() == trace
-    assert "#" not in link
-    assert str(tmp_path) not in page.text
 
 
 def test_an_evaluation_without_any_record_has_a_page(tmp_path: Path) -> None:

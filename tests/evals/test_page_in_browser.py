@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.reports.compare import compare
-from quorum.evals.reports.compare_report import page_of
-from quorum.evals.reports.evaluations import Opened, open_evaluation, open_evaluations
+from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import write_page
 from quorum.graph.options import RunOptions
@@ -101,14 +99,6 @@ def test_questions_can_be_searched(browser: Browser, page: Path) -> None:
     assert "q08" not in text.partition("each by itself")[2]
 
 
-def test_a_comparison_is_quiet_and_fits_a_phone(browser: Browser, tmp_path: Path) -> None:
-    halves = [open_evaluation(write_pictured(tmp_path / name, right=n)) for name, n in (("a", 3), ("b", 9))]
-    page = tmp_path / "page.html"
-    page.write_text(page_of(compare(*halves), lambda letter, side: f"{letter}/{side.run}/trace.html"))
-    visit = browser.visit(page, width=400)
-    assert (visit.messages, visit.requests, visit.images, visit.width) == ([], [], [], 400)
-
-
 def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) -> None:
     """The checks above can fail: broken, hidden or blank images, requests, messages, too much width."""
     images = (
@@ -133,13 +123,3 @@ def test_whatever_is_wrong_with_a_page_is_seen(browser: Browser, html: Write) ->
     visit = browser.visit(html("<script>console.error('so', 1); console.log('x'); missing();</script>"))
     assert visit.messages[:2] == ["error: so 1", "log: x"]
     assert "ReferenceError: missing is not defined" in visit.messages[2]
-
-
-def test_a_browser_that_does_not_start_says_why(tmp_path: Path) -> None:
-    from tests.browser import BrowserFault
-
-    script = tmp_path / "chromium"
-    script.write_text("#!/bin/sh\necho no display >&2\nexit 1\n")
-    script.chmod(0o755)
-    with pytest.raises(BrowserFault, match="no display"), running_browser(str(script)):
-        pass

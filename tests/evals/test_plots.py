@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,7 +11,6 @@ import pytest
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import CHARTS, Plot, edges, plot_of, plots_of, scatter_of
 from quorum.evals.reports.vega import WIDTH
-from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import asked, opened, record, unanswered, usage
 from tests.evals.pictured import pictured
 
@@ -132,11 +130,3 @@ def test_the_scatter_takes_dollars_if_all_have_a_price_and_says_who_is_not_on_it
     blind = opened(tmp_path / "blind", [record("a", match=None, gold="missing")])
     assert "Fewer than two" in scatter_of([cheap, blind]).why
     assert "Not drawn, for want of a score or a cost: blind." in scatter_of([cheap, dear, blind]).caption
-
-
-def test_without_vl_convert_the_extra_is_named(
-    pictured_evaluation: Opened, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-    with pytest.raises(ConfigurationError, match="Drawing charts needs the package vl_convert"):
-        plots_of(pictured_evaluation)

@@ -9,14 +9,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quorum.evals.recorded.candidates import load_candidates, source_of
 from quorum.evals.recorded.curves import draw_curves
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
-from quorum.evals.recorded.weights import COMPARED, DRAWN_EXPERT, Feedback, OnlineWeights
+from quorum.evals.recorded.weights import COMPARED, Feedback, OnlineWeights
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
@@ -152,16 +150,6 @@ async def test_pooled_weights_move_to_the_better_model(tmp_path: Path) -> None:
     assert row(found, "rwma", model="pooled").ex == pytest.approx(sum(1 / (1 + w) for w in weights) / 4)
 
 
-async def test_with_several_candidates_epsilon_follows_the_questions_so_far(tmp_path: Path) -> None:
-    right = {f"q{number}": [number, number] for number in range(1, 5)}
-    wrong = {f"q{number}": [99] for number in range(1, 5)}
-    found = await replayed(tmp_path, bad=wrong, good=right)
-    assert found.learned is not None
-    epsilons = [min(0.5, math.sqrt(math.log(2) / rounds)) for rounds in (1, 2, 3, 4)]
-    weights = [(1 - epsilon) ** rounds for rounds, epsilon in enumerate(epsilons, start=1)]
-    assert [each["bad"] for each in found.learned.history] == pytest.approx([1, *weights])
-
-
 async def test_half_a_mistake_costs_the_root_and_what_no_gold_knows_costs_nothing(tmp_path: Path) -> None:
     answers: dict[str, Answers] = {"tied": {"q1": [1, 7], "x": [1]}, "right": {"q1": [1, 1], "x": [2]}}
     found = await replayed(tmp_path, **answers)
@@ -200,25 +188,9 @@ async def test_a_model_may_not_be_called_as_the_pool(tmp_path: Path) -> None:
         await replayed(tmp_path, pooled={"q1": [1]})
 
 
-LOSSES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.5, 1.0])] * 3), min_size=1, max_size=60)
-
-
-@given(LOSSES)
-def test_the_drawn_expert_keeps_the_papers_bound(losses: list[tuple[float, ...]]) -> None:
-    learned = OnlineWeights.of("abc")
-    for lost in losses:
-        learned.learn(dict(zip("abc", lost, strict=True)), dict.fromkeys(COMPARED, 1.0))
-    last = learned.bounds(DRAWN_EXPERT)[-1]
-    assert last.best == min(map(sum, zip(*losses, strict=True)))
-    assert last.mistakes <= last.rwma + 1e-9
-    assert learned.bounds("wma")[-1].mistakes == len(losses)
-    for weights in zip(*map(learned.shares, "abc"), strict=True):
-        assert sum(weights) == pytest.approx(1)
-
-
 @pytest.fixture
 def learned() -> OnlineWeights:
-    made = OnlineWeights.of(["weak", "strong"])
+    made = OnlineWeights({"weak": [], "strong": []})
     for number in range(30):
         lost = {"weak": float(number % 3 > 0), "strong": float(number % 5 == 0)}
         made.learn(lost, dict.fromkeys(COMPARED, 0.5))

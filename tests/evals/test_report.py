@@ -18,7 +18,7 @@ from quorum.evals.records import Asking, CandidateRow, ChoiceRow, Course, Effort
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.format import clock, interval, plus_minus, price, size
 from quorum.evals.reports.report import as_dict, notes, questions, report
-from quorum.evals.reports.sections import by_agent, by_model, gold, levels, throughput, unanswered, wrong
+from quorum.evals.reports.sections import by_agent, by_model, gold, levels, unanswered, wrong
 from quorum.evals.reports.statistics import mean_of, share_of, spread_of
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import (
@@ -41,10 +41,6 @@ from tests.evals.evaluations import (
 HOSTILE = "a|b\n<script>alert(1)</script> `x` [l](u) *b* \x1b[31m \u202e # @me"
 
 
-def at(time: str, session: str = "one", **values: Any) -> dict[str, Any]:
-    return {"session": session, "ended": f"2026-01-01T{time}.000+00:00"} | values
-
-
 QUESTIONS = [
     asked("a", difficulty="easy", external_knowledge=True),
     asked("b", difficulty="easy"),
@@ -56,7 +52,6 @@ RECORDS = [
         "a",
         metrics={"ex": 1.0, "soft_f1": 1.0, "r_ves": 120.0},
         confidence=0.9,
-        **at("12:00:10", memory=300),
     ),
     record(
         "b",
@@ -66,20 +61,18 @@ RECORDS = [
         gold_rows=3,
         candidates=(CandidateRow("c1", "m", "SELECT 1", False), CandidateRow("c2", "m", "SELECT 2", True)),
         usage=usage(model_calls=4, usd=None, seconds=12.0),
-        **at("12:00:12", memory=500),
     ),
-    record("d", status="stopped", error="max_calls", usage=usage(model_calls=6, seconds=1), **at("12:00:20")),
-    record("e", match=None, gold="fails", usage=usage(seconds=60), resumed=True, **at("12:05:00", "two")),
+    record("d", status="stopped", error="max_calls", usage=usage(model_calls=6, seconds=1)),
+    record("e", match=None, gold="fails", usage=usage(seconds=60), resumed=True),
     record(
         "f",
         gold="differs",
         metrics={"ex": 1.0, "soft_f1": None, "r_ves": 60.0},
         confidence=0.6,
         usage=usage(seconds=5),
-        **at("12:05:10", "two", memory=400),
     ),
-    without_answer("c", "syntax", **at("12:05:06", "two")),
-    without_answer("h", "endpoint", **at("12:05:40", "two")),
+    without_answer("c", "syntax"),
+    without_answer("h", "endpoint"),
 ]
 
 
@@ -249,32 +242,6 @@ def test_sql_that_executes_and_is_valid(tmp_path: Path) -> None:
     ]
     found = opened(tmp_path / "run", records)
     assert counts(found, "with_sql", "executes", "valid") == [(2, 3), (1, 2), (1, 2)]
-
-
-def test_sessions_last_from_the_start_of_their_first_question_to_their_last_record(found: Opened) -> None:
-    every = throughput(found)
-    one, two = ([row[name] for name in ("session", "questions", "seconds", "per_minute", "memory")]
-                for row in every["sessions"])  # fmt: skip
-    assert one == ["one", 3, 20.0, 9.0, 500]  # b began at :00
-    assert two == ["two", 4, 40.0, 6.0, 400]
-    first = every["sessions"][1]["first"]
-    assert first == "2026-01-01T12:05:00.000+00:00"  # e was resumed: its minute was not all of this session
-    assert [every[name] for name in ("seconds", "per_minute", "memory", "resumed")] == [60.0, 7.0, 500, 1]
-    assert rows(report([found]), "Throughput")[2:] == [
-        ["two", "4", "2026-01-01 12:05:00", "2026-01-01 12:05:40", "40.0", "6.00", "400 B"],
-        ["all", "7", "2026-01-01 12:00:00", "2026-01-01 12:05:40", "60.0", "7.00", "500 B"],
-    ]
-
-
-def test_sessions_at_the_same_time_are_counted_once(tmp_path: Path) -> None:
-    records = [
-        record("a", usage=usage(seconds=10), **at("12:00:10", "one")),
-        record("b", usage=usage(seconds=10), **at("12:00:15", "two")),
-        record("c", usage=usage(seconds=1), **at("12:00:12", "three")),
-        record("d", ended="", session="four"),
-    ]
-    every = throughput(opened(tmp_path / "run", records))
-    assert (len(every["sessions"]), every["questions"], every["seconds"]) == (3, 3, 15.0)
 
 
 def test_linking_is_averaged_over_the_records_that_have_it(tmp_path: Path) -> None:
@@ -543,7 +510,7 @@ def test_options_rules_and_what_the_suite_lacks_are_named(tmp_path: Path) -> Non
 def test_nothing_in_the_data_is_taken_for_markup(text: str, more: str) -> None:
     strange = text + more
     records = {
-        "a": record("a", match=False, database=strange, run=strange, session=strange, message=strange),
+        "a": record("a", match=False, database=strange, run=strange, message=strange),
         "b": without_answer("b", strange, gold=strange),
     }
     asks = [asked(id, database=id + strange, difficulty=id + strange, dialect=id + strange) for id in "ab"]

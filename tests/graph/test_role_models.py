@@ -38,18 +38,6 @@ async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
     assert ran.answer.vote.weights == {}, "one expert"
 
 
-async def test_a_strong_refiner_and_linker_under_a_small_rest(run: Run) -> None:
-    said = {"small": script(action=WRONG), "strong": script()}
-    given = {"models": ["small"], "model_for": {"linking": "strong", "self_refiner": "strong"}}
-    ran = await run(said, **given, votes=2)
-    strong = [event for event in ran.of("model_call") if event["model"] == "strong"]
-    assert {event["agent"] for event in strong} == {"schema_linker", "self_refiner"}
-    assert {event["candidate"] for event in strong} == {"c1", "c2"}
-    assert ran.calls().keys() - {"schema_linker", "self_refiner"} == {
-        role for role, models in asked(ran).items() if models == {"small"}
-    }
-
-
 async def test_what_each_model_cost_adds_up(run: Run) -> None:
     said = {"small": script(action=WRONG), "strong": script()}
     ran = await run(said, models=["small"], model_for={"self_refiner": "strong"})
@@ -59,16 +47,6 @@ async def test_what_each_model_cost_adds_up(run: Run) -> None:
     assert usage["by_model"]["strong"]["input_tokens"] == usage["by_agent"]["self_refiner"]["input_tokens"]
     for name in ("model_calls", "input_tokens", "output_tokens"):
         assert sum(used[name] for used in usage["by_model"].values()) == usage[name]
-
-
-async def test_sampling_is_the_candidates_and_judgements_stay_at_zero(run: Run) -> None:
-    roles = {"action": "own", "sql_critique": "own", "validator": "own"}
-    said = {"usual": script(), "own": script()}
-    ran = await run(said, models=["usual"], model_for=roles, votes=2, temperature=0.7, seed=5)
-    second = [event for event in ran.of("model_call") if event["candidate"] == "c2"]
-    sampling = {event["agent"]: (event["model"], event["temperature"], event["seed"]) for event in second}
-    assert sampling["action"] == ("own", 0.7, 6)
-    assert sampling["sql_critique"] == sampling["validator"] == ("own", 0.0, 6)
 
 
 TIED = taking_turns(BROKEN, OTHER)
@@ -138,14 +116,6 @@ async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> Non
     said = {"usual": script(action=DOWN), "own": script(action=DOWN)}
     with pytest.raises(ModelUnavailable, match="unreachable"):
         await run(said, models=["usual"], model_for={"action": "own"})
-
-
-async def test_an_expert_may_be_a_roles_model_too(run: Run) -> None:
-    said: dict[str, Any] = {"a": script(planner=DOWN), "b": script()}
-    ran = await run(said, models=["a", "b"], model_for={"planner": "a"}, votes=2)
-    assert [candidate.model for candidate in ran.answer.candidates] == ["a", "b"]
-    assert asked(ran)["planner"] == {"b"}
-    assert len(ran.of("model_replaced")) == 1, "each is asked once"
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,7 @@ from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Result
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.databases.embedded import EmbeddedConnector
-from quorum.tools.guard import process
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.query import QueryResult
 from tests.graph.shop import GOOD, Run, run_options
 
 BAD = "SELECT town FROM customers"
@@ -43,29 +41,6 @@ async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> N
     assert "table orders" in prompt
     for tag in ("<plan>", "<sample_rows>", "<example_sql>", "<expected_format>", "<syntax>"):
         assert tag not in prompt
-
-
-async def test_a_query_is_judged_once_and_run_once_however_many_write_it(
-    run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judged, ran = list[str](), list[str]()
-    judge = process.PROCESS.ask
-
-    def ask(sql: str, *of: Any) -> Any:
-        judged.append(sql)
-        return judge(sql, *of)
-
-    whole = EmbeddedConnector.run
-
-    async def noted(self: EmbeddedConnector, sql: str, limits: Limits) -> Any:
-        ran.append(sql)
-        return await whole(self, sql, limits)
-
-    monkeypatch.setattr(process.PROCESS, "ask", ask)
-    monkeypatch.setattr(EmbeddedConnector, "run", noted)
-    await run(wrote(GOOD), recipe="single", votes=3)
-    assert judged == [GOOD]
-    assert ran.count(GOOD) == 1
 
 
 async def test_a_result_that_several_wait_for_is_described_once(

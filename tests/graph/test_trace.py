@@ -46,16 +46,6 @@ def trace(tmp_path: Path) -> Any:
     trace.close()
 
 
-def test_steps_come_back_in_order_with_their_fields(trace: Trace) -> None:
-    trace.record("plan", agent="planner", steps=["count"])
-    trace.record("query", agent="action", candidate="c1", sql="SELECT 1", rows=[[1, None, 2.5]])
-    trace.flush()
-    first, second = RunFolder(trace.folder).events()
-    assert (first["kind"], first["agent"], first["steps"]) == ("plan", "planner", ["count"])
-    assert second["rows"] == [[1, None, 2.5]]
-    assert 0 <= first["t"] <= second["t"]
-
-
 def test_the_start_of_a_run_is_on_disk_at_once(trace: Trace) -> None:
     meta = RunFolder(trace.folder).meta()
     assert meta["question"] == "How many?"
@@ -130,14 +120,6 @@ def test_short_strings_are_not_taken_for_secrets(trace: Trace) -> None:
     trace.record("note", text="about")
     trace.flush()
     assert next(iter(trace.events()))["text"] == "about"
-
-
-def test_a_listener_hears_what_is_written(tmp_path: Path) -> None:
-    heard: list[dict[str, Any]] = []
-    trace = Trace.create(tmp_path, listener=heard.append)
-    trace.record("plan", agent="planner")
-    trace.close()
-    assert heard == list(trace.events())
 
 
 def test_values_json_cannot_hold_become_text() -> None:

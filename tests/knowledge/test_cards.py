@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from quorum.agents.prompting import PromptContext, prompts
 from quorum.knowledge.syntax import CARDS, card, dialects
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.guard import Passed, check
@@ -35,15 +34,6 @@ def test_every_example_is_right(dialect: str, sql: str) -> None:
     verdict = check(sql, dialect)
     assert isinstance(verdict, Passed), verdict
     assert list(Linter(catalog(dialect)).problems(verdict.tree)) == []
-
-
-@pytest.mark.parametrize("dialect", dialects())
-def test_the_card_stands_in_the_message_that_all_roles_share(dialect: str) -> None:
-    context = PromptContext(dialect=dialect, schema="table t")
-    system, guide = prompts().system(context, True, True), card(dialect, "table t")
-    assert guide in system
-    assert system.index(guide) < system.index("<schema database"), "what databases share comes first"
-    assert guide not in prompts().system(context, True, False)
 
 
 @pytest.mark.parametrize(

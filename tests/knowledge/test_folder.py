@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from quorum.commands.schema import catalogs_of, stats
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.ddl import nested_fields, parse_columns
 from quorum.knowledge.errors import ConfigurationError
@@ -194,14 +193,3 @@ def test_ddl_with_quotes_commas_and_constraints() -> None:
     assert (a.name, a.type) == ("a", "DECIMAL(10, 2)")
     assert (d.name, d.type, d.description) == ("d", "STRUCT<e STRING, f ARRAY<INT64>>", 'g, "h"')
     assert [f.path for f in nested_fields(d.type)] == ["e", "f"]
-
-
-def test_stats_count_what_was_written(tmp_path: Path) -> None:
-    snowflake(tmp_path)
-    answer = stats(catalogs_of(str(tmp_path)))
-    (row,) = answer["databases"]
-    assert (row["name"], row["tables"], row["columns"], row["nested_paths"]) == ("SHOP", 4, 6, 2)
-    assert answer["total"]["bytes"] == row["bytes"] > 100
-    assert answer["total"]["databases"] == 1
-    assert stats([load_folder(tmp_path)])["databases"][0]["bytes"] == row["bytes"]
-    assert stats([])["total"]["bytes"] == 0

@@ -8,13 +8,12 @@ from pathlib import Path
 import pytest
 
 from quorum import Settings, ask, ask_sync
-from quorum.graph.runs import RunFolder, list_runs
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, ModelUnavailable
+from quorum.graph.runs import list_runs
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script
 from tests.quorum.roles import by_role
-from tests.servers.chat_server import ChatServer, closed_port
-from tests.servers.clock import skip_waits
+from tests.servers.chat_server import ChatServer
 
 
 @pytest.fixture
@@ -91,15 +90,6 @@ async def test_a_dollar_limit_without_a_price_is_refused_at_the_start(settings: 
     assert not server.requests
 
 
-async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = skip_waits(monkeypatch)
-    with pytest.raises(ModelUnavailable, match=r"127\.0\.0\.1"):
-        await ask(QUESTION, settings=settings, base_url=f"http://127.0.0.1:{closed_port()}/v1")
-    assert 0 < clock.time < 15
-
-
 async def test_a_missing_database_is_a_clear_error(settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnavailable, match="absent"):
         await ask(QUESTION, settings=settings, db=f"sqlite:///{tmp_path}/absent.db")
@@ -128,15 +118,6 @@ async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> No
     assert {candidate.model for candidate in answer.candidates} == {"mine"}
     with pytest.raises(ConfigurationError, match="chat_models has other"):
         await ask(QUESTION, settings=settings, models=["mine"], chat_models=own)
-
-
-async def test_a_run_that_fails_says_so_in_its_folder(settings: Settings) -> None:
-    url = f"http://127.0.0.1:{closed_port()}/v1"
-    with pytest.raises(ModelUnavailable) as caught:
-        await ask(QUESTION, settings=settings, base_url=url)
-    (run,) = list_runs(settings.home)
-    assert run.status == "failed"
-    assert RunFolder.open(settings.home, run.id).error() == str(caught.value)
 
 
 @pytest.mark.heavy

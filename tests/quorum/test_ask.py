@@ -47,30 +47,6 @@ def shop(workplace: Path) -> str:
     return "sqlite:///shop.db"
 
 
-def test_an_answer_for_people(shop: str, workplace: Path) -> None:
-    result = ask(QUESTION, "--db", shop, *OFFLINE)
-    assert result.exit_code == 0
-    for part in ("Demonstration", "SELECT", "50", "one query was enough", "model call", "quorum trace show"):
-        assert part in result.stdout
-    for agent in ("SqlWriter", "Database", "Candidate", "Consensus"):
-        assert agent in result.stderr
-    assert len(list((workplace / ".quorum" / "runs").iterdir())) == 1
-
-
-def test_a_role_has_a_model_of_its_own(shop: str, workplace: Path) -> None:
-    """It is named by a flag; the trace says what each model cost."""
-    (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT 7 AS seven"}}')
-    own = ("--model-for", "sql_writer=scripted:said.json", "--model-for", "linking=scripted:said.json")
-    answer = json.loads(ask(QUESTION, "--db", shop, *OFFLINE, *own, "--votes", "1", "--json").stdout)
-    assert answer["rows"] == [[7]]
-    assert [candidate["model"] for candidate in answer["candidates"]] == ["offline"]
-    assert answer["usage"]["by_model"]["scripted:said.json"]["model_calls"] == 1
-    wrong = ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "self_refinr=offline")
-    assert wrong.exit_code == 2
-    assert "model_for" in wrong.stderr
-    assert "Did you mean 'self_refiner'" in wrong.stderr
-
-
 def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
     (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT town"}}')
     ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "writing=scripted:said.json", "--votes", "1")

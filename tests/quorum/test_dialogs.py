@@ -84,22 +84,6 @@ async def test_a_script_is_asked_and_its_choice_counts(patient: bool, shop: str)
     assert sorted(each.sql for each in asked_before) == sorted([GOOD, RENAMED])
 
 
-@pytest.mark.parametrize("chosen", [True, False])
-async def test_other_readings_are_shown_until_the_user_has_said_what_is_meant(
-    chosen: bool, shop: str
-) -> None:
-    said = {"reasoning": "", "readings": ["Only what was paid."]}
-    models = {
-        name: scripted(script(sql_writer={**said, "sql": query}))
-        for name, query in (("m:a", GOOD), ("m:b", ABOVE_SIX))
-    }
-    given = in_doubt(shop, chat_models=models, recipe="reforce", switches={"exploration": "never"})
-    answer = await ask(QUESTION, **given, on_clarify=lambda asked: asked.choices[0].label if chosen else None)
-    assert answer.vote
-    assert answer.vote.settled == ("user" if chosen else "")
-    assert [each.says for each in answer.readings] == ([] if chosen else ["Only what was paid."])
-
-
 async def test_a_question_that_was_made_precise_is_shown_so_and_none_keeps_the_vote(shop: str) -> None:
     answer = await ask(QUESTION, **in_doubt(shop), on_clarify=lambda _: "Only paid ones.")
     run = Path(answer.trace)

@@ -24,7 +24,6 @@ from quorum.eval_progress import LINE_SECONDS, Board, Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow, Linking
-from quorum.shell import interruptible
 from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer, write_database
@@ -128,18 +127,6 @@ def test_several_processes_share_the_questions(workplace: Path, tmp_path: Path) 
     assert "9 workers cannot share 8 questions at a time" in refused.stderr
 
 
-def test_gold_is_an_evaluation_of_its_own_and_said(suite: Suite, workplace: Path) -> None:
-    result = run("shops", *OFFLINE, "--limit", "2", "--gold", "tables")
-    assert result.exit_code == 0, result.output
-    assert "offline · each with its gold tables only" in result.stderr
-    folder = EvalFolder(workplace / ".quorum" / "evals" / "shops-gold-tables-single-offline")
-    assert folder.manifest().options["gold"] == "tables"
-    assert all(record.restricted for record in folder.records().values())
-    ordinary = run("shops", *OFFLINE, "--limit", "2", "--out", str(folder.folder))
-    assert ordinary.exit_code == 2
-    assert "gold was 'tables' and is None" in ordinary.stderr
-
-
 def test_ids_choose_questions(suite: Suite, workplace: Path) -> None:
     (workplace / "ids.txt").write_text("q07\nq01\n")
     result = run("shops", *OFFLINE, "--ids", "ids.txt", "--json")
@@ -186,18 +173,6 @@ def test_a_mistake_of_use_exits_with_2_and_leaves_nothing(
     assert result.exit_code == 2
     assert said in result.stderr
     assert not (workplace / ".quorum" / "evals").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [(("spider1",), "--data"), (("nope",), "no suite 'nope'"), (("nope.csv",), "nope.csv")],
-)
-def test_a_suite_that_cannot_be_read_exits_with_2(
-    workplace: Path, arguments: tuple[str, ...], said: str
-) -> None:
-    result = run(*arguments, *OFFLINE)
-    assert result.exit_code == 2
-    assert said in result.stderr
 
 
 def test_clarify_in_the_settings_is_refused_and_can_be_taken_back(
@@ -394,14 +369,6 @@ def test_a_signal_that_is_ignored_stays_ignored() -> None:
     assert process.returncode == 143
 
 
-async def test_work_that_is_not_interrupted_returns() -> None:
-    async def work() -> int:
-        return 7
-
-    assert await interruptible(work(), lambda: None) == 7
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
-
-
 # killed
 
 
@@ -480,7 +447,6 @@ def test_killed_twice_and_interrupted_once_it_ends_with_the_results_of_an_unbrok
         calls, unbroken = each.usage["model_calls"], whole[id].usage["model_calls"]
         # what was under way when the process was killed is called again, by each candidate at most
         assert unbroken <= calls <= unbroken + VOTES * begun[id]
-    assert len({each.session for each in broken.values()}) == finishing
 
 
 @pytest.fixture
@@ -491,12 +457,3 @@ def bird(workplace: Path) -> Path:
     entry = {"db_id": "pets", "question": "How many pet are there?", "SQL": "SELECT COUNT(*) FROM pet"}
     (data / "dev.json").write_text(json.dumps([entry, entry | {"db_id": "moon"}]))
     return data
-
-
-def test_what_a_part_of_a_suite_does_not_lack_is_not_said(workplace: Path, bird: Path) -> None:
-    entries = json.loads((bird / "dev.json").read_text())
-    (bird / "dev.json").write_text(json.dumps([entries[0], *entries]))
-    assert "lacks moon" in run("bird", *OFFLINE, "--data", str(bird), "--out", "whole").stderr
-    result = run("bird", *OFFLINE, "--data", str(bird), "--out", "part", "--limit", "1")
-    assert (result.exit_code, "moon" in result.stderr) == (0, False)
-    assert EvalFolder(workplace / "part").manifest().missing == ()

@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from quorum.commands.ask import write_csv
 from quorum.files import CHARTS, ROWS, SHEET_COLUMNS, SHEET_ROWS, NoChart, check_file, write_file
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
@@ -102,19 +101,6 @@ def test_csv_json_and_parquet_hold_every_digit(answered: Answered, workplace: Pa
     assert [row[0] for row in found["rows"]] == [BIG, None, 3]
     assert found["rows"][0][2] == 257624.10000000003
     assert [path.name for path in (workplace / "new").iterdir() if path.suffix == ".part"] == []
-
-
-def test_csv_names_every_column_of_a_wide_result(answered: Answered, workplace: Path) -> None:
-    wide = pa.table([pa.array([n]) for n in range(150)], names=[f"c{n}" for n in range(150)])
-    answer = answered(wide).model_copy(update={"columns": wide.column_names[:100]})
-    write_file(answer, workplace / "wide.csv", ROWS)
-    printed = io.StringIO()
-    write_csv(answer, printed)
-    assert (workplace / "wide.csv").read_text() == printed.getvalue()
-    for text in ((workplace / "wide.csv").read_text(), printed.getvalue()):
-        header, row = csv.reader(io.StringIO(text))
-        assert header == wide.column_names
-        assert len(row) == 150
 
 
 def sheet(path: Path, number: int) -> list[dict[str, tuple[str, str]]]:

@@ -20,7 +20,6 @@ from rich.console import Console
 from quorum.agents.critics import VALIDATOR
 from quorum.event_text import link_to
 from quorum.graph.runs import RunFolder
-from quorum.graph.strategies import STRATEGIES, strategy_words
 from quorum.graph.trace import Trace, located
 from quorum.page import page_of
 from quorum.progress import Progress
@@ -242,22 +241,6 @@ def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
     assert "16 more" in text or width == 40
 
 
-@pytest.mark.parametrize(
-    ("readings", "lines"),
-    [
-        (["Paid orders\x07."], ["The question could also mean: Paid orders␇."]),
-        (["Paid.", "Open."], ["The question could also mean:", "  Paid.", "  Open."]),
-        ([], []),
-    ],
-)
-def test_the_answer_says_what_else_the_question_could_mean(
-    answer: dict[str, Any], readings: list[str], lines: list[str]
-) -> None:
-    text = screen(answer | {"readings": [{"says": says} for says in readings]})
-    assert "\n".join(lines) in text
-    assert ("could also mean" in text) is bool(readings)
-
-
 def test_what_is_assumed_open_and_missing_is_shown(workplace: Path, answer: dict[str, Any]) -> None:
     said: dict[str, Any] = {"assumptions": ["May is 2024-05."], "summary": "Chairs lead."}
     said["readings"] = [{"says": "Paid orders."}]
@@ -415,16 +398,6 @@ def test_calls_that_failed_and_the_wait_after_them_are_drawn(workplace: Path, an
     assert widths.count(("lost", "5.000")) == 2
     assert "failed call</span>" in html
     assert "waiting to try again</span>" in html
-
-
-def test_a_word_on_how_the_vote_was_counted(
-    workplace: Path, answer: dict[str, Any], subtests: pytest.Subtests
-) -> None:
-    for name in STRATEGIES:
-        with subtests.test(name):
-            assert len(strategy_words(name)) > 20
-            html = page_of(finished(workplace, answer | {"vote": VOTE | {"strategy": name}}))
-            assert f"<code>{name}</code>: {strategy_words(name)}" in html.replace("&#39;", "'")
 
 
 def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(

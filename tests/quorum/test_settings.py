@@ -201,15 +201,6 @@ def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
     assert asked.as_dict() == RunOptions(home=home, kb=home / "kb", explored=home / "explored").as_dict()
 
 
-def test_strategies_and_stopping_rules_are_those_of_the_graph() -> None:
-    from quorum.graph.strategies import STRATEGIES
-
-    for name in ("auto", *STRATEGIES):
-        assert Settings(strategy=name).strategy == name
-    for name in ("auto", "never", "decided", "beta:0.95"):
-        assert Settings(stopping=name).stopping == name
-
-
 def test_switches_are_pairs_on_the_command_line() -> None:
     given = Settings(switches=("syntax=false", "max_plans=2", 'gold_tables=["a"]', "mode=fast"))
     assert given.switches == {"syntax": False, "max_plans": 2, "gold_tables": ["a"], "mode": "fast"}

@@ -133,15 +133,6 @@ def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, work
     assert not [path for path in written if key in path.read_text()]
 
 
-def test_each_recipe_is_served_under_its_name_and_summary(root: Path) -> None:
-    served = json.loads((root / "langgraph.json").read_text())["graphs"]
-    assert served.pop("chat")["path"] == "quorum.studio:chat"
-    assert served == {
-        name: {"path": f"quorum.studio:{name}", "description": recipe.summary}
-        for name, recipe in RECIPES.items()
-    }
-
-
 def test_no_image_holds_what_git_leaves_out(root: Path) -> None:
     kept_out = (root / ".dockerignore").read_text().splitlines()
     left_out = (root / ".gitignore").read_text().splitlines()

@@ -1,0 +1,462 @@
+"""An MCP server: assistants ask databases by tools, over stdio or over HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from inspect import signature
+from typing import Annotated, Any, TypeAlias, get_type_hints
+
+import anyio
+import mcp_types as types
+from mcp.server import Server
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import BaseModel, Field, ValidationError, create_model
+
+from quorum import __version__
+from quorum.answer import Answer
+from quorum.event_text import step_of
+from quorum.graph.clarification import Clarification
+from quorum.knowledge.errors import QuorumError, in_words
+from quorum.serve.bodies import NAME, RUN, Body, TaughtBody, Values
+from quorum.serve.keys import Caller
+from quorum.serve.question import Question
+from quorum.serve.routes import taught_body
+from quorum.serve.service import Service
+from quorum.text import notices, printable, rows_note, spent, trust
+from quorum.tools.query import QueryError
+
+FEW, FOUND, STEPS = 5, 20, 300
+"""Most rows of another reading or a choice; tables or values that words find; steps of a trace."""
+LONG, MOST, MOST_CSV = 1_000, 100_000, 16_000_000
+"""Most characters of a value, of a result's rows or a schema, of all rows as CSV."""
+SCHEMA_TOKENS = 8_000
+"""Of a schema with its descriptions and samples."""
+HEAD, TAIL = "quorum://runs/", "/rows.csv"
+"""Around a run's id: the address of its rows."""
+INSTRUCTIONS = """Questions about databases, answered by checked, read-only SQL. Prefer `ask` to SQL of your
+own, and tell the user its doubts, what it assumes and its other readings."""
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
+
+_LOG = logging.getLogger(__name__)
+
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=20_000)]
+Words: TypeAlias = Annotated[str, Field(max_length=1_000, description="'refunds in Muenchen'")]
+Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
+Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
+Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
+Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
+Dollars: TypeAlias = Annotated[
+    float | None, Field(gt=0, le=1_000, description="at most, within the server's limit")
+]
+Database: TypeAlias = Annotated[
+    str, Field(pattern=NAME, description="may be left out where there is only one")
+]
+Clarify: TypeAlias = Annotated[
+    bool | None, Field(description="ask back what is meant; by default where the user can be asked")
+]
+
+
+class Rows(BaseModel):
+    """The first rows of a result. ``row_count`` were kept; with ``truncated`` the database has more."""
+
+    sql: str = ""
+    columns: list[str] = []
+    rows: list[list[Any]] = []
+    row_count: int = 0
+    truncated: bool = False
+
+
+class Reading(Rows):
+    """Another meaning of the question; of a choice also the ``reply`` that chooses it."""
+
+    says: str
+    reply: str = ""
+
+
+class Asked(Rows):
+    """An answer, or what has to be chosen first; empty fields are left out.
+
+    The status is answered, unanswerable, no_answer (best effort), stopped (by a limit), or needs_choice: ask
+    the user which of the choices is meant, and give the reply to follow_up.
+    """
+
+    status: str
+    run: str
+    question: str = Field("", description="as it was understood")
+    says: str = Field("", description="what the rows show, or what has to be chosen")
+    rows_uri: str = Field("", description="resource with all rows as CSV")
+    confidence: float | None = Field(None, description="probability that it is right; none if not rated")
+    confidence_because: str = ""
+    doubts: list[str] = Field([], description="what the data shows against it")
+    assumes: list[str] = []
+    other_readings: list[Reading] = []
+    warnings: list[str] = []
+    choices: list[Reading] = []
+    cost: str = ""
+    usd: float | None = None
+
+
+class SchemaText(BaseModel):
+    dialect: str
+    tables: int
+    text: str
+    left_out: list[str] = []
+
+
+class Steps(BaseModel):
+    run: str
+    question: str
+    status: str
+    steps: list[str] = Field(description="second, agent, candidate: what happened")
+    cost: str = ""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool; its public methods are the tools."""
+
+    service: Service
+    context: Context
+    who: Caller
+    params: types.CallToolRequestParams
+
+    async def ask(
+        self, question: Text, database: Database = "", clarify: Clarify = None, max_usd: Dollars = None
+    ) -> Result:
+        """Answer a question in plain language about {of}: SQL is written, checked, run and repaired.
+
+        Gives rows, how far to trust them and why, what else the question could mean, and the cost. Nothing is
+        written to the database.
+        """
+        if self.params.request_state:
+            return await self._goes_on(self.params.request_state)
+        return await self._begin(question, clarify, max_usd, database=database)
+
+    async def follow_up(self, run: Run, text: Text, max_usd: Dollars = None) -> Result:
+        """Go on from an earlier answer about {of}: 'and by month?'. Nothing is written to the database.
+
+        Of a run with the status needs_choice, the text is the reply: 'B', 'yes', or the user's own words.
+        """
+        if self.params.request_state:
+            return await self._goes_on(self.params.request_state)
+        if (await self.service.question(self.who, run)).waiting is None:
+            return await self._begin(text, None, max_usd, after=run)
+        return await self._outcome(await self.service.reply(self.who, run, text))
+
+    async def run_sql(self, sql: Sql, database: Database = "", rows: Most = 100) -> Result:
+        """Run one query of your own on {of}.
+
+        Only pure reads pass the guard; rows, bytes, time are limited.
+        """
+        found = await self.service.run_sql(self.who, sql, database=database, rows=rows)
+        if isinstance(found, QueryError):
+            return _failed(f"{found.kind.value}: {found.describe()}")
+        first, more = _bounded(found.preview(rows)), bool(found.truncated)
+        return _result(Rows(columns=found.columns, rows=first, row_count=found.row_count, truncated=more))
+
+    async def schema(self, words: Words = "", database: Database = "") -> Result:
+        """Show tables, columns, keys, sample values and what is odd about them in {of}. Read-only.
+
+        All, or the tables that some words may mean.
+        """
+        from quorum.knowledge.schema.render import render
+
+        opened = await self.service.resources(self.who, database)
+        catalog = opened.catalog
+        if words:
+            near = await anyio.to_thread.run_sync(opened.columns.tables, words, FOUND)
+            catalog = replace(catalog, tables=tuple(filter(None, map(catalog.table, near))))
+        if not catalog.tables:
+            return _failed("No table fits these words; without words all are shown.")
+        made = await anyio.to_thread.run_sync(lambda: render(catalog, budget=SCHEMA_TOKENS))
+        text, left_out = printable(made.text), [*made.left_out]
+        if len(text) > MOST:
+            text, left_out = text[:MOST], [*left_out, f"all behind {MOST:,} characters: give words"]
+        tables = len(catalog.tables)
+        return _result(SchemaText(dialect=catalog.dialect, tables=tables, text=text, left_out=left_out), text)
+
+    async def search_values(self, words: Words, database: Database = "") -> Result:
+        """Find how names, places and codes are written in {of}, by column. Read-only."""
+        found = self.service.search_values(self.who, words, database=database, limit=FOUND)
+        values, unread = await found
+        return _result(Values(values=values, unread=unread))
+
+    async def trace(self, run: Run) -> Result:
+        """Show the steps of an answer about {of}. Read-only."""
+        question = await self.service.question(self.who, run)
+        events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
+        steps = [step for step in map(step_of, events) if step.live][-STEPS:]
+        lines = [f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps]
+        cost = spent(await anyio.to_thread.run_sync(question.folder.usage))
+        made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
+        return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))
+
+    async def keep(self, run: Run, note: Note = "") -> Result:
+        """Keep an answer about {of} as verified, once a person has said that it is right.
+
+        Its question is answered by its query from then on. This writes a note into Quorum's knowledge base,
+        and nothing to the database.
+        """
+        kept = taught_body(await self.service.keep(self.who, run, note=note))
+        return _result(kept, f"Kept, {kept.credit}: {kept.question}")
+
+    @property
+    def _can_ask(self) -> bool:
+        """True if the client shows its user a form."""
+        capabilities = self.context.session.client_capabilities
+        forms = capabilities.elicitation if capabilities else None
+        return forms is not None and (forms.form is not None or forms.url is None)
+
+    async def _begin(self, text: str, clarify: bool | None, max_usd: float | None, **asked: str) -> Result:
+        """Begin a question, which asks back where the user can be asked."""
+        usual = self.service.settings.clarify
+        wanted = self._can_ask or usual != "off" if clarify is None else clarify
+        options: dict[str, Any] = {
+            "clarify": ("on" if usual == "off" else usual) if wanted else "off",
+            **asked,
+        }
+        if max_usd:
+            options["max_usd"] = max_usd
+        return await self._outcome(await self.service.ask(self.who, text, **options))
+
+    async def _goes_on(self, run: str) -> Result:
+        """Go on where the client was asked for a reply: it repeats its call with that."""
+        question = await self.service.question(self.who, run)
+        given = (self.params.input_responses or {}).get("reply")
+        if question.waiting and isinstance(given, types.ElicitResult):
+            if (reply := _reply(question, given)) is None:
+                return _needs_choice(question)
+            question = await self.service.reply(self.who, run, reply)
+        return await self._outcome(question)
+
+    async def _outcome(self, question: Question) -> Result:
+        """Follow a question to its answer, or to what has to be chosen; a cancelled call cancels it."""
+        seen, session = 0, self.context.session
+        try:
+            while True:
+                async for number, event in question.events(seen):
+                    seen, step = number, step_of(event)
+                    if step.live:
+                        await session.report_progress(seen, message=f"{step.agent}: {step.gist}")
+                if question.waiting is None:
+                    return _answered(await question.answer())
+                reply = await self._asked(question)
+                if not isinstance(reply, str):
+                    return reply
+                question = await self.service.reply(self.who, question.id, reply)
+        except anyio.get_cancelled_exc_class():
+            with anyio.move_on_after(10, shield=True):
+                await self.service.cancel(self.who, question.id)
+            raise
+
+    async def _asked(self, question: Question) -> Result | str:
+        """Return the user's reply to a form, or the result that lets the client ask."""
+        (message, schema), reply = _form(question), None
+        if self._can_ask and self.context.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            form = types.ElicitRequestFormParams(message=message, requested_schema=schema)
+            requests: Any = {"reply": types.ElicitRequest(params=form)}
+            return types.InputRequiredResult(input_requests=requests, request_state=question.id)
+        with suppress(MCPError):  # it cannot after all
+            if self._can_ask:
+                given = await self.context.session.elicit_form(message, schema, self.context.request_id)
+                reply = _reply(question, given)
+        return _needs_choice(question) if reply is None else reply
+
+
+def _input(tool: Callable[..., Any]) -> type[Body]:
+    """Return the arguments of a tool as a model."""
+    hints, (_, *given) = get_type_hints(tool, include_extras=True), signature(tool).parameters.values()
+    fields: Any = {
+        each.name: (hints[each.name], ... if each.default is each.empty else each.default) for each in given
+    }
+    return create_model(tool.__name__, __base__=Body, **fields)
+
+
+GIVES: dict[str, type[BaseModel]] = {
+    "ask": Asked,
+    "follow_up": Asked,
+    "run_sql": Rows,
+    "schema": SchemaText,
+    "search_values": Values,
+    "trace": Steps,
+    "keep": TaughtBody,
+}
+"""Results by the tool."""
+TAKES = {name: _input(getattr(Call, name)) for name in GIVES}
+
+
+def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
+    """Return the MCP server of a service; ``caller`` says who makes a request."""
+
+    async def listed(context: Context, _: object) -> types.ListToolsResult:
+        names = service.databases(caller(context))
+        return types.ListToolsResult(tools=[_declared(name, names) for name in TAKES])
+
+    async def called(context: Context, params: types.CallToolRequestParams) -> Result:
+        if params.name not in TAKES:
+            raise _wrong(f"There is no tool {params.name[:100]!r}; there are {', '.join(TAKES)}.")
+        try:
+            given = TAKES[params.name].model_validate(params.arguments or {})
+        except ValidationError as error:
+            return _failed(_wrong_arguments(params.name, error))
+        try:
+            tool = getattr(Call(service, context, caller(context), params), params.name)
+            made: Result = await tool(**dict(given))
+        except QuorumError as error:
+            return _failed(str(error))
+        except Exception:  # noqa: BLE001 - a fault of ours ends this call only
+            _LOG.exception("The tool %s failed.", params.name)
+            return _failed(f"{params.name} failed by a fault of Quorum's; the server's log has it.")
+        return made
+
+    async def resources(*_: object) -> types.ListResourcesResult:  # results link to theirs
+        return types.ListResourcesResult(resources=[])
+
+    async def templates(*_: object) -> types.ListResourceTemplatesResult:
+        rows = types.ResourceTemplate(uri_template=f"{HEAD}{{run}}{TAIL}", name="rows", mime_type="text/csv")
+        return types.ListResourceTemplatesResult(resource_templates=[rows])
+
+    async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        from quorum.tools.results.files import csv_lines
+
+        uri = params.uri
+        if not (uri.startswith(HEAD) and uri.endswith(TAIL)):
+            raise _wrong(f"There is no resource {uri[:100]!r}; there are {HEAD}…{TAIL}.")
+        try:
+            table = await service.rows(caller(context), uri.removeprefix(HEAD).removesuffix(TAIL))
+        except QuorumError as error:
+            raise _wrong(printable(str(error))) from error
+        text = await anyio.to_thread.run_sync(lambda: "".join(csv_lines(table, end="\n")))
+        if len(text) > MOST_CSV:
+            raise _wrong(f"The rows are longer than {MOST_CSV:,} characters; ask for fewer.")
+        csv = types.TextResourceContents(uri=uri, mime_type="text/csv", text=text)
+        return types.ReadResourceResult(contents=[csv])
+
+    lists: Any = {"on_list_resources": resources, "on_list_resource_templates": templates}
+    calls: Any = {"on_list_tools": listed, "on_call_tool": called, "on_read_resource": read}
+    return Server("quorum", version=__version__, title="Quorum", instructions=INSTRUCTIONS, **lists, **calls)
+
+
+def _declared(name: str, databases: Sequence[str]) -> types.Tool:
+    given, made = (each[name].model_json_schema() for each in (TAKES, GIVES))
+    if field := given["properties"].get("database"):
+        field["enum"] = [*databases, ""]
+    of = f"the database{'s' * (len(databases) != 1)} {', '.join(databases)}"
+    hints = types.ToolAnnotations(
+        read_only_hint=name != "keep", destructive_hint=False, open_world_hint=False
+    )
+    return types.Tool(
+        name=name,
+        title=name.replace("_", " ").capitalize(),
+        description=" ".join(getattr(Call, name).__doc__.split()).replace("{of}", of),
+        input_schema=given,
+        output_schema=made,
+        annotations=hints,
+    )
+
+
+def _wrong(message: str) -> MCPError:
+    return MCPError(code=types.INVALID_PARAMS, message=message)
+
+
+def _wrong_arguments(name: str, error: ValidationError) -> str:
+    wrong = list[str]()
+    for each in error.errors(include_url=False, include_input=False)[:5]:
+        said = "there is no such argument" if each["type"] == "extra_forbidden" else in_words(each)
+        wrong.append(f"{'.'.join(map(str, each['loc']))[:60]}: {said}")
+    fields = [each if field.is_required() else f"{each}?" for each, field in TAKES[name].model_fields.items()]
+    return f"{'; '.join(wrong)}. The tool {name} takes {', '.join(fields)}."
+
+
+def _result(found: BaseModel, text: str = "", *links: types.ResourceLink) -> types.CallToolResult:
+    """Return a result as structured content without empty fields, and as text."""
+    made = found.model_dump(mode="json", exclude_defaults=True)
+    said = types.TextContent(text=text or json.dumps(made, ensure_ascii=False))
+    return types.CallToolResult(content=[said, *links], structured_content=made)
+
+
+def _failed(text: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(text=printable(text))], is_error=True)
+
+
+def _answered(answer: Answer) -> types.CallToolResult:
+    uri = f"{HEAD}{answer.run_id}{TAIL}" if answer.result_file else ""
+    made = Asked(
+        **_rows_of(answer, len(answer.rows)),
+        status=answer.status,
+        run=answer.run_id,
+        question=answer.became or answer.question,
+        says=answer.words or answer.missing or answer.error or answer.summary,
+        rows_uri=uri,
+        confidence=round(answer.confidence, 2) if answer.columns and not answer.demonstration else None,
+        confidence_because=f"{trust(answer)[0]}: {answer.grounds}" if answer.columns else "",
+        doubts=answer.doubts,
+        assumes=answer.assumptions,
+        other_readings=[Reading(says=each.says, **_rows_of(each)) for each in answer.readings],
+        warnings=[*answer.disagreement, *notices(answer)],
+        cost=spent(answer.usage) if answer.usage else "",
+        usd=answer.usage.get("usd"),
+    )
+    link = types.ResourceLink(uri=uri, name="rows.csv", mime_type="text/csv", description=rows_note(answer))
+    return _result(made, f"{answer.to_markdown()}\n\nRun: {answer.run_id}", *([link] if uri else []))
+
+
+def _needs_choice(question: Question) -> types.CallToolResult:
+    says, asked = _form(question)[0], question.waiting
+    given = asked.choices if isinstance(asked, Clarification) else []
+    choices = [Reading(says=each.says, reply=each.label, **_rows_of(each)) for each in given]
+    how = f"Ask the user; then call follow_up with the run {question.id} and the reply as text."
+    about = {"status": "needs_choice", "run": question.id, "question": question.text}
+    return _result(Asked(says=says, choices=choices, **about), f"{says}\n\n{how}")
+
+
+def _form(question: Question) -> tuple[str, dict[str, Any]]:
+    """Return what the user is asked, and the schema of the reply."""
+    choice: dict[str, Any] = {"type": "string", "title": "Choice", "enum": ["yes", "no", "all"]}
+    fields, asked = {"choice": choice}, question.waiting
+    assert asked is not None
+    if isinstance(asked, Clarification):
+        lines = ["The question can be read in several ways. Which answer is meant?"]
+        for each in asked.choices:
+            rows = [", ".join(map(str, row)) for row in _bounded(each.rows[:3])]
+            lines.append(f"{each.label}: {each.says} ({'; '.join(rows)}{'; …' * (each.row_count > 3)})")
+        lines += asked.differences
+        choice["enum"] = [each.label for each in asked.choices]
+        if asked.own_words:
+            fields["words"] = {"type": "string", "title": "Or in your own words"}
+    else:
+        lines = ["May this query run?", asked.why, asked.sql, f"Reads: {asked.reads}, in {asked.database}."]
+    message = "\n".join(map(printable, filter(None, [asked.refused, *lines, asked.how])))
+    return message, {"type": "object", "properties": fields}
+
+
+def _reply(question: Question, given: types.ElicitResult) -> str | None:
+    """Return the reply of a form; None where the user put it off."""
+    content = given.content or {} if given.action == "accept" else {}
+    said = str(content.get("words") or content.get("choice") or "")
+    usual = "" if isinstance(question.waiting, Clarification) else "no"
+    return None if given.action == "cancel" else said or usual
+
+
+def _rows_of(found: Any, most: int = FEW) -> dict[str, Any]:
+    """Return the query and the first rows of an answer, a reading or a choice."""
+    rows = {name: getattr(found, name) for name in ("sql", "columns", "row_count")}
+    return rows | {"rows": _bounded(found.rows[:most]), "truncated": getattr(found, "truncated", False)}
+
+
+def _bounded(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return the first rows that fit, long texts cut."""
+    made, size = list[list[Any]](), 0
+    for row in rows:
+        made.append([f"{v[:LONG]}…" if isinstance(v, str) and len(v) > LONG else v for v in row])
+        if (size := size + sum(len(str(v)) for v in made[-1])) > MOST:
+            break
+    return made

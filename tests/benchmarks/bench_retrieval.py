@@ -1,0 +1,175 @@
+"""How well the search over column texts finds the tables and columns of gold SQL; no chat model is asked.
+
+A shared field group counts as found where the table that represents it is: gold ``sales_20240105`` if its
+group is. Of several accepted queries the one counts that is found best. Each cell has the mean recall, then
+the share of questions with all of it, in %. The search is by words; with an embedding model by meaning and
+by both, too.
+
+    python -m tests.benchmarks.bench_retrieval [SUITE [DATA]] [--embedding-model MODEL] [--limit N]
+                                               [--budget TOKENS] [--no-groups] [--all-databases]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.running.linking import golds_of
+from quorum.evals.suites import load_suite
+from quorum.graph.resources import open_embedder, read_catalog
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.schema.render import render
+from quorum.knowledge.search.columns import ColumnIndex
+from quorum.knowledge.search.index import Embedder
+from quorum.settings import Settings
+from quorum.tools.databases import connect
+from quorum.tools.sql.linking import Linked, prune
+from quorum.tools.urls import SAMPLE
+
+if TYPE_CHECKING:
+    from quorum.knowledge.search.index import Vectors
+
+TABLES_AT, COLUMNS_AT = (1, 3, 5, 10, 20), (10, 30, 100)
+
+
+class LinkedSchema:
+    """The schema text that ranked tables give, whole tables until the budget is spent."""
+
+    def __init__(self, index: ColumnIndex, catalog: Catalog, budget: int) -> None:
+        self._catalog, self._budget, self.first = catalog, budget, index.first
+        names = [[table.full_name for table in fields.tables] for fields in index.fields]
+        self._members = {members[0]: members for members in names}
+        self.whole = self.fitting([*self._members]) == len(self._members)
+
+    def fitting(self, ranked: Sequence[str]) -> int:
+        """Count the ranked tables that fit, with all tables of their groups, by doubling."""
+        most = 1
+        while most < len(ranked) and not self._exceeds(ranked[:most]):
+            most = 2 * most
+        bounds = {"lo": most // 2, "hi": min(most, len(ranked))}
+        return bisect_left(range(len(ranked)), True, **bounds, key=lambda n: self._exceeds(ranked[: n + 1]))
+
+    def _exceeds(self, tables: Sequence[str]) -> bool:
+        names = tuple(name for table in tables for name in self._members[table])
+        return render(prune(self._catalog, Linked(names)), budget=self._budget).tokens > self._budget
+
+
+class Remembering:
+    """An embedder that keeps in memory what it embedded for one question."""
+
+    def __init__(self, inner: Embedder) -> None:
+        self._inner, self.name = inner, inner.name
+        self._known: dict[tuple[str, ...], Vectors] = {}
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        if (key := tuple(texts)) not in self._known:
+            self._known[key] = self._inner.encode(texts)
+        return self._known[key]
+
+
+def recall(found: Collection[object], golds: Sequence[Collection[object]]) -> float:
+    return max(len(set(found) & set(gold)) / len(gold) for gold in golds)
+
+
+def ask(
+    index: ColumnIndex,
+    linked: LinkedSchema,
+    question: EvalQuestion,
+    golds: Sequence[Linked],
+    inner: Any,
+    way: str,
+) -> dict[str, Any]:
+    """Return the recall of a question's tables and columns, whether its tables fit, and the seconds."""
+    first = linked.first
+    tables_of = [{first[table] for table in gold.tables} for gold in golds]
+    columns_of = [{(first[table], name) for table, name in gold.columns} for gold in golds if gold.columns]
+    query = "\n".join((question.question, *question.knowledge.values()))
+    how: dict[str, Any] = {
+        "embedder": Remembering(inner) if way != "words" else None,
+        "hybrid": way == "both",
+    }
+    start = time.perf_counter()
+    tables = index.tables(query, len(index.fields), **how)
+    seconds = time.perf_counter() - start
+    tables = [*dict.fromkeys((*tables, *first.values()))]  # those nothing speaks for come last
+    columns = [(hit.table, hit.column) for hit in index.search(query, COLUMNS_AT[-1], **how)]
+    shown = set(tables[: linked.fitting(tables)])
+    return {
+        "tables": [recall(tables[:k], tables_of) for k in TABLES_AT],
+        "columns": [recall(columns[:k], columns_of) for k in COLUMNS_AT] if columns_of else None,
+        "within": any(gold <= shown for gold in tables_of),
+        "large": not linked.whole,
+        "ms": 1000 * seconds,
+    }
+
+
+async def catalog_of(url: str) -> Catalog:
+    async with connect(url) as connector:
+        return await read_catalog(connector, None)
+
+
+def show(ways: Mapping[str, Sequence[Mapping[str, Any]]], build: Mapping[str, float], budget: int) -> None:
+    for way, found in ways.items():
+        cells = []
+        for what in ("tables", "columns"):
+            for at in zip(*(row[what] for row in found if row[what]), strict=True):
+                cells.append(f"{100 * sum(at) / len(at):.1f} / {100 * at.count(1.0) / len(at):.1f}")
+        large = [row["within"] for row in found if row["large"]]
+        within = 100 * sum(row["within"] for row in found) / len(found)
+        p50, p99 = (float(np.percentile([row["ms"] for row in found], share)) for share in (50, 99))
+        print(f"{way:<8}", " | ".join(cells))
+        print(f"{'':<8} all gold tables within {budget:,} tokens: {within:.1f} %, of large schemas", end=" ")
+        print(
+            f"{sum(large)} of {len(large)}; built in {build[way]:.1f} s; p50 {p50:.1f} ms, p99 {p99:.1f} ms"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    shared = Path(os.environ.get("QUORUM_DATA", "../shared/data"))
+    parser.add_argument("suite", nargs="?", default="spider1")
+    parser.add_argument("data", nargs="?", type=Path)
+    parser.add_argument("--embedding-model")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--budget", type=int, default=8_000)
+    parser.add_argument("--no-groups", action="store_true")
+    parser.add_argument("--all-databases", action="store_true")
+    given = parser.parse_args()
+    suite = load_suite(given.suite, given.data or shared / given.suite)
+    settings = Settings(database=[SAMPLE], models=["offline"], embedding_model=given.embedding_model)
+    embedder = open_embedder(settings.run_options(), api_key=settings.key)
+    asked = [question for question in suite.questions[: given.limit] if question.gold_sql]
+    ways: dict[str, list[dict[str, Any]]] = {"words": [], **({"meaning": [], "both": []} if embedder else {})}
+    build, texts = defaultdict[str, float](float), 0
+    for url in dict.fromkeys(each.url for each in (suite.questions if given.all_databases else asked)):
+        catalog = asyncio.run(catalog_of(url))
+        index = ColumnIndex(catalog, groups=not given.no_groups)
+        for way, made_with in (("words", ()), *((("meaning", (embedder,)),) if embedder else ())):
+            start = time.perf_counter()
+            index.build(*made_with)
+            build[way] += time.perf_counter() - start
+        texts += len(index.texts)
+        linked = LinkedSchema(index, catalog, given.budget)
+        for question in (each for each in asked if each.url == url):
+            if golds := golds_of(question.gold_sql, catalog):
+                for way, found in ways.items():
+                    found.append(ask(index, linked, question, golds, embedder and embedder.inner, way))
+    print(
+        f"{suite.name}: {len(ways['words'])} questions, {texts:,} column texts; tables @{TABLES_AT},", end=" "
+    )
+    print(f"columns @{COLUMNS_AT}, mean recall / all found, %")
+    show({way: found for way, found in ways.items() if found}, build, given.budget)
+
+
+if __name__ == "__main__":
+    main()

@@ -174,7 +174,7 @@ class Leases:
             num_workers=1,
             timeout=SECONDS,
             open=False,
-            check=ConnectionPool.check_connection,  # a round trip, for which a restart of the server costs no run
+            check=ConnectionPool.check_connection,  # so a restart of the server costs no run
         )
         self.pool = pool
         with _explained(self.target), self.connect(**given) as connection:

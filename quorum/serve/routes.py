@@ -93,6 +93,7 @@ async def ask(call: Call) -> BaseModel:
         database=asked.database,
         session=asked.session,
         after=asked.after,
+        run_id=asked.id,
         **asked.options(),
     )
     return await question_body(made)

@@ -125,12 +125,15 @@ class Service:
 
         Args:
             session: Names a conversation, of which this is a turn.
+            run_id: The question's id. One that is asked already is returned.
             after: A question whose conversation goes on.
             options: As ``Quorum.ask``; limits are the server's at most.
 
         Raises:
             Refused: The database is not the caller's, a limit is reached, or a turn is being answered.
         """
+        if run_id and await asyncio.to_thread((self.home / "runs" / run_id / "run.json").is_file):
+            return await self.question(who, run_id)
         name, options = self._named(who, database), self._bounded(options)
         quorum, run_id = self._session(who, name), run_id or new_run_id()
         thread = ".".join(filter(None, (who.name, name, session))) if session else ""
@@ -146,6 +149,12 @@ class Service:
             asks["on_approve"] = _nobody
         made.thread = chat.thread if chat else ""
         self._begin(made, partial(chat.ask if chat else quorum.ask, text, **asks))
+        while (
+            self.leases
+            and made.here
+            and not await asyncio.to_thread((made.folder.folder / "run.json").is_file)
+        ):
+            await asyncio.sleep(0.005)  # from then on it is lost by no process that dies
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:
@@ -186,10 +195,10 @@ class Service:
         """Stop a question; one that has ended stays as it is."""
         found = await self.question(who, run_id)
         if await self.cancel_here(run_id):
-            pass
-        elif found.status in ("waiting", "interrupted"):
+            return found
+        if found.status in ("waiting", "interrupted"):
             await asyncio.to_thread(_note_cancelled, found.folder, self.leases)
-            found.look()
+            await asyncio.to_thread(found.look)
         elif found.status == "running" and self.leases:  # another process's
             meta = await asyncio.to_thread(found.folder.meta)
             await asyncio.to_thread(self.leases.cancel, str(meta.get("thread")))

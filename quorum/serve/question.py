@@ -82,6 +82,11 @@ class Question:
         except OSError:
             return False
 
+    async def begun(self) -> None:
+        """Wait until its folder is there: from then on no process that dies loses it."""
+        while self.here and not await asyncio.to_thread((self.folder.folder / "run.json").is_file):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
     async def change(self) -> None:
         """Wait until something may have changed."""
         changed = self._changed

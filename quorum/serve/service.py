@@ -149,12 +149,8 @@ class Service:
             asks["on_approve"] = _nobody
         made.thread = chat.thread if chat else ""
         self._begin(made, partial(chat.ask if chat else quorum.ask, text, **asks))
-        while (
-            self.leases
-            and made.here
-            and not await asyncio.to_thread((made.folder.folder / "run.json").is_file)
-        ):
-            await asyncio.sleep(0.005)  # from then on it is lost by no process that dies
+        if self.leases:
+            await made.begun()
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:

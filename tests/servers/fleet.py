@@ -31,7 +31,7 @@ from tests.waiting import wait_until
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import quorum.graph.leases as leases, quorum.serve.takeover as takeover
-leases.SECONDS, leases.RENEWED, takeover.LOOKS = {seconds}, {seconds} / 5, {seconds} / 5
+leases.SECONDS, leases.RENEWED, takeover.LOOKS = {seconds}, {looks}, {looks}
 from quorum.cli import main
 main()
 """
@@ -43,13 +43,27 @@ class Fleet:
     """The processes; a context manager. Each serves the databases ``db`` at a port of its own."""
 
     def __init__(
-        self, count: int, home: Path, db: Sequence[str], model_url: str, checkpoints: str, seconds: float = SECONDS
+        self,
+        count: int,
+        home: Path,
+        db: Sequence[str],
+        model_url: str,
+        checkpoints: str,
+        *flags: str,
+        seconds: float = SECONDS,
+        looks: float = 0.0,
     ) -> None:
         self.home, self.ports = home, [free_port() for _ in range(count)]
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
-        flags = ["--home", str(home), "--model", "openai:simulated", "--base-url", model_url]
-        flags += ["--checkpoints", checkpoints, *(part for url in db for part in ("--db", url))]
-        self._command = [sys.executable, "-c", PROGRAM.format(seconds=seconds), "serve", *flags]
+        given = ["--home", str(home), "--model", "openai:simulated", "--base-url", model_url, *flags]
+        given += ["--checkpoints", checkpoints, *(part for url in db for part in ("--db", url))]
+        self._command = [
+            sys.executable,
+            "-c",
+            PROGRAM.format(seconds=seconds, looks=looks or seconds / 5),
+            "serve",
+            *given,
+        ]
         self._turn = itertools.count()
 
     def __enter__(self) -> Self:
@@ -69,7 +83,11 @@ class Fleet:
 
     def start(self, number: int) -> None:
         """Start a process that is not running."""
-        environment = os.environ | {"OPENAI_API_KEY": "k", "PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
+        environment = os.environ | {
+            "OPENAI_API_KEY": "k",
+            "PYTHONPATH": str(ROOT),
+            "LANGSMITH_TRACING": "false",
+        }
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / f"serve{number}.log").open("ab") as log:
             self.processes[number] = subprocess.Popen(
@@ -93,7 +111,9 @@ class Fleet:
 
     def url(self, number: int | None = None) -> str:
         """The URL of a process; without a number, that of the next one."""
-        return f"http://127.0.0.1:{self.ports[next(self._turn) % len(self.ports) if number is None else number]}"
+        return (
+            f"http://127.0.0.1:{self.ports[next(self._turn) % len(self.ports) if number is None else number]}"
+        )
 
     def signal(self, number: int, what: signal.Signals) -> None:
         process = self.processes[number]
@@ -102,25 +122,29 @@ class Fleet:
         if what == signal.SIGKILL:
             process.wait()
 
-    async def ask(self, client: httpx.AsyncClient, id: str, text: str, first: int | None = None) -> dict[str, Any]:
+    async def ask(self, client: httpx.AsyncClient, id: str, text: str) -> dict[str, Any]:
         """Ask, and wait for the answer; the question's body, as the API has it."""
-        begun = False
         while True:
             try:
-                if not begun:
-                    asked = {"question": text, "id": id}
-                    reply = await client.post(f"{self.url(first)}/v1/questions", json=asked)
-                    begun, first = reply.status_code == 202, None
-                else:
-                    reply = await client.get(f"{self.url()}/v1/questions/{id}?wait=20")
-                    if reply.status_code == 200 and reply.json()["status"] != "running":
-                        found: dict[str, Any] = reply.json()
-                        return found
-            except httpx.TransportError:  # it was killed, or is not there yet
-                first = None
-            else:
-                assert reply.status_code in (200, 202, 503), reply.text
+                asked = {"question": text, "id": id}
+                reply = await client.post(f"{self.url()}/v1/questions", json=asked)
+                if reply.status_code == 202:
+                    return await self.follow(client, id)
+                assert reply.status_code == 503, reply.text
+            except httpx.TransportError:  # killed, or not there yet
+                pass
             await asyncio.sleep(0.02)
+
+    async def follow(self, client: httpx.AsyncClient, id: str, at: int | None = None) -> dict[str, Any]:
+        """Wait for the answer; the question's body."""
+        while True:
+            try:
+                reply = await client.get(f"{self.url(at)}/v1/questions/{id}?wait=20")
+                assert reply.status_code == 200, reply.text
+                if (found := reply.json())["status"] != "running":
+                    return dict(found)
+            except httpx.TransportError:
+                await asyncio.sleep(0.02)
 
     async def ask_all(self, texts: Sequence[str], at_once: int = 24) -> dict[str, dict[str, Any]]:
         """Ask all, so many at once; their bodies by id."""

@@ -92,10 +92,10 @@ $(VENV)/.wheel: $(PINS) $(MADE)
 	@$(LEAN) hatchling .
 	@touch $@
 
-# fakesnow wants another sqlglot than Quorum, so the tests' Snowflake has an environment of its own.
+# fakesnow wants another sqlglot than Quorum, and schemathesis another jsonschema-rs than LangGraph's server.
 $(VENV)/.servers: tests/servers/constraints.txt $(MADE)
-	@echo "installing the tests' Snowflake server into $(VENV)/servers (once; half a minute)"
+	@echo "installing the tests' Snowflake server and schemathesis into $(VENV)/servers (once; half a minute)"
 	@$(BIN)/python -m venv --clear $(VENV)/servers
 	@$(VENV)/servers/bin/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint tests/servers/constraints.txt "fakesnow[server]"
+	    --constraint tests/servers/constraints.txt "fakesnow[server]" schemathesis
 	@touch $@

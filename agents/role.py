@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -155,7 +155,7 @@ class Role(Generic[R]):
         if taken := EVENT_FIELDS & self.reply.model_fields.keys():
             raise ValueError(f"A reply cannot have the field {min(taken)!r}: every event has one of its own.")
 
-    @property
+    @cached_property
     def prompt(self) -> str:
         """The file of its task, below the project's root."""
         return str(PurePosixPath(self.declared).parent / "prompts" / f"{self.name}.md")

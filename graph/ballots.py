@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -226,12 +226,8 @@ def _restore_tuples(value: object, *names: str) -> None:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-class Judge(Protocol):
-    """Chooses between clusters."""
-
-    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
-        """The key of the better cluster; None where it cannot tell."""
-        ...
+Judge: TypeAlias = Callable[[Sequence[Cluster]], Awaitable[str | None]]
+"""Chooses between clusters: the key of the better one, None where it cannot tell."""
 
 
 @dataclass(frozen=True)

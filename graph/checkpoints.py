@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -27,12 +26,11 @@ from langgraph.checkpoint.serde.jsonplus import (
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Send
 
+from quorum.graph.resources import to_the_end
 from quorum.graph.state import STATE_TYPES
 
 if TYPE_CHECKING:
     from quorum.graph.leases import Lease
-
-T = TypeVar("T")
 
 _OWN = frozenset(kind for kind in STATE_TYPES if is_dataclass(kind))
 
@@ -87,14 +85,9 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
-    @contextmanager
-    def cursor(self, transaction: bool = True) -> Iterator[Any]:  # noqa: ARG002 (its signature)
+    def cursor(self, transaction: bool = True) -> Any:  # noqa: ARG002 (its signature)
         """A cursor whose statements commit themselves: half the work of a transaction around one."""
-        cursor = self.conn.cursor()
-        try:
-            yield cursor
-        finally:
-            cursor.close()
+        return closing(self.conn.cursor())
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self.get_tuple(config)
@@ -144,7 +137,7 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
         yield lease.saver()
         return
     opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
-    saver = await _to_the_end(lambda: _opened(opened, path))
+    saver = await to_the_end(lambda: _opened(opened, path), lambda saver: saver.conn.close())
     try:
         yield saver
     finally:
@@ -155,7 +148,7 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
     """True if a run has begun in the graph."""
     if lease is None:
-        return path.exists()
+        return await asyncio.to_thread(path.exists)
     config: RunnableConfig = {"configurable": {"thread_id": lease.run}}
     return await lease.saver().aget_tuple(config) is not None
 
@@ -184,16 +177,3 @@ def _empty() -> bytes:
         image = bytearray(saver.conn.serialize())
     image[_JOURNAL] = b"\x02\x02"
     return bytes(image)
-
-
-async def _to_the_end(work: Callable[[], T]) -> T:
-    """``asyncio.to_thread`` that waits for its thread when cancelled.
-
-    SQLite crashes the process where a connection is closed while another thread still uses it.
-    """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

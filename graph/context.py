@@ -19,7 +19,7 @@ from uuid import uuid4
 from quorum.agents.prompting import PromptContext
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of
+from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of, to_the_end
 from quorum.graph.runs import Event, RunFolder, Spent, new_run_id
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
@@ -146,7 +146,7 @@ class Context:
     async def text(self, ref: str) -> str:
         """The text behind a reference; empty for an empty one."""
         if ref and ref not in self._texts:
-            self._texts[ref] = await self.trace.aget(ref)
+            self._texts[ref] = await asyncio.to_thread(self.trace.get, ref)
         return self._texts[ref] if ref else ""
 
     async def prompt(self, state: Known) -> PromptContext:
@@ -205,8 +205,8 @@ async def open_context(
     """
     _check_length(question)
     secrets = resources.secrets if isinstance(resources, Resources) else secrets_of(options, api_key)
-    trace = await _whole(
-        asyncio.to_thread(_trace, options, question, run_id, resume, secrets, listener, meta)
+    trace = await to_the_end(
+        lambda: _trace(options, question, run_id, resume, secrets, listener, meta), Trace.close
     )
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
@@ -236,7 +236,8 @@ async def open_context(
                 (*handles.models.values(), *handles.role_models.values()), Budget(max_usd=options.max_usd)
             )
         several = len(handles.models) > 1
-        weights = await asyncio.to_thread(_weights, options, list(handles.models)) if several else {}
+        known = experts_in(options.home)
+        weights = await asyncio.to_thread(known.weights, list(handles.models)) if several else {}
         database = await asyncio.to_thread(_database, options, handles, ledger, trace)
         return Context(
             options=options,
@@ -252,18 +253,6 @@ async def open_context(
             owned=owned,
             _closing=stack.pop_all(),
         )
-
-
-async def _whole(opening: Awaitable[Trace]) -> Trace:
-    """Return the trace; where this is cancelled, close it: the thread that opens it goes on all the same."""
-    task = asyncio.ensure_future(opening)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        if task.exception() is None:
-            task.result().close()
-        raise
 
 
 async def _loaded(recipe: Recipe | Callable[[], Recipe]) -> Recipe:
@@ -350,10 +339,6 @@ def _bound(models: Mapping[str, Model], ledger: Ledger, trace: Trace) -> dict[st
 def experts_in(home: Path) -> ExpertLedger:
     """The expert weights kept under ``home``."""
     return ExpertLedger(home / "experts.json")
-
-
-def _weights(options: RunOptions, experts: Sequence[str]) -> dict[str, float]:
-    return experts_in(options.home).weights(experts)
 
 
 def _trace(

@@ -26,6 +26,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.clarification import extended
 from quorum.graph.context import Context
 from quorum.graph.node_context import close_own
+from quorum.graph.nodes.finish import rows_of
 from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update, tell
 from quorum.graph.options import RunOptions
@@ -176,10 +177,8 @@ async def _viewed(last: Answer, view: View, context: Context) -> dict[str, Any]:
         raise QuorumError(f"The rows of the run {last.run_id} are gone.", hint="Ask its question again.")
     kept = await keep_result(QueryResult(table, 0.0), context.trace.folder)
     return {
-        **{name: getattr(kept, name) for name in ("columns", "types", "row_count")},
-        "rows": kept.preview,
+        **rows_of(kept, context.trace.folder),
         "truncated": last.truncated and not view.first,
-        "result_file": str(context.trace.folder / kept.file),
         "chart": view.chart,
         "readings": [],
     }

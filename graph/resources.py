@@ -89,14 +89,13 @@ class Resources:
     static: Explored = field(default_factory=Explored)
     role_models: Mapping[str, Model] = field(default_factory=dict)
     secrets: tuple[str, ...] = ()
-    home: Path | None = None
     _values: _Values = field(default_factory=lambda: _Values(), repr=False)
     _closing: AsyncExitStack = field(default_factory=AsyncExitStack, repr=False)
 
     @cached_property
     def columns(self) -> ColumnIndex:
         """The index of the columns of the catalog that agents see."""
-        return ColumnIndex(self.catalog, self.home / "index" / "columns" if self.home else None)
+        return ColumnIndex(self.catalog)
 
     async def matches(
         self, question: str, k: int, seconds: float | None = None, scan: int | None = None
@@ -147,7 +146,7 @@ class Resources:
         before, catalog = self.knowledge, self.catalog
         if not await asyncio.to_thread(before.changed):
             return self
-        now = await asyncio.to_thread(KnowledgeBase.load, before.folder, cache=before.cache)
+        now = await asyncio.to_thread(KnowledgeBase.load, before.folder)
         known = now.of(catalog.name, catalog.dialect)
         return replace(self, knowledge=seen_knowledge(known, catalog.withheld))
 
@@ -300,7 +299,6 @@ async def open_resources(
                 knowledge=seen_knowledge(knowledge.of(catalog.name, catalog.dialect), withheld),
                 explored=await asyncio.to_thread(_explored, options, catalog),
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
-                home=options.home,
                 _values=values,
             )
             if begun is not None:
@@ -323,13 +321,25 @@ async def both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
     return cast("tuple[S, T]", (one, other))
 
 
+async def to_the_end(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """Run ``work`` in a thread; where this is cancelled, wait for the thread and undo what it made."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        if task.exception() is None:
+            undo(task.result())
+        raise
+
+
 def _sources(options: RunOptions) -> tuple[list[str], Documents | None]:
     """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home
     if SAMPLE in options.database:
         folder = folder or sample_documents()
     urls = database_urls(options.database, home)
-    return urls, Documents.load(folder, cache=home / "index") if folder else None
+    return urls, Documents.load(folder) if folder else None
 
 
 def database_urls(urls: Iterable[str], home: Path) -> list[str]:
@@ -385,13 +395,11 @@ def _described(
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:
-    if not options.demonstrations:
-        return None
-    return Demonstrations.load(options.demonstrations, cache=options.home / "index")
+    return Demonstrations.load(options.demonstrations) if options.demonstrations else None
 
 
 def _knowledge(options: RunOptions) -> KnowledgeBase:
-    return KnowledgeBase.load(options.kb, cache=options.home / "index") if options.kb else KnowledgeBase()
+    return KnowledgeBase.load(options.kb) if options.kb else KnowledgeBase()
 
 
 def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:

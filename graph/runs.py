@@ -169,7 +169,7 @@ class RunFolder:
                 yield event
 
     def ended(self) -> Event | None:
-        """The event that ended the run without an answer (``ENDED``), unless it was resumed since; else None."""
+        """The event that ended the run without an answer (``ENDED``); None if it was resumed since."""
         last = None
         for event in self._lines():
             if event["kind"] in (*ENDED, "begun"):

@@ -211,7 +211,7 @@ async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
         return vote
     rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
     shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
-    chosen = await rules.judge.choose(shown, ballots)
+    chosen = await rules.judge(shown)
     if chosen is not None and chosen not in {cluster.key for cluster in shown}:
         raise ValueError(f"The judge chose {chosen!r}, which is none of the answers it was given.")
     winner = _first_of(vote.clusters, chosen) if chosen else vote.winner

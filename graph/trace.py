@@ -30,7 +30,7 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
@@ -47,14 +47,11 @@ from quorum.tools.urls import REDACTED
 if TYPE_CHECKING:
     from quorum.graph.leases import Lease
 
-LONG = 1024
+LONG = 2048
 """Texts of more characters than this are stored once, as blobs."""
 
 HEAD = 120
 SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
-
-_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_FIELD = json.JSONEncoder(ensure_ascii=False)
 
 _WHOLE = ("reply", "problem")
 """Texts of a model call that stand in its line, however long: a kill may lose a blob, and so a paid reply."""
@@ -124,6 +121,10 @@ def _plain_other(value: Any, change: Callable[[str], Any]) -> Any:
     return change(str(value))
 
 
+_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=plain)
+_FIELD = json.JSONEncoder(ensure_ascii=False)
+
+
 class Trace(RunFolder):
     """A run folder that is being written: a recorder for agents and tools.
 
@@ -131,7 +132,7 @@ class Trace(RunFolder):
     touch the disk: from a coroutine, call them in a thread or use ``aflush`` and ``aclose``. ``record`` and
     ``put`` wait for no disk and are safe from any thread. The operating system has an event when ``record``
     returns; a long text is a file of its own that follows shortly after, so a kill may lose the last ones but
-    for their first characters. ``aflush`` waits for all.
+    for their first characters. ``flush`` waits for all, ``aflush`` for what a checkpoint may name.
 
     Attributes:
         redact: Texts (keys, passwords) that are replaced before anything is written or heard.
@@ -162,13 +163,14 @@ class Trace(RunFolder):
     ) -> None:
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
+        self._escaped = [_FIELD.encode(secret)[1:-1] for secret in self.redact]
+        self._change = self._clean if self.redact else str
         self.listener = listener
         self.lease = lease
         self.finished: Any = None
         self.failure, self.over = "", False
         self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
-        self._texts: dict[str, str] = {}  # what was put, so that get need not touch the disk
         self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
         self._queries: dict[str, Event] = {}
         self.earlier_approvals: list[Event] = []
@@ -176,7 +178,9 @@ class Trace(RunFolder):
             self._remember(event)
         self._gate = threading.Lock()  # lines come whole, and nothing gets in behind the end
         self._closed = False
-        self._waiting: set[Future[None]] = set()
+        # ``_FILES`` writes in order: what was asked for before a file is written when that file is
+        self._latest: Future[None] | None = None
+        self._named: Future[None] | None = None
         self._lines_file = _own_for_appending(folder) if lease else _locked_for_appending(folder)
         atexit.register(self.close)
 
@@ -288,8 +292,12 @@ class Trace(RunFolder):
         if self.lease:
             self.lease.check()
         self.over = kind in ENDED
-        event = plain(moment | fields, self._clean if self.redact else str)
-        line = _LINE.encode(event)
+        event, line = moment | fields, ""
+        with suppress(TypeError, ValueError):  # JSON has no NaN and no keys but texts
+            line = _LINE.encode(event)
+        if not line or any(secret in line for secret in self._escaped):
+            event = plain(event, self._change)
+            line = _LINE.encode(event)
         if len(line) > LONG:  # else no text in it is longer
             whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
             line = _LINE.encode(plain(event, self._stored) | whole)
@@ -297,26 +305,13 @@ class Trace(RunFolder):
             if not self._closed:
                 self._do(lambda: _append(self._lines_file, _bytes(line + "\n")))
         if self.listener is not None:
-            self.listener(event)
+            self.listener(plain(event))
 
     def put(self, text: str) -> str:
         """Store a text under its SHA-256 (hex), once; returns the hash."""
-        text = self._clean(text)
-        sha = self._store(text)
-        self._texts[sha] = text
+        sha = self._store(self._clean(text))
+        self._named = self._latest
         return sha
-
-    def get(self, sha: str) -> str:
-        """Return the stored text of that hash; from memory if this trace stored it."""
-        if (text := self._texts.get(sha)) is not None:
-            return text
-        self.flush()
-        return super().get(sha)
-
-    async def aget(self, sha: str) -> str:
-        """``get`` without blocking the event loop."""
-        text = self._texts.get(sha)
-        return text if text is not None else await asyncio.to_thread(self.get, sha)
 
     def amend(self, **fields: Any) -> None:
         """Change fields of ``run.json``."""
@@ -329,15 +324,15 @@ class Trace(RunFolder):
             self.lease.check()
         self.finished = answer
         self._save("answer.json", answer)
+        self._named = self._latest
 
     def flush(self) -> None:
         """Wait until everything recorded so far is with the operating system, or noted in ``failure``."""
-        wait(self._under_way())
+        wait([self._latest] if self._latest else [])
 
     async def aflush(self) -> None:
-        """``flush`` without blocking the event loop; mostly there is nothing to wait for."""
-        for future in self._under_way():
-            await asyncio.wrap_future(future)
+        """Wait until texts that were ``put``, and the answer, are with the operating system."""
+        await _written(self._named)
 
     def close(self) -> None:
         """Write what is left and release the run; safe to call twice."""
@@ -351,7 +346,7 @@ class Trace(RunFolder):
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""
         self._end()
-        await self.aflush()
+        await _written(self._latest)
         if self.lease:
             await asyncio.to_thread(self.close)
         else:
@@ -360,10 +355,6 @@ class Trace(RunFolder):
     def _end(self) -> None:
         with self._gate:
             self._closed = True
-
-    def _under_way(self) -> list[Future[None]]:
-        with self._gate:
-            return list(self._waiting)
 
     def _clean(self, text: str) -> str:
         for secret in self.redact:
@@ -385,8 +376,7 @@ class Trace(RunFolder):
 
     def _save(self, name: str, value: Any, *, at_once: bool = False) -> None:
         """Keep an object, a line for each of its fields."""
-        fields = plain(value, self._clean)
-        lines = (f"  {_FIELD.encode(key)}: {_FIELD.encode(item)}" for key, item in fields.items())
+        lines = (f"  {_FIELD.encode({key: item})[1:-1]}" for key, item in plain(value, self._change).items())
         self._replace(self.folder / name, "{\n" + ",\n".join(lines) + "\n}\n", at_once=at_once)
 
     def _replace(self, path: Path, text: str, *, at_once: bool = False) -> None:
@@ -403,9 +393,7 @@ class Trace(RunFolder):
             return
         with self._gate:
             if not self._closed:
-                future = _FILES.submit(self._do, job)
-                self._waiting.add(future)
-                future.add_done_callback(self._waiting.discard)
+                self._latest = _FILES.submit(self._do, job)
 
     def _do(self, job: Callable[[], object]) -> None:
         try:
@@ -416,6 +404,11 @@ class Trace(RunFolder):
             self.failure = self.failure or f"{error.strerror or error}."
         except Exception as error:  # noqa: BLE001 - a trace ends no run
             self.failure = self.failure or f"{type(error).__name__}: {error}."
+
+
+async def _written(file: Future[None] | None) -> None:
+    if file and not file.done():
+        await asyncio.shield(asyncio.wrap_future(file))  # others wait for it, too
 
 
 def _bytes(text: str) -> bytes:

@@ -15,7 +15,7 @@ from quorum.agents.explorers import SearchAction, StateText
 from quorum.agents.role import sentence
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.naming import write_full_name, write_name, write_names
-from quorum.knowledge.search.columns import units
+from quorum.knowledge.schema.layouts import units
 from quorum.knowledge.triplets import Expansion, Place, Triplet
 from quorum.tools.masking import about_persons
 from quorum.tools.sql.linking import Linked, prune

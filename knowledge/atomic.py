@@ -25,17 +25,19 @@ def replace_file(
     Raises:
         OSError: It cannot be written. No draft is left, which would fill a full disk further.
     """
-    draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
-    mode = 0o600 if private else 0o666
+    draft, left = f"{path}.{os.getpid()}-{threading.get_ident()}.part", memoryview(content)
     try:
-        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(content)
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o666)
+        try:
+            while left:
+                left = left[os.write(file, left) :]
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        draft.replace(path)
+                os.fsync(file)
+        finally:
+            os.close(file)
+        Path(draft).replace(path)
     except BaseException:
-        draft.unlink(missing_ok=True)
+        Path(draft).unlink(missing_ok=True)
         raise
 
 

@@ -40,14 +40,12 @@ class Demonstrations:
 
     Attributes:
         items: In the order of the file, repetitions left out.
-        cache: Folder in which the embedding index is kept; None keeps it in memory only.
     """
 
     items: tuple[Demonstration, ...]
-    cache: Path | None = None
 
     @classmethod
-    def load(cls, path: Path, *, cache: Path | None = None) -> Demonstrations:
+    def load(cls, path: Path) -> Demonstrations:
         """Read a file of JSON lines, whose empty lines are skipped, or a benchmark's JSON list.
 
         Raises:
@@ -66,7 +64,7 @@ class Demonstrations:
         items = tuple(dict.fromkeys(_read(path, text)))
         if not items:
             raise ConfigurationError(f"There is no demonstration in {path}.", hint=_FORM)
-        return cls(items, cache)
+        return cls(items)
 
     def nearest(
         self, question: str, k: int = SHOTS, *, embedder: Embedder | None = None
@@ -92,8 +90,7 @@ class Demonstrations:
 
     @cached_property
     def _index(self) -> TextIndex:
-        where = self.cache / "demonstrations" if self.cache else None
-        return TextIndex([item.question for item in self.items], where)
+        return TextIndex([item.question for item in self.items])
 
 
 def _same(question: str) -> str:

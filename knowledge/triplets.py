@@ -104,13 +104,11 @@ class Explored:
         triplets: Those that may be shown.
         expansions: All that was tried, what failed as well.
         problems: Sentences on what could not be read, or fits no more.
-        cache: Folder in which embedding indexes are kept; None keeps them in memory only.
     """
 
     triplets: tuple[Triplet, ...] = ()
     expansions: tuple[Expansion, ...] = ()
     problems: list[str] = field(default_factory=list)
-    cache: Path | None = None
 
     def find(self, id: str) -> Triplet:
         """The triplet with this id.
@@ -177,12 +175,12 @@ class Explored:
     @cached_property
     def _joint(self) -> TextIndex:
         texts = [f"{triplet.description}\n{triplet.sql}" for triplet in self.triplets]
-        return TextIndex(texts, self.cache / "triplets" if self.cache else None)
+        return TextIndex(texts)
 
     @cached_property
     def _raw(self) -> TextIndex:
         texts = [f"{step.action} {step.detail}\n{step.sql}\n{step.message}" for step in self.expansions]
-        return TextIndex(texts, self.cache / "trajectories" if self.cache else None)
+        return TextIndex(texts)
 
 
 def _nearest(index: TextIndex, query: str, k: int, embedder: Embedder | None) -> list[int]:

@@ -217,7 +217,6 @@ class KnowledgeBase:
         pairs: Verified questions, in the order of their files' names, each question once.
         texts: Notes by file.
         problems: Sentences on files that were left out.
-        cache: Folder in which embedding indexes are kept; None keeps them in memory only.
         stamp: The folder's files when it was read (``changed``); None if it was not.
     """
 
@@ -225,11 +224,10 @@ class KnowledgeBase:
     pairs: tuple[VerifiedPair, ...] = ()
     texts: dict[str, str] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    cache: Path | None = None
     stamp: frozenset[tuple[str, int, int, int]] | None = None
 
     @classmethod
-    def load(cls, folder: Path, *, cache: Path | None = None) -> KnowledgeBase:
+    def load(cls, folder: Path) -> KnowledgeBase:
         """Read a folder; one that does not exist is empty, and a file that cannot be read is left out.
 
         Of several files with the same question the one of the latest date counts.
@@ -237,7 +235,7 @@ class KnowledgeBase:
         Raises:
             ConfigurationError: It is a file, or cannot be looked into.
         """
-        known = cls(folder, cache=cache, stamp=_stamp(folder))
+        known = cls(folder, stamp=_stamp(folder))
         try:
             if folder.exists() and not folder.is_dir():
                 raise ConfigurationError(f"{folder} is a file; a knowledge base is a folder.")
@@ -310,7 +308,7 @@ class KnowledgeBase:
             for pair in self.pairs
             if pair.note
         }
-        return Documents.of(self.texts | own, cache=self.cache / NOTES if self.cache else None)
+        return Documents.of(self.texts | own)
 
     @cached_property
     def _questions(self) -> Documents:
@@ -318,7 +316,7 @@ class KnowledgeBase:
             Chunk(str(number), pair.question, " ".join((*pair.tables, pair.note)))
             for number, pair in enumerate(self.pairs)
         ]
-        return Documents({}, chunks, [], self.cache / QUESTIONS if self.cache else None)
+        return Documents({}, chunks, [])
 
     def keep(self, pair: VerifiedPair, now: KnowledgeBase | None = None) -> Path:
         """Write a pair's file, in the place of an earlier one of the same question; returns it.

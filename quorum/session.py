@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from quorum.answer import Answer
 from quorum.asking import check_askable, keep_convention, load_graph, resumed
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from quorum.teaching import Taught
 
 Through: TypeAlias = Callable[..., Awaitable[_Answer]]
-
-T = TypeVar("T")
 
 CLOSED = "The session is closed. Open another one."
 
@@ -134,7 +132,8 @@ class Quorum:
             ConfigurationError: A setting is missing or wrong, or the session is closed.
             DatabaseUnavailable: The database cannot be opened or read; the next call tries again.
         """
-        return await self._while_open(self._shared())
+        async with self._until_closed():
+            return await self._shared()
 
     async def ask(
         self,
@@ -193,7 +192,7 @@ class Quorum:
             run_id = folder.run_id
         check_askable(question, run, self._own, on_clarify, on_approve)
 
-        async def answered() -> Answer:
+        async with self._until_closed():
             from quorum.graph.context import open_context
 
             context = await open_context(
@@ -217,8 +216,6 @@ class Quorum:
             if made.meant:
                 await asyncio.to_thread(keep_convention, made, self.settings)
             return Answer.of(made)
-
-        return await self._while_open(answered())
 
     def chat(self, thread: str = "", *, run: str = "") -> Chat:
         """Return a conversation, whose turns refer to those before: ``await chat.ask("and by month?")``.
@@ -335,13 +332,14 @@ class Quorum:
             return False
         return all(getattr(mine, name) == getattr(run, name) for name in OPENED_WITH)
 
-    async def _while_open(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what ``work`` returns; closing the session stops it."""
+    @asynccontextmanager
+    async def _until_closed(self) -> AsyncIterator[None]:
+        """Stop what is done inside when the session is closed."""
         over = asyncio.Event()
         try:
             async with asyncio.timeout(None) as scope:  # in the caller's task: a Ctrl-C in it is the caller's
                 self._asking[scope] = over
-                return await work
+                yield
         except TimeoutError:
             if scope.expired():
                 raise ConfigurationError(CLOSED) from None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, first_in_words
@@ -67,14 +67,6 @@ class Book(BaseModel):
     vote_mistakes: int = Field(default=0, ge=0)
     feedback: dict[Feedback, int] = {}
     experts: dict[str, Expert] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_version_1(cls, values: object) -> object:
-        """Until 2026-11-22 all of it stood in the scope "" of several, which nothing else used."""
-        if isinstance(values, dict) and isinstance(values.get("scopes"), dict):
-            return values["scopes"].get("", {})
-        return values
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,8 @@
 """Near misses of an empty result: how many rows each part of its query lets through.
 
 Counted are the rows of each CTE. In the first empty stage they are counted of its tables, after each join,
-with each condition alone, and with all others; of a condition on groups that compares with a number, the
-least and the greatest value are given. Where tables are listed and WHERE joins them, the joining conditions
-are part of all counts: without them every row would meet every other.
+with each condition alone, and with all others. Where tables are listed and WHERE joins them, the joining
+conditions are part of all counts: without them every row would meet every other.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from quorum.tools.sql import SyntaxProblem, parse_one_statement
 from quorum.tools.sql.writing import write, written
 
 SECONDS = 10.0
-"""Limit of each of the two queries at most."""
+"""Limit of each of the two queries."""
 
 MAX_CONDITIONS = 8
 MAX_CHARACTERS = 8_000
@@ -30,10 +29,7 @@ MAX_CHARACTERS = 8_000
 AGENT = "self_refiner"
 
 Count = tuple[str, exp.Expr]
-"""What is counted, in words, and the scalar subquery that counts it, or gives the value that it names."""
-
-VALUES = " of all groups is"
-"""Stands in the words for a value; all others are for rows."""
+"""What is counted, in words, and the scalar subquery that counts it."""
 
 
 async def near_misses(database: Database, sql: str, candidate: str = "") -> list[str]:
@@ -59,10 +55,8 @@ async def near_misses(database: Database, sql: str, candidate: str = "") -> list
     parts = await asyncio.to_thread(
         lambda: [(f"{where}{what}", part) for what, part in _parts(stage, dialect)]
     )
-    rows = await _run(limited, tree, [part for part in parts if VALUES not in part[0]], candidate)
-    values = await _run(limited, tree, [part for part in parts if VALUES in part[0]], candidate)
-    lines = [f"{what}: {found:,} {'row' if found == 1 else 'rows'}" for what, found in [*sizes, *rows]]
-    return [*lines, *(f"{what} {found}" for what, found in values if found is not None)]
+    rows = await _run(limited, tree, parts, candidate)
+    return [f"{what}: {found:,} {'row' if found == 1 else 'rows'}" for what, found in [*sizes, *rows]]
 
 
 async def _run(
@@ -119,13 +113,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
     if groups:
         yield "groups before HAVING", _counted(_rows(stage, where=where, having=[]))
     for condition in groups[:MAX_CONDITIONS]:
-        alone = _rows(stage, where=where, having=[condition])
-        yield f"groups with only {text(condition)}", _counted(alone)
-        if (compared := _compared(condition, stage)) is not None:
-            values = _rows(stage, where=where, having=[], extra=compared)
-            for name, function in (("least", exp.Min), ("greatest", exp.Max)):
-                value = _counted(values.copy(), function(this=exp.column("compared")))
-                yield f"the {name} {text(compared)}{VALUES}", value
+        yield f"groups with only {text(condition)}", _counted(_rows(stage, where=where, having=[condition]))
     if later := " and ".join(name.upper() for name in ("qualify", "offset") if stage.args.get(name)):
         grouped = groups if groups or stage.args.get("group") else None
         yield f"before {later}", _counted(_rows(stage, where=where, having=grouped))
@@ -140,24 +128,6 @@ def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
         return []
     whole = clause.this
     return list(whole.flatten() if isinstance(whole, exp.And) else [whole])
-
-
-def _compared(condition: exp.Expr, stage: exp.Select) -> exp.Expr | None:
-    """Return what a condition compares with a number, names of the SELECT replaced by what they mean; None
-    if it compares something else."""
-    if not (isinstance(condition, exp.Binary) and isinstance(condition, exp.Predicate)):
-        return None
-    sides = [side for side in (condition.left, condition.right) if not side.is_number]
-    if len(sides) != 1:
-        return None
-    named = {each.alias: each.this for each in stage.expressions if isinstance(each, exp.Alias)}
-
-    def meant(node: exp.Expr) -> exp.Expr:
-        known = isinstance(node, exp.Column) and not node.table and node.name in named
-        return named[node.name].copy() if known else node
-
-    found: exp.Expr = sides[0].transform(meant)
-    return found
 
 
 def _is_listed(join: exp.Expr) -> bool:
@@ -177,18 +147,15 @@ def _rows(
     joins: int | None = None,
     where: list[exp.Expr] | None = None,
     having: list[exp.Expr] | None = None,
-    extra: exp.Expr | None = None,
 ) -> exp.Select:
     """Select the rows of a SELECT's tables, of its first ``joins`` only, under other conditions.
 
-    With ``having`` these are its groups, with their columns, whose names HAVING may use, and ``extra`` as the
-    column ``compared``.
+    With ``having`` these are its groups, with their columns, whose names HAVING may use.
     """
     kept = {"from_": stage.args["from_"].copy()}
     if found := list(stage.args.get("joins") or ())[:joins]:
         kept["joins"] = [join.copy() for join in found]
     shown = [each.copy() for each in stage.expressions] if having is not None else _named(stage, where or [])
-    shown += [exp.alias_(extra.copy(), "compared")] if extra else []
     made = exp.Select(expressions=shown or [exp.Literal.number(1)], **kept)
     if where:
         made.set("where", exp.Where(this=exp.and_(*(each.copy() for each in where))))
@@ -207,8 +174,8 @@ def _named(stage: exp.Select, where: list[exp.Expr]) -> list[exp.Expr]:
     return [each.copy() for each in aliased if not each.find(exp.AggFunc)]
 
 
-def _counted(rows: exp.Select, aggregate: exp.Expr | str = "COUNT(*)") -> exp.Expr:
-    return exp.Subquery(this=exp.select(aggregate).from_(rows.subquery("part")))
+def _counted(rows: exp.Select) -> exp.Expr:
+    return exp.Subquery(this=exp.select("COUNT(*)").from_(rows.subquery("part")))
 
 
 def _short(text: str) -> str:

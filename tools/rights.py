@@ -150,7 +150,7 @@ def seen_documents(documents: Documents | None, withheld: Withheld | None) -> Do
             parts = (part for part in _PARAGRAPH.split(text) if not withheld.named(part))
             texts[name] = "\n\n".join(parts)
     notes = [note for note in documents.notes if not withheld.named(note)]
-    return Documents.of(texts, notes=notes, cache=documents.cache, own=documents.own)
+    return Documents.of(texts, notes=notes, own=documents.own)
 
 
 def seen_knowledge(known: KnowledgeBase, withheld: Withheld | None) -> KnowledgeBase:

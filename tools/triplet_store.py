@@ -130,7 +130,7 @@ def load_explored(folder: Path) -> Explored:
         store = _read(path, "ro")
     except DAMAGE as error:
         return Explored(problems=[f"What was explored cannot be read: {error}"])
-    return Explored(tuple(store.triplets), tuple(store.expansions), cache=folder / "index")
+    return Explored(tuple(store.triplets), tuple(store.expansions))
 
 
 def _read(path: Path, mode: str) -> TripletStore:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 from quorum.agents.role import MAX_ASSUMPTIONS, sentence
 from quorum.agents.writers import MAX_READINGS
 from quorum.graph.answer import (
     Answer,
     AnswerCandidate,
-    AnswerCluster,
     AnswerReading,
     AnswerVote,
     Status,
@@ -23,7 +24,7 @@ from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.readings import reading_of
 from quorum.graph.nodes.step import Update
 from quorum.graph.resources import catalog_cache
-from quorum.graph.state import Candidate, Remarks, RunState, order_counts
+from quorum.graph.state import PREVIEW_ROWS, Candidate, Remarks, Result, RunState, order_counts
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.experts import Feedback
@@ -46,9 +47,6 @@ async def answer(state: RunState, context: Context) -> Update:
     if len(context.models) > 1 and context.live:
         warnings += await asyncio.to_thread(_learn, state, context)
     disagreement = await dispute(state, context)
-    await context.trace.aflush()
-    if context.trace.failure:
-        warnings.append(INCOMPLETE.format(context.trace.failure))
     made = _answer(state, context, warnings, disagreement)
     await asyncio.to_thread(_complete, made, context)
     made.grounds = grounds(made)
@@ -64,6 +62,8 @@ def _complete(made: Answer, context: Context) -> None:
     where, resources = locations(context.options.database), context.resources
     cache, left_out = catalog_cache(context.options), resources.catalog.left_out
     made.warnings = [*cache.new_warnings(where, resources.connector, left_out), *made.warnings]
+    context.trace.flush()
+    made.warnings += [INCOMPLETE.format(context.trace.failure)] if context.trace.failure else []
     if made.columns:
         made.parts = _parts(made.sql, context) if resources.connector.several else []
         made.tables = table_marks(made.sql, resources.linter.catalog)
@@ -138,12 +138,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         dialect=context.dialect,
         recipe=context.recipe.name,
         sql=shown.sql if shown else "",
-        columns=result.columns if result else [],
-        types=result.types if result else [],
-        rows=result.preview if result else [],
-        row_count=result.row_count if result else 0,
-        truncated=bool(result and result.truncated),
-        result_file=str(context.trace.folder / result.file) if result else "",
+        **rows_of(result, context.trace.folder),
         confidence=0.0 if demonstration else confidence,
         vote=_vote(vote) if vote else None,
         assumptions=_distinct([*state.assumptions, *remarks.assumptions], MAX_ASSUMPTIONS) if shown else [],
@@ -204,7 +199,13 @@ def _readings(state: RunState, context: Context) -> list[AnswerReading]:
     if state.readings is not None:
         failed = {each.id for each in state.read if each.result is None}
         unknown = [reading.meaning for n, reading in enumerate(state.readings, 1) if f"r{n}" in failed]
-        shown = [_shown(each.says, each.answer, context) for each in state.others]
+        folder = context.trace.folder
+        shown = [
+            AnswerReading(
+                says=each.says, sql=each.answer.sql, **rows_of(each.answer.result, folder, READING_ROWS)
+            )
+            for each in state.others
+        ]
         return [*shown, *(AnswerReading(says=text) for text in unknown)]
     agreeing = vote.winning.candidates if vote and vote.winning else ()
     asked = [candidate for candidate in state.candidates if winner is None or candidate.id in agreeing]
@@ -214,19 +215,16 @@ def _readings(state: RunState, context: Context) -> list[AnswerReading]:
     return [AnswerReading(says=text) for text in distinct]
 
 
-def _shown(says: str, candidate: Candidate, context: Context) -> AnswerReading:
-    result = candidate.result
-    assert result is not None
-    return AnswerReading(
-        says=says,
-        sql=candidate.sql,
-        columns=result.columns,
-        types=result.types,
-        rows=result.preview[:READING_ROWS],
-        row_count=result.row_count,
-        truncated=bool(result.truncated),
-        result_file=str(context.trace.folder / result.file),
-    )
+def rows_of(result: Result | None, folder: Path, most: int = PREVIEW_ROWS) -> dict[str, Any]:
+    """Return the fields of an answer that show a result; none without one."""
+    if result is None:
+        return {}
+    return {
+        **{name: getattr(result, name) for name in ("columns", "types", "row_count")},
+        "rows": result.preview[:most],
+        "truncated": bool(result.truncated),
+        "result_file": str(folder / result.file),
+    }
 
 
 def _distinct(texts: Iterable[str], most: int) -> list[str]:
@@ -238,23 +236,13 @@ def _distinct(texts: Iterable[str], most: int) -> list[str]:
 
 
 def _vote(vote: Vote) -> AnswerVote:
-    clusters = [
-        AnswerCluster(candidates=list(each.candidates), share=each.share, weight=each.weight, key=each.key)
-        for each in vote.clusters
-    ]
-    return AnswerVote(
-        strategy=vote.strategy,
-        winner=None if vote.cannot_answer else vote.winner,
-        clusters=clusters,
-        tie=vote.tie,
-        settled=vote.decided if vote.decided in ("user", "verified") else "",
-        weights=dict(vote.weights),
-        seed=vote.seed,
-        stopping=vote.stopping,
-        saved=vote.saved,
-        doubt=vote.doubt,
-        notes=list(vote.remarks),
-    )
+    """Return a vote as the answer shows it: fields of the same name are the same."""
+    own = {
+        "winner": None if vote.cannot_answer else vote.winner,
+        "settled": vote.decided if vote.decided in ("user", "verified") else "",
+        "notes": list(vote.remarks),
+    }
+    return AnswerVote.model_validate(vote, from_attributes=True).model_copy(update=own)
 
 
 def _candidate(candidate: Candidate, state: RunState, context: Context) -> AnswerCandidate:

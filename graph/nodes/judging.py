@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Sequence
 
 from quorum.agents.critics import JUDGE, LABELS, SAMPLE_ROWS
-from quorum.graph.ballots import Ballot, Cluster
+from quorum.graph.ballots import Cluster
 from quorum.graph.context import Context
 from quorum.graph.disagreement import disagreements, sides
 from quorum.graph.nodes.results import first_rows
@@ -16,53 +16,42 @@ from quorum.graph.state import RunState
 from quorum.knowledge.errors import BudgetExceeded
 
 
-class ModelJudge:
-    """``quorum.graph.ballots.Judge`` for one vote of a run.
+async def better_cluster(
+    state: RunState, context: Context, clusters: Sequence[Cluster], *, ask: bool | None = None
+) -> str | None:
+    """Judge: return the key of the better cluster; None if the model cannot tell. Every verdict is recorded.
 
-    It asks the model once, in the vote after the last batch; before that it cannot tell, unless it is asked
-    ``early``. A failing model costs the judgement, never the vote.
+    A failing model costs the judgement, never the vote.
+
+    Args:
+        ask: Whether the model is asked; None for in the vote after the last batch only.
     """
-
-    def __init__(self, state: RunState, context: Context, *, early: bool = False) -> None:
-        self._state, self._context, self._early = state, context, early
-
-    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
-        """Return the key of the better cluster; None if the model cannot tell. Every verdict is recorded."""
-        state, context = self._state, self._context
-        if state.dispatched < context.votes and not self._early:
-            return None
-        answered = (cluster for cluster in clusters if cluster.fingerprint)
-        shown = sorted(answered, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
-        if len(shown) < 2:
-            return None
-        found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
-        differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
-        labelled: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
-        rivals = [
-            {"label": side.label, "sql": each.sql, **first_rows(each.result, SAMPLE_ROWS)}
-            for side, each in found
-            if each.result is not None
-        ]
-        judged = await try_tell(
-            state,
-            context,
-            JUDGE,
-            "judgement",
-            spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
-            about={"answers": {label: each.candidates for label, each in labelled.items()}},
-            rivals=rivals,
-            differences=differences,
-        )
-        better = labelled.get(judged.choice) if judged else None
-        return better.key if better else None
-
-
-class NoJudge:
-    """A ``quorum.graph.ballots.Judge`` that never chooses: a verdict was given before, or none is wanted."""
-
-    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:  # noqa: ARG002 (the interface's)
-        """Return None."""
+    if not (state.dispatched >= context.votes if ask is None else ask):
         return None
+    answered = (cluster for cluster in clusters if cluster.fingerprint)
+    shown = sorted(answered, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
+    if len(shown) < 2:
+        return None
+    found = await asyncio.to_thread(sides, shown, state.candidates, context.trace.folder)
+    differences = await asyncio.to_thread(disagreements, [side for side, _ in found], context.dialect)
+    labelled: dict[str, Cluster] = dict(zip(LABELS, shown, strict=False))
+    rivals = [
+        {"label": side.label, "sql": each.sql, **first_rows(each.result, SAMPLE_ROWS)}
+        for side, each in found
+        if each.result is not None
+    ]
+    judged = await try_tell(
+        state,
+        context,
+        JUDGE,
+        "judgement",
+        spare=(*UNUSABLE_OR_GONE, BudgetExceeded),
+        about={"answers": {label: each.candidates for label, each in labelled.items()}},
+        rivals=rivals,
+        differences=differences,
+    )
+    better = labelled.get(judged.choice) if judged else None
+    return better.key if better else None
 
 
 def neutral_order(question: str, cluster: Cluster) -> str:

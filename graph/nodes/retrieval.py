@@ -218,8 +218,6 @@ async def recall(state: RunState, context: Context) -> Update:
         winner=VERIFIED,
         clusters=(cluster,),
         share=1.0,
-        tie=False,
-        strategy="",
         cast=1,
         experts=1,
         decided="verified",

@@ -141,7 +141,8 @@ async def _by_drafts(state: RunState, context: Context, _: int, budget: int) -> 
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(render, part, budget=budget)).text for part in parts]
     drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
-    found, notes = await asyncio.to_thread(used_by, catalog, drafting.drafts)
+    found, unread = await asyncio.to_thread(used_by, catalog, drafting.drafts)
+    notes = [f"A draft could not be read, so its tables are missing: {why}" for why in unread]
     for number in drafting.unread:
         found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
         notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
@@ -149,15 +150,15 @@ async def _by_drafts(state: RunState, context: Context, _: int, budget: int) -> 
     return whole, notes
 
 
-def used_by(catalog: Catalog, drafts: Sequence[str]) -> tuple[list[Linked], list[str]]:
-    """Return what each draft uses of the catalog, and notes on those that cannot be read."""
-    found, notes = list[Linked](), list[str]()
-    for sql in drafts:
+def used_by(catalog: Catalog, queries: Sequence[str]) -> tuple[list[Linked], list[str]]:
+    """Return what each query uses of the catalog, and why some cannot be read."""
+    found, unread = list[Linked](), list[str]()
+    for sql in filter(str.strip, queries):
         try:
             found.append(used(sql, catalog))
         except SyntaxProblem as problem:
-            notes.append(f"A draft could not be read, so its tables are missing: {problem.message}")
-    return found, notes
+            unread.append(problem.message)
+    return found, unread
 
 
 def show(context: Context, part: Catalog, schema: SchemaText) -> Update:

@@ -18,8 +18,9 @@ from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, record, tell, try_tell
 from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
 from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.schema.layouts import units
 from quorum.knowledge.schema.render import render
-from quorum.knowledge.search.columns import table_names, units
+from quorum.knowledge.search.columns import table_names
 from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.triplets import Example, Place
 from quorum.tools.query import ErrorKind

@@ -14,7 +14,7 @@ from quorum.agents.critics import LABELS
 from quorum.graph.ballots import UNANSWERABLE, Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes import exploration
-from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import changed, dispatched, draw_seed
 from quorum.graph.state import Candidate, RunState
@@ -129,7 +129,7 @@ async def ask_judge(state: RunState, context: Context) -> Update:
     If it cannot tell, the tie stays.
     """
     clusters = heaviest(_vote(state).clusters)
-    key = await ModelJudge(state, context).choose(clusters, ())
+    key = await better_cluster(state, context, clusters)
     chosen = next((cluster for cluster in clusters if cluster.key == key), None)
     if chosen is None:
         return {}

@@ -12,15 +12,13 @@ from typing import Literal
 
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
-from quorum.graph.nodes.schema_linking import show
+from quorum.graph.nodes.schema_linking import show, used_by
 from quorum.graph.nodes.step import Update
 from quorum.graph.nodes.voting import candidate_input
 from quorum.graph.state import RunState
-from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import render
 from quorum.tools.sample_rows import SampleRows, sample_rows
-from quorum.tools.sql import SyntaxProblem
-from quorum.tools.sql.linking import Linked, prune, union, used
+from quorum.tools.sql.linking import prune, union
 
 
 async def show_rows(state: RunState, context: Context, *, max_rows: int, max_tables: int) -> Update:
@@ -63,7 +61,8 @@ async def link_presql(state: RunState, context: Context) -> Update:
     """
     chosen = [state.winner] if state.winner else state.candidates
     catalog = context.resources.catalog
-    linked, unread = await asyncio.to_thread(_link, [candidate.sql for candidate in chosen], catalog)
+    found, unread = await asyncio.to_thread(used_by, catalog, [candidate.sql for candidate in chosen])
+    linked = await asyncio.to_thread(union, catalog, found)
     context.trace.record(
         "linking",
         agent="presql_linker",
@@ -81,17 +80,6 @@ async def link_presql(state: RunState, context: Context) -> Update:
     samples = SampleRows.from_json(await context.text(state.extras.samples)).text(pruned)
     extras = replace(state.extras, rows=context.put(samples) if samples else "")
     return {**show(context, pruned, schema), "extras": extras}
-
-
-def _link(queries: list[str], catalog: Catalog) -> tuple[Linked, list[str]]:
-    """Return the tables and columns that the queries use together, and why some could not be read."""
-    linked, unread = [], []
-    for sql in filter(str.strip, queries):
-        try:
-            linked.append(used(sql, catalog))
-        except SyntaxProblem as problem:
-            unread.append(problem.message)
-    return union(catalog, linked), unread
 
 
 async def begin_postsql(state: RunState, _: Context, *, presql_votes: bool) -> Update:

@@ -6,13 +6,14 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from quorum.graph.ballots import FIRST, UNAVAILABLE, Ballot, Rules, Vote
 from quorum.graph.confidence import confidence, tokens
 from quorum.graph.context import Context
-from quorum.graph.nodes.judging import ModelJudge, NoJudge
+from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.step import Update
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
@@ -131,7 +132,7 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         draw_seed(state, context),
         context.dialect,
         overlaps=overlaps,
-        judge=ModelJudge(state, context) if ask else NoJudge(),
+        judge=partial(better_cluster, state, context, ask=None if ask else False),
         blanks_give_way=context.recipe.doubts_blanks,
         count_heads=context.recipe.count_heads,
     )

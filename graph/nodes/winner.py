@@ -13,7 +13,7 @@ from quorum.agents.refiners import REVISER
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import verdict_on
-from quorum.graph.nodes.judging import ModelJudge
+from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.readings import CHECKS, needs_readings, suspected
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, same_query, try_tell
@@ -125,7 +125,7 @@ async def _better(state: RunState, context: Context, old: Cluster, new: Cluster)
     """True if the revision is better; after a check of the data it always is."""
     if state.doubted:
         return True
-    return await ModelJudge(state, context, early=True).choose([old, new], ()) == new.key
+    return await better_cluster(state, context, [old, new], ask=True) == new.key
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:

@@ -12,7 +12,6 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.prepare import LONG_QUESTION
 from quorum.graph.nodes.step import Update, record, tell
 from quorum.graph.state import CandidateState, Failure, PromptExtras, Remarks
-from quorum.knowledge.errors import ConfigurationError
 
 FREE: tuple[Style, ...] = ("",)
 """No style is prescribed."""
@@ -32,8 +31,6 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         led = bool(state.steps) and state.input.number == min(context.votes, len(styles)) - 1
         style = "plan-led" if led else "" if style == "plan-led" else style
     plan = state.steps if style == "plan-led" else []
-    if style == "plan-led" and not plan:
-        raise ConfigurationError("The style plan-led needs a plan.", hint="Plan first, or write directly.")
     written = await tell(
         state,
         context,

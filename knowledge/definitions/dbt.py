@@ -24,6 +24,7 @@ from quorum.knowledge.definitions.model import (
     Relationship,
     column_name,
     describe,
+    endings,
     mapping,
     mappings,
     named,
@@ -98,7 +99,6 @@ _VERSION = re.compile(r"/manifest/v(\d{1,9})\b")
 _TABLES = {"model", "seed", "snapshot", "source"}
 _REFERENCE = re.compile(r"\b(ref|source)\s*\(([^()]*)\)")
 _QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
-_TARGET = re.compile(r"(?:references\s+)?([^()]+?)\s*\(([^()]*)\)", re.IGNORECASE)
 
 
 def is_manifest(content: Mapping[str, Any]) -> bool:
@@ -200,10 +200,8 @@ class _Project:
                     yield Relationship(names, tuple(map(column_name, columns)), *target)
 
     def _target(self, constraint: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the names and columns that a constraint refers to; before dbt 1.9 they are SQL text only."""
+        """Return the names and columns that a constraint refers to (dbt 1.9 and newer)."""
         to, columns = text(constraint.get("to")), texts(constraint.get("to_columns"))
-        if not to and (found := _TARGET.fullmatch(text(constraint.get("expression")))):
-            to, columns = found[1], found[2].split(",")
         names = self.names.get(self._referred(to, ()), ()) or table_names(to)
         return (names, tuple(map(column_name, columns))) if names else None
 
@@ -221,5 +219,4 @@ class _Project:
 def _names(node: Mapping[str, Any]) -> tuple[str, ...]:
     """``database.schema.name`` and what is left of it without its first parts."""
     name = text(node.get("identifier")) or text(node.get("alias")) or text(node.get("name"))
-    parts = [part for part in (text(node.get("database")), text(node.get("schema")), name) if part]
-    return tuple(".".join(parts[i:]) for i in range(len(parts))) if name else ()
+    return endings((text(node.get("database")), text(node.get("schema")), name))

@@ -50,13 +50,8 @@ def _reader(content: Mapping[str, Any]) -> Reader | None:
     if is_manifest(content):
         return read_manifest
     if is_semantic_manifest(content):
-        return _read_semantic_manifest
+        return read_semantics
     return read_ossie if is_ossie(content) else None
-
-
-def _read_semantic_manifest(file: str, content: Mapping[str, Any]) -> Definitions:
-    found = read_semantics(file, content)
-    return Definitions(file, "dbt", found.tables, found.relationships, found.notes)
 
 
 def _content(name: str, written: str) -> dict[str, Any]:

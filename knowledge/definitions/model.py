@@ -17,8 +17,7 @@ from quorum.knowledge.schema.grammar import one_line
 
 _PART = r'"[^"]+"|`[^`]+`|\[[^\]]+\]|[\w$-]+'
 _DOTTED = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))*")
-COLUMN = re.compile(r'\w+|"[^"]+"|`[^`]+`')
-"""An expression that is a column's name and no more."""
+_COLUMN = re.compile(r'\w+|"[^"]+"|`[^`]+`')
 
 
 @dataclass(frozen=True)
@@ -85,17 +84,49 @@ class DeclaredKey:
     key: ForeignKey
 
 
+def endings(parts: Iterable[str]) -> tuple[str, ...]:
+    """Return ``a.b.c``, ``b.c`` and ``c`` for the parts of a name; () if its last part is empty."""
+    *outer, last = parts
+    given = [part for part in outer if part] + [last]
+    return tuple(".".join(given[i:]) for i in range(len(given))) if last else ()
+
+
 def table_names(written: str) -> tuple[str, ...]:
     """Return the names that ``a.b.c`` can mean: ``a.b.c``, ``b.c``, ``c``; () if it is not a dotted name."""
     if not _DOTTED.fullmatch(written.strip()):
         return ()
-    parts = re.sub(r'["`\[\]]', "", written.strip()).split(".")
-    return tuple(".".join(parts[i:]) for i in range(len(parts)))
+    return endings(re.sub(r'["`\[\]]', "", written.strip()).split("."))
 
 
 def column_name(written: str) -> str:
     """A column's name without its quotes."""
     return written.strip().strip('"`')
+
+
+def column_in(expression: str) -> str:
+    """The column's name if an expression is one and no more, else an empty text."""
+    return column_name(expression) if _COLUMN.fullmatch(expression) else ""
+
+
+@dataclass
+class Described:
+    """Descriptions of a table and, by name in lower case, of its columns, while they are read."""
+
+    table: str
+    columns: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, expression: str, said: str) -> None:
+        """Add a text on a field to its column; a field that is computed is described with the table."""
+        if column := column_in(expression):
+            self.add_to_column(column, said)
+        elif expression:
+            meaning = f" ({said})" if said else ""
+            self.table = joined(self.table, f"{name}{meaning} is {expression}")
+
+    def add_to_column(self, column: str, said: str) -> None:
+        """Add a text to a column's description."""
+        if said:
+            self.columns[column.casefold()] = joined(self.columns.get(column.casefold(), ""), said)
 
 
 def with_definitions(

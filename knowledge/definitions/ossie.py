@@ -19,16 +19,18 @@ drafts of 0.2 are read too: they add ``datatype``, and the later ones have one m
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 from quorum.knowledge.definitions.descriptions import joined, listed
 from quorum.knowledge.definitions.model import (
-    COLUMN,
     DefinedMetric,
     DefinedTable,
     Definitions,
+    Described,
     Relationship,
+    column_in,
     column_name,
     mapping,
     mappings,
@@ -102,24 +104,29 @@ class _Model:
 
     def __init__(self, content: dict[str, Any]) -> None:
         self.content, self.name = content, text(content.get("name"))
-        self._datasets = {_key(each["name"]): each for each in named(content, "datasets")}
-        self._names = {name: table_names(text(each.get("source"))) for name, each in self._datasets.items()}
+        datasets = {_key(each["name"]): each for each in named(content, "datasets")}
+        self._names = {name: table_names(text(each.get("source"))) for name, each in datasets.items()}
         self._sources = {
             name: {_key(item["name"]): _expression(item) for item in named(each, "fields")}
-            for name, each in self._datasets.items()
+            for name, each in datasets.items()
         }
         self.homeless: list[str] = []
         metrics = self._metrics()
-        self.relationships = tuple(self._related(each) for each in mappings(content.get("relationships")))
+        related = mappings(content.get("relationships"))
+        self.relationships = tuple(
+            Relationship(*self._side(each, "from"), *self._side(each, "to")) for each in related
+        )
         self.tables = tuple(
-            self._table(name, tuple(metrics[name])) for name in self._datasets if self._names[name]
+            self._table(name, each, related, metrics[name])
+            for name, each in datasets.items()
+            if self._names[name]
         )
 
     def _metrics(self) -> dict[str, list[DefinedMetric]]:
-        found: dict[str, list[DefinedMetric]] = {name: [] for name in self._datasets}
+        found: dict[str, list[DefinedMetric]] = {name: [] for name in self._sources}
         for item in named(self.content, "metrics"):
             written = _expressions(item)
-            home = self._home(written.values())
+            home = self._home(" ".join(written.values()).casefold())
             if not self._names.get(home):
                 self.homeless.append(text(item["name"]))
                 continue
@@ -127,60 +134,44 @@ class _Model:
             found[home].append(DefinedMetric(text(item["name"]), expressions, _told(item)))
         return found
 
-    def _home(self, expressions: Iterable[str]) -> str:
+    def _home(self, written: str) -> str:
         """The dataset that expressions name first, or the only one that has a field they name."""
-        written = [each.casefold() for each in expressions]
-        words = [found[1] for each in written for found in _DOTTED.finditer(each)]
-        words += [word for each in written for word in re.findall(r"\w+", each)]
-        first = next((word for word in words if word in self._datasets), "")
+        words = [found[1] for found in _DOTTED.finditer(written)] + re.findall(r"\w+", written)
+        first = next((word for word in words if word in self._sources), "")
         holders = {name for word in words for name, fields in self._sources.items() if word in fields}
-        only = holders or set(self._datasets)
+        only = holders or set(self._sources)
         return first or (only.pop() if len(only) == 1 else "")
 
     def _physical(self, found: re.Match[str]) -> str:
         """``dataset.field`` as the table and the column behind them."""
-        dataset, field = _key(found[1]), _key(found[2])
-        names, source = self._names.get(dataset), self._sources.get(dataset, {}).get(field, "")
-        if not names:
-            return found[0]
-        return f"{names[-1]}.{source if COLUMN.fullmatch(source) else found[2]}"
+        dataset = _key(found[1])
+        names, source = self._names.get(dataset), self._sources.get(dataset, {}).get(_key(found[2]), "")
+        return f"{names[-1]}.{source if column_in(source) else found[2]}" if names else found[0]
 
-    def _table(self, name: str, metrics: tuple[DefinedMetric, ...]) -> DefinedTable:
-        dataset, columns = self._datasets[name], dict[str, str]()
-        description = _told(dataset)
+    def _table(
+        self,
+        name: str,
+        dataset: Mapping[str, Any],
+        related: Iterable[Mapping[str, Any]],
+        metrics: Iterable[DefinedMetric],
+    ) -> DefinedTable:
+        about = Described(_told(dataset))
         for item in named(dataset, "fields"):
-            source, said = _expression(item), _told(item)
-            if COLUMN.fullmatch(source):
-                key = column_name(source).casefold()
-                columns |= {key: joined(columns.get(key, ""), said)} if said else {}
-            elif source:
-                meaning = f" ({said})" if said else ""
-                description = joined(description, f"{text(item['name'])}{meaning} is {source}")
-        for item in mappings(self.content.get("relationships")):
-            mine = texts(item.get("from_columns"))
-            if _key(item.get("from")) == name and mine and (said := _told(item)):
-                key = self._column(name)(mine[0]).casefold()
-                columns[key] = joined(columns.get(key, ""), said)
-        return DefinedTable(self._names[name], description, columns, metrics)
+            about.add(text(item["name"]), _expression(item), _told(item))
+        for each in related:
+            _, columns = self._side(each, "from")
+            if _key(each.get("from")) == name and columns:
+                about.add_to_column(columns[0], _told(each))
+        return DefinedTable(self._names[name], about.table, about.columns, tuple(metrics))
 
-    def _related(self, item: Mapping[str, Any]) -> Relationship:
-        here, there = _key(item.get("from")), _key(item.get("to"))
-        return Relationship(
-            self._names.get(here, ()),
-            tuple(map(self._column(here), texts(item.get("from_columns")))),
-            self._names.get(there, ()),
-            tuple(map(self._column(there), texts(item.get("to_columns")))),
-        )
-
-    def _column(self, dataset: str) -> Callable[[str], str]:
-        """Return a function from a name in a relationship to the column: the field's, or the name itself."""
+    def _side(self, item: Mapping[str, Any], side: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A table's names and the columns of one side of a relationship: those of fields, or as written."""
+        dataset = _key(item.get(side))
         sources = self._sources.get(dataset, {})
-
-        def column(name: str) -> str:
-            source = sources.get(_key(name), "")
-            return column_name(source if COLUMN.fullmatch(source) else name)
-
-        return column
+        columns = (
+            column_in(sources.get(_key(c), "")) or column_name(c) for c in texts(item.get(f"{side}_columns"))
+        )
+        return self._names.get(dataset, ()), tuple(columns)
 
 
 def _key(name: Any) -> str:
@@ -211,19 +202,11 @@ def _expression(item: Mapping[str, Any]) -> str:
 
 def _told(item: Mapping[str, Any]) -> str:
     """The description, the context for models, and what else is said in extensions and unknown fields."""
-    parts = [text(item.get("description"))]
     context = item.get("ai_context")
-    parts.append(text(context))
-    for key, value in mapping(context).items():
-        said = ", ".join(texts(value)) or text(value)
-        parts.append(f"{_CONTEXT.get(key, f'{text(key)}: ')}{said}" if said else "")
-    for key, value in item.items():
-        said = ", ".join(texts(value)) or text(value)
-        parts.append(f"{text(key)}: {said}" if said and key not in _READ else "")
-    for extension in mappings(item.get("custom_extensions")):
-        said = text(extension.get("data"))
-        parts.append(f"{text(extension.get('vendor_name'))}: {said}" if said else "")
-    whole = ""
-    for part in parts:
-        whole = joined(whole, part)
-    return whole
+    said = [("", item.get("description")), ("", None if isinstance(context, list) else context)]
+    said += [(_CONTEXT.get(key, f"{text(key)}: "), value) for key, value in mapping(context).items()]
+    said += [(f"{text(key)}: ", value) for key, value in item.items() if key not in _READ]
+    extensions = mappings(item.get("custom_extensions"))
+    said += [(f"{text(each.get('vendor_name'))}: ", each.get("data")) for each in extensions]
+    parts = ((label, ", ".join(texts(value)) or text(value)) for label, value in said)
+    return reduce(joined, (f"{label}{part}" for label, part in parts if part), "")

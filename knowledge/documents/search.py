@@ -29,7 +29,6 @@ class Documents:
         texts: By file name relative to the folder.
         chunks: In the order of files and lines.
         notes: What was left out when the folder was read, for people.
-        cache: Folder in which the embedding index is kept; None keeps it in memory only.
         definitions: What files of the folder define that are no documents.
         own: They belong to the question itself, and are no collection in which its answer is looked for.
     """
@@ -37,19 +36,18 @@ class Documents:
     texts: dict[str, str]
     chunks: list[Chunk]
     notes: list[str]
-    cache: Path | None = None
     own: bool = False
     definitions: list[Definitions] = field(default_factory=list)
 
     @classmethod
-    def load(cls, folder: Path, *, cache: Path | None = None) -> Documents:
+    def load(cls, folder: Path) -> Documents:
         """Read a folder (see ``quorum.knowledge.documents.files.read_folder``).
 
         Raises:
             ConfigurationError: The folder does not exist, or has no file that can be read.
         """
         texts, notes, definitions = read_folder(folder)
-        return replace(cls.of(texts, notes=notes, cache=cache), definitions=definitions)
+        return replace(cls.of(texts, notes=notes), definitions=definitions)
 
     @classmethod
     def of(
@@ -57,12 +55,11 @@ class Documents:
         texts: dict[str, str],
         *,
         notes: list[str] | None = None,
-        cache: Path | None = None,
         own: bool = False,
     ) -> Documents:
         """Documents that are texts already, by name."""
         chunks = [chunk for name, text in texts.items() for chunk in split(name, text)]
-        return cls(texts, chunks, notes or [], cache, own)
+        return cls(texts, chunks, notes or [], own)
 
     @cached_property
     def hash(self) -> str:
@@ -101,8 +98,7 @@ class Documents:
 
     @cached_property
     def _index(self) -> TextIndex:
-        where = self.cache / "documents" if self.cache else None
-        return TextIndex([chunk.text for chunk in self.chunks], where)
+        return TextIndex([chunk.text for chunk in self.chunks])
 
     @cached_property
     def _headings(self) -> list[set[str]]:

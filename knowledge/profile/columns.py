@@ -40,7 +40,7 @@ NEARLY = 0.8
 LEAST_ROWS = 8
 """Rows with a value below which nothing is said: the samples show them."""
 FEW = 12
-"""Values of a column that may tell which form another column has, or be units."""
+"""Values of a column that may be units."""
 FEWEST = 5
 """Different values of a key."""
 UNIQUE = 0.9
@@ -83,8 +83,7 @@ def profiles(columns: Mapping[str, Sequence[Any]], *, whole: bool) -> dict[str, 
     numbers = [columns[name] for name, each in found.items() if each.kind is Kind.NUMBER]
     for name, each in found.items():
         if each.forms or each.kind not in (Kind.NUMBER, Kind.DATE):
-            each = _with_totals(each, columns[name], numbers)
-            found[name] = _with_order(each, columns[name], columns)
+            found[name] = _with_totals(each, columns[name], numbers)
     return found
 
 
@@ -233,30 +232,6 @@ def plain_text(text: str) -> str:
     if not text.replace(" ", "").isalpha() and not any(map(str.isdigit, text)):
         text = " ".join(re.sub(r"(?<=\w)[-_](?=\w)", " ", text.replace(".", "")).split())
     return text
-
-
-def _with_order(
-    profile: ColumnProfile, texts: Sequence[Any], columns: Mapping[str, Sequence[Any]]
-) -> ColumnProfile:
-    """Return the profile with the column that tells in which order day and month stand, if one does."""
-    unsure = next((form.text for form in profile.forms if form.text.startswith("AA")), "")
-    both = [ordered(unsure, order) for order in ("DM", "MD")]
-    for other, values in columns.items() if unsure else ():
-        if values is texts or not 2 <= len({*values}) <= FEW:
-            continue
-        seen = defaultdict[Any, Counter[str]](Counter)
-        for text, key in zip(texts, values, strict=True):
-            if isinstance(text, str) and (form := read_date(text)[0]) in (*both, unsure):
-                seen[key][form] += 1
-        sure = {key: [form for form in both if forms[form]] for key, forms in seen.items()}
-        if any(len(each) != 1 for each in sure.values()) or len({each[0] for each in sure.values()}) < 2:
-            continue
-        more = Counter[str]()
-        for key, forms in seen.items():
-            more[sure[key][0]] += forms[unsure]
-        found = [replace(f, rows=f.rows + more[f.text]) for f in profile.forms if f.text != unsure]
-        return replace(profile, forms=tuple(sorted(found, key=lambda form: -form.rows)), told_by=other)
-    return profile
 
 
 def _with_totals(

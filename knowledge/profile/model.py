@@ -62,7 +62,6 @@ class ColumnProfile:
         rows: How many were read; ``whole`` if these are all rows of the table.
         kind: Of all values but those of ``no_value`` and ``totals``.
         forms: The most frequent first, where there are several, or one that no CAST reads.
-        told_by: The column whose value tells day first from month first.
         variants: Spellings of one value, the most frequent first; of a FLAG the words for yes, and for no.
         variant_rows: Rows that have not the most frequent spelling.
         padded: Texts with outer blanks, of which no other spelling occurs.
@@ -80,7 +79,6 @@ class ColumnProfile:
     whole: bool = False
     kind: Kind = Kind.TEXT
     forms: tuple[Form, ...] = ()
-    told_by: str = ""
     variants: tuple[tuple[str, ...], ...] = ()
     variant_rows: int = 0
     padded: Counts = ()

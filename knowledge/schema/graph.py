@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema.layouts import select_groups, signature
+from quorum.knowledge.catalog import Catalog, Column
+from quorum.knowledge.schema.layouts import signature, units
 
 _NOT_XML = re.compile("[\x00-\x08\x0b-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass(frozen=True)
-class Node:
+class Node(NamedTuple):
     """A node; ``label`` is Database, Schema, Table, SharedFieldGroup or Field."""
 
     id: int
@@ -29,8 +26,7 @@ class Node:
     properties: dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Relationship:
+class Relationship(NamedTuple):
     """An edge between two nodes, by their ids; ``type`` is one of Table 5."""
 
     start: int
@@ -38,17 +34,28 @@ class Relationship:
     end: int
 
 
-@dataclass(frozen=True)
 class SchemaGraph:
     """Nodes in the order of their ids, and what connects them."""
 
-    nodes: list[Node]
-    relationships: list[Relationship]
+    def __init__(self, database: str) -> None:
+        self.nodes = [Node(1, "Database", {"id": 1, "name": database, "type": "database"})]
+        self.relationships: list[Relationship] = []
 
-    def counts(self) -> dict[str, int]:
-        """Nodes by label and relationships by type, as in Table 11."""
-        labels = Counter(node.label for node in self.nodes)
-        return labels | Counter(edge.type for edge in self.relationships)
+    def add(self, parent: int, relationship: str, label: str, **properties: Any) -> int:
+        """Add a node below another; return its id."""
+        number, database = len(self.nodes) + 1, self.nodes[0].properties["name"]
+        self.nodes.append(Node(number, label, {"id": number, "database": database, **properties}))
+        self.relationships.append(Relationship(parent, relationship, number))
+        return number
+
+    def add_fields(
+        self, parent: int, relationship: str, columns: Iterable[Column], **properties: Any
+    ) -> None:
+        """Add fields below their table, or below the group that has them."""
+        for column in columns:
+            about = {"name": column.name, "description": column.description, "type": column.type}
+            samples = list(column.samples)
+            self.add(parent, relationship, "Field", **about, sample_data=samples, **properties)
 
 
 def schema_graph(catalog: Catalog, *, groups: bool = True) -> SchemaGraph:
@@ -57,104 +64,52 @@ def schema_graph(catalog: Catalog, *, groups: bool = True) -> SchemaGraph:
     Args:
         groups: With SharedFieldGroups; without them each table has all of its fields for itself.
     """
-    made = _Graph(catalog.name)
-    root = made.add("Database", name=catalog.name, type="database")
-    schemas: dict[tuple[str, str], list[Table]] = {}
+    graph = SchemaGraph(catalog.name)
+    found = [each for each in units(catalog) if len(each) > 1] if groups else []
+    group_of = {id(table): number for number, members in enumerate(found) for table in members}
+    schemas, shared = dict[tuple[str, str], int](), dict[int, int]()
     for table in catalog.tables:
-        schemas.setdefault((table.database, table.schema), []).append(table)
-    for (database, name), tables in schemas.items():
-        schema = made.add("Schema", root, "HAS_SCHEMA", name=name or database or catalog.name, type="schema")
-        shared = select_groups(replace(catalog, tables=tuple(tables))) if groups else []
-        group_of = {id(table): number for number, members in enumerate(shared) for table in members}
-        group_ids: dict[int, int] = {}
-        for table in tables:
-            made.table(schema, table, group_of.get(id(table)), group_ids)
-    return SchemaGraph(made.nodes, made.relationships)
-
-
-class _Graph:
-    """Collects nodes and relationships."""
-
-    def __init__(self, database: str) -> None:
-        self.database = database
-        self.nodes: list[Node] = []
-        self.relationships: list[Relationship] = []
-
-    def add(self, label: str, parent: int = 0, relationship: str = "", **properties: Any) -> int:
-        number = len(self.nodes) + 1
-        own = {"database": self.database} if parent else {}
-        self.nodes.append(Node(number, label, {"id": number, **own, **properties}))
-        if parent:
-            self.relationships.append(Relationship(parent, relationship, number))
-        return number
-
-    def table(self, schema: int, table: Table, group: int | None, group_ids: dict[int, int]) -> None:
-        """A table with its fields, or with the group that has them; the group is made for its first table."""
-        within = {"schema": self.nodes[schema - 1].properties["name"]}
-        own = self.add(
-            "Table",
-            schema,
+        place, name = (table.database, table.schema), table.schema or table.database or catalog.name
+        if place not in schemas:
+            schemas[place] = graph.add(1, "HAS_SCHEMA", "Schema", name=name, type="schema")
+        own = graph.add(
+            schemas[place],
             "HAS_TABLE",
+            "Table",
             name=table.name,
             fullname=table.full_name,
             ddl_summary=f"Table with {len(table.columns)} columns",
-            **within,
+            schema=name,
             type="table",
         )
+        group = group_of.get(id(table))
         if group is None:
-            self._fields(own, "HAS_UNIQUE_FIELD", table.columns, "unique_field", **within, table=table.name)
-            return
-        if group in group_ids:
-            self.relationships.append(Relationship(own, "USES_FIELD_GROUP", group_ids[group]))
-            return
-        mark = signature(table)
-        group_ids[group] = self.add(
-            "SharedFieldGroup",
-            own,
-            "USES_FIELD_GROUP",
-            name=f"FieldGroup_{mark[:8]}",
-            description=f"FieldGroup_{mark}",
-            field_count=len(table.columns),
-            field_hash=mark,
-            **within,
-            type="shared_field_group",
-        )
-        self._fields(group_ids[group], "HAS_FIELD", table.columns, "shared_field", **within)
-
-    def _fields(
-        self, parent: int, relationship: str, columns: Iterable[Column], kind: str, **within: str
-    ) -> None:
-        for column in columns:
-            self.add(
-                "Field",
-                parent,
-                relationship,
-                name=column.name,
-                description=column.description,
-                type=column.type,
-                node_type=kind,
-                sample_data=list(column.samples),
-                **within,
+            about = {"node_type": "unique_field", "schema": name, "table": table.name}
+            graph.add_fields(own, "HAS_UNIQUE_FIELD", table.columns, **about)
+        elif group in shared:
+            graph.relationships.append(Relationship(own, "USES_FIELD_GROUP", shared[group]))
+        else:
+            mark = signature(table)
+            shared[group] = graph.add(
+                own,
+                "USES_FIELD_GROUP",
+                "SharedFieldGroup",
+                name=f"FieldGroup_{mark[:8]}",
+                description=f"FieldGroup_{mark}",
+                field_count=len(table.columns),
+                field_hash=mark,
+                schema=name,
+                type="shared_field_group",
             )
+            graph.add_fields(shared[group], "HAS_FIELD", table.columns, node_type="shared_field", schema=name)
+    return graph
 
 
 def as_json(graph: SchemaGraph) -> Iterator[str]:
-    """Lines of one JSON object: ``nodes`` and ``relationships``."""
-    yield '{"nodes": ['
-    yield from _joined({"label": node.label} | node.properties for node in graph.nodes)
-    yield '], "relationships": ['
-    yield from _joined(vars(edge) for edge in graph.relationships)
-    yield "]}"
-
-
-def _joined(items: Iterable[dict[str, Any]]) -> Iterator[str]:
-    last = None
-    for item in items:
-        if last is not None:
-            yield f"{last},"
-        last = json.dumps(item, ensure_ascii=False)
-    if last is not None:
-        yield last
+    """One JSON object: ``nodes`` and ``relationships``."""
+    nodes = [{"label": node.label} | node.properties for node in graph.nodes]
+    edges = [edge._asdict() for edge in graph.relationships]
+    yield json.dumps({"nodes": nodes, "relationships": edges}, ensure_ascii=False, indent=0)
 
 
 def as_graphml(graph: SchemaGraph) -> Iterator[str]:
@@ -184,16 +139,12 @@ def as_cypher(graph: SchemaGraph) -> Iterator[str]:
     """Statements for Neo4j, one a line; every node is a SchemaNode beside its label."""
     yield "CREATE INDEX schema_node IF NOT EXISTS FOR (n:SchemaNode) ON (n.id);"
     for node in graph.nodes:
-        properties = ", ".join(f"{name}: {_cypher(value)}" for name, value in node.properties.items())
+        # JSON's strings, numbers and lists are Cypher's; what is not ASCII is escaped
+        properties = ", ".join(f"{name}: {json.dumps(value)}" for name, value in node.properties.items())
         yield f"CREATE (:SchemaNode:{node.label} {{{properties}}});"
     for edge in graph.relationships:
         ends = f"(a:SchemaNode {{id: {edge.start}}}), (b:SchemaNode {{id: {edge.end}}})"
         yield f"MATCH {ends} CREATE (a)-[:{edge.type}]->(b);"
-
-
-def _cypher(value: Any) -> str:
-    """A literal: JSON's strings, numbers and lists are Cypher's; what is not ASCII is escaped."""
-    return json.dumps(value)
 
 
 FORMATS = {"json": as_json, "graphml": as_graphml, "cypher": as_cypher}

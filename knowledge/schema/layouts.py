@@ -80,6 +80,15 @@ def select_groups(catalog: Catalog) -> list[list[Table]]:
     return sorted(groups, key=lambda tables: (-len(tables), -len(tables[0].columns)))
 
 
+def units(catalog: Catalog) -> list[list[Table]]:
+    """Every table once: those of one signature in one schema together, in the order of the first of them."""
+    found: dict[object, list[Table]] = {}
+    for table in catalog.tables:
+        alone = id(table) if not table.columns else signature(table)
+        found.setdefault((table.database, table.schema, alone), []).append(table)
+    return list(found.values())
+
+
 def find_layouts(catalog: Catalog) -> tuple[Layout, ...]:
     """All layouts; each table is in exactly one. Order: first table, a variant behind its base."""
     small = len(catalog.tables) <= SMALL_CATALOG

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quorum.knowledge.catalog import Column
-from quorum.knowledge.naming import write_full_name, write_name
+from quorum.knowledge.naming import write_full_name
 from quorum.knowledge.profile.forms import ordered
 from quorum.knowledge.profile.model import ColumnProfile, Counts, Kind
 from quorum.knowledge.schema.grammar import quote, write_value
@@ -68,8 +68,7 @@ def _parts(profile: ColumnProfile, dialect: str) -> Iterator[str]:
         shown += [f"{len(profile.forms) - MOST} more"] * (len(profile.forms) > MOST)
         rarest = profile.forms[-1]
         example = f" as {_value(rarest.example)}" if rarest.example != rarest.text else ""
-        told = f"; column {write_name(profile.told_by, dialect)} tells which" if profile.told_by else ""
-        yield f"forms {', '.join(shown)}{example}{told}"
+        yield f"forms {', '.join(shown)}{example}"
     if profile.kind is Kind.FLAG and profile.variants:
         yield " / ".join(_listed(side, 2 * MOST) for side in profile.variants)
     elif profile.variants and not (profile.keys and profile.kind is Kind.CODE):  # the keys say more

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.schema.layouts import select_groups
+from quorum.knowledge.schema.layouts import units
 from quorum.knowledge.schema.name_ranges import fold_names
 from quorum.knowledge.search.index import Embedder, TextIndex
 from quorum.knowledge.search.lexical import COMMON, Bm25, distinctive, terms
@@ -66,7 +65,6 @@ class ColumnIndex:
     """Searches the columns of a catalog by words, or with an embedder by meaning; built when first used.
 
     Args:
-        cache: Folder in which vectors are kept; None keeps them in memory only.
         groups: Tables of one schema that share all names and types of their columns are indexed once.
 
     Attributes:
@@ -74,8 +72,7 @@ class ColumnIndex:
         texts: One a column, of which an embedder makes vectors; each begins with the names of its tables.
     """
 
-    def __init__(self, catalog: Catalog, cache: Path | None = None, *, groups: bool = True) -> None:
-        self._cache = cache
+    def __init__(self, catalog: Catalog, *, groups: bool = True) -> None:
         self.fields: list[Fields] = []
         self._columns: list[tuple[int, Column]] = []
         for tables in units(catalog) if groups else ((table,) for table in catalog.tables):
@@ -83,17 +80,6 @@ class ColumnIndex:
             self._columns += [(len(self.fields) - 1, column) for column in tables[0].columns]
         about = [f"[Table]: {', '.join(table_names(fields.tables))}; " for fields in self.fields]
         self.texts = [about[number] + column_text(column) for number, column in self._columns]
-
-    def build(self, embedder: Embedder | None = None) -> None:
-        """Make now what the first search would make: by words, or with an embedder by meaning.
-
-        Raises:
-            ConfigurationError, ModelUnavailable: As ``search``.
-        """
-        if embedder is None:
-            _ = self._bm25
-        elif self.texts:
-            self._index.vectors(embedder)
 
     def search(
         self, query: str, k: int, *, embedder: Embedder | None = None, hybrid: bool = False
@@ -196,7 +182,7 @@ class ColumnIndex:
 
     @cached_property
     def _index(self) -> TextIndex:
-        return TextIndex(self.texts, self._cache)
+        return TextIndex(self.texts)
 
     @cached_property
     def _tables_called_so(self) -> set[str]:
@@ -208,24 +194,6 @@ class ColumnIndex:
         """The terms of a query that tell columns apart; all of them if none does."""
         found = set(terms(query))
         return sorted(distinctive(found) | (found & self._tables_called_so) or found)
-
-
-def units(catalog: Catalog) -> list[list[Table]]:
-    """Every table once: the groups of each schema (``select_groups``) and the tables that join none.
-
-    They stand in the order of their first tables.
-    """
-    schemas: dict[tuple[str, str], list[Table]] = {}
-    for table in catalog.tables:
-        schemas.setdefault((table.database, table.schema), []).append(table)
-    group_of = {
-        id(table): group
-        for tables in schemas.values()
-        for group in select_groups(replace(catalog, tables=tuple(tables)))
-        for table in group
-    }
-    found = (group_of.get(id(table), [table]) for table in catalog.tables)
-    return list({id(unit[0]): unit for unit in found}.values())
 
 
 def column_text(column: Column) -> str:

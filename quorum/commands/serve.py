@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,14 @@ import click
 
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import ConfigurationError, is_installed, missing_extra
+from quorum.shell import SIGNALS
 from quorum.tools.urls import urls_in
 
 if TYPE_CHECKING:
+    from quorum.serve.keys import Keys
     from quorum.settings import Settings
 
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _NAMED = re.compile(r"([A-Za-z0-9_-]{1,40})=(.+)", re.DOTALL)
 
 
@@ -31,27 +35,55 @@ _NAMED = re.compile(r"([A-Za-z0-9_-]{1,40})=(.+)", re.DOTALL)
     metavar="N",
     help="to listen at; 0 takes a free one  [8642]",
 )
+@click.option(
+    "--keys", "key_file", type=click.Path(path_type=Path), metavar="FILE", help="who may ask: API keys"
+)
+@click.option("--new-key", metavar="NAME", help="add a key to the file, print it, and end")
 @click.option("--open", "open_page", is_flag=True, help="open the page in a browser")
 @setting_flags()
-def command(host: str, port: int, open_page: bool, **flags: Any) -> None:
+def command(
+    host: str, port: int, key_file: Path | None, new_key: str | None, open_page: bool, **flags: Any
+) -> None:
     """Serve questions over HTTP, with a page to ask on.
 
     Each --db is a database of its own, which may be given a name: --db shop=postgresql://…; several URLs
-    with commas between are read in one question.
+    with commas between are read in one question. Without --keys it listens at this machine only.
     """
     for package in ("starlette", "uvicorn"):
         if not is_installed(package):
             raise missing_extra("serve", "`quorum serve`", needs=package)
+    from quorum.serve.keys import Keys, add_key
+
+    if new_key is not None:
+        if key_file is None:
+            raise click.UsageError("Say where: --keys FILE.")
+        click.echo(add_key(key_file, new_key))
+        click.echo(f"Added to {key_file}, which holds its hash only: this is not shown again.", err=True)
+        return
+    if host not in _LOOPBACK and key_file is None:
+        raise ConfigurationError(
+            f"At {host} everybody could ask.",
+            hint="Name a file of API keys: --keys FILE; --new-key NAME adds one.",
+        )
+    keys = Keys(key_file) if key_file else None
+    asyncio.run(_serve(*served(flags), keys, (host, port), open_page=open_page))
+
+
+def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
+    """Return the settings that flags give, and the databases by the names under which they are served.
+
+    Raises:
+        ConfigurationError: A setting is wrong or missing.
+    """
     from quorum.settings import Settings
 
     named = named_databases(flags.pop("database"))
     settings = Settings(**flags)
     if not named and settings.database:
         named = named_databases([",".join(settings.database)])
-    settings.changed(
-        database=[url for urls in named.values() for url in urls]
-    ).run_options()  # says what lacks
-    asyncio.run(_serve(settings, named, host, port, open_page=open_page))
+    urls = [url for urls in named.values() for url in urls]
+    settings.changed(database=urls).run_options()  # says what lacks
+    return settings, named
 
 
 def named_databases(given: Sequence[str]) -> dict[str, list[str]]:
@@ -79,29 +111,39 @@ def named_databases(given: Sequence[str]) -> dict[str, list[str]]:
 
 
 async def _serve(
-    settings: Settings, named: dict[str, list[str]], host: str, port: int, *, open_page: bool
+    settings: Settings,
+    named: dict[str, list[str]],
+    keys: Keys | None,
+    at: tuple[str, int],
+    *,
+    open_page: bool,
 ) -> None:
     import uvicorn
 
-    from quorum.serve.http import LOOPBACK, make_app
+    from quorum.serve.http import make_app
     from quorum.serve.service import Service
     from quorum.serve.takeover import looking_after
 
-    service = Service(settings, named)
-    app = make_app(service, hosts=LOOPBACK if host in LOOPBACK else frozenset())
+    (host, port), service = at, Service(settings, named)
+    app = make_app(service, keys, hosts=frozenset(_LOOPBACK if host in _LOOPBACK else ()))
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", server_header=False, timeout_graceful_shutdown=3
     )
     server = uvicorn.Server(config)
     socket = config.bind_socket()
-    at = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
-    click.echo(f"Serving {', '.join(named)} at {at}; Ctrl-C ends it.", err=True)
+    place = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
+    click.echo(f"Serving {', '.join(named)} at {place}; Ctrl-C ends it.", err=True)
     if open_page:
         import webbrowser
 
-        asyncio.get_running_loop().call_later(0.5, webbrowser.open, at)
+        asyncio.get_running_loop().call_later(0.5, webbrowser.open, place)
+    server.capture_signals = nullcontext  # type: ignore[assignment]  # its own way ends the process at once
+    for signal in SIGNALS:
+        asyncio.get_running_loop().add_signal_handler(signal, server.handle_exit, signal, None)
     try:
-        async with looking_after(service):
+        async with looking_after(service, keys):
             await server.serve(sockets=[socket])
     finally:
+        left = service.running
         await service.aclose()
+    click.echo(f"Ended.{f' Questions that can go on: {left}.' if left else ''}", err=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from quorum.graph import values
 from quorum.graph.answer import Answer, AnswerReading
 from quorum.graph.clarification import MAX_REPLY, Asked
 from quorum.knowledge.catalog import Table
@@ -23,6 +24,9 @@ from quorum.text import (
     trust,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 NAME = r"^[A-Za-z0-9_-]{0,40}$"
 """Names of databases, keys and conversations."""
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,80}$"
@@ -31,7 +35,7 @@ MOST_ROWS = 10_000
 
 
 class Body(BaseModel):
-    """What a client sends; a field that is not declared is an error."""
+    """The body of a request; a field that is not declared is an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -51,7 +55,7 @@ class Ask(Body):
     clarify: Literal["off", "on", "always"] | None = Field(
         None, description="ask back which reading is meant: the question waits, until a reply is sent"
     )
-    approve: str | None = Field(
+    approve: values.Approval | None = Field(
         None, max_length=20, description="ask before queries run: never, always, costly, or a size as 1GiB"
     )
     recipe: str | None = Field(None, max_length=40)
@@ -135,15 +139,6 @@ class AnswerBody(Answer):
     shown: Shown
 
 
-class Links(BaseModel):
-    """Where the parts of a question are."""
-
-    self: str
-    events: str
-    rows: str
-    trace: str
-
-
 class QuestionBody(BaseModel):
     """A question and how far it is.
 
@@ -162,11 +157,11 @@ class QuestionBody(BaseModel):
     error: str = ""
     hint: str = ""
     answer: AnswerBody | None = None
-    links: Links
+    links: dict[str, str]
 
 
 class Fault(BaseModel):
-    """What went wrong, and what to do."""
+    """The reason of a failure, and what to do."""
 
     message: str
     hint: str = ""
@@ -244,7 +239,7 @@ class Rows(BaseModel):
     rows: list[list[Any]]
     shown: list[list[str]]
     row_count: int
-    truncated: str
+    truncated: str = ""
     seconds: float = 0.0
     sql: str = ""
 
@@ -275,7 +270,7 @@ class History(BaseModel):
 
 
 class Spent(BaseModel):
-    """What a caller has used this month, and what is left; None where there is no limit."""
+    """The amounts that a caller has used this month, and those left; None where there is no limit."""
 
     name: str
     month: str
@@ -289,7 +284,7 @@ class Spent(BaseModel):
 
 
 class TaughtBody(BaseModel):
-    """What was kept."""
+    """A verified answer that was kept."""
 
     id: str
     question: str
@@ -352,6 +347,15 @@ def answer_body(answer: Answer, at: str) -> AnswerBody:
     ]
     fields["convention"] = answer.convention.rpartition("/")[2]
     return AnswerBody.model_construct(**fields)
+
+
+def rows_body(table: pa.Table, **more: Any) -> Rows:
+    """Return a table for clients."""
+    from quorum.tools.results.values import plain_rows
+
+    columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
+    texts = [list(row) for row in shown_rows(columns, plain, types, 300)]
+    return Rows(columns=columns, types=types, rows=plain, shown=texts, row_count=table.num_rows, **more)
 
 
 def waiting_body(asked: Asked) -> dict[str, Any]:

@@ -1,13 +1,15 @@
-"""The HTTP API: one table of routes over the service, errors as JSON, and the page."""
+"""The HTTP application: keys, sizes, errors as JSON and safe headers around the routes, and the page."""
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -17,21 +19,27 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import quorum.serve.completions  # noqa: F401 - adds its routes
 from quorum.graph.answering import NeedsReply
 from quorum.knowledge.errors import (
     ConfigurationError,
     DatabaseUnavailable,
+    MachineFailed,
     ModelUnavailable,
     QuorumError,
     in_words,
 )
 from quorum.serve.bodies import Body, ErrorBody, Fault
-from quorum.serve.keys import Caller
+from quorum.serve.keys import Caller, Keys
+from quorum.serve.mcp import mcp_server
+from quorum.serve.openapi import document
+from quorum.serve.question import Refused
 from quorum.serve.routes import WAYS, Call, Parameter, Way
-from quorum.serve.service import Refused, Service
+from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20
 PAGE = Path(__file__).parent / "page"
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 SAFE = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -42,32 +50,60 @@ SAFE = {
     "cache-control": "no-store",
 }
 _SAFE = [(name.encode(), value.encode()) for name, value in SAFE.items()]
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-def make_app(service: Service, *, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
+def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     """Return the ASGI application.
 
     Args:
+        keys: Without them anybody may ask.
         hosts: Names by which the server may be called; empty for any.
     """
-    routes = [Route(way.path, _endpoint(service, way), methods=[way.method]) for way in WAYS]
-    PAGE.mkdir(exist_ok=True)
-    page = StaticFiles(directory=PAGE, html=True)
+    routes = [Route(way.path, _endpoint(service, keys, way), methods=[way.method]) for way in WAYS]
+    assistants, page = Assistants(service, keys), StaticFiles(directory=PAGE, html=True, check_dir=False)
+    front = [
+        Route("/openapi.json", lambda _: JSONResponse(document())),
+        Route("/", lambda _: RedirectResponse("/page/")),
+        Mount("/page", page),
+        Route("/mcp", assistants),
+    ]
+    errors: Any = {HTTPException: _http_error, Exception: _our_error}
     app = Starlette(
-        routes=[*routes, Mount("/page", page), Route("/", lambda _: RedirectResponse("/page/"))],
-        exception_handlers={HTTPException: _http_error, Exception: _our_error},
+        routes=[*routes, *front], exception_handlers=errors, lifespan=lambda _: assistants.manager.run()
     )
-    return Guarded(app, hosts)
+    return Guarded(app, service, hosts)
 
 
-def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Response]]:
+class Assistants:
+    """Lets callers at the MCP server."""
+
+    def __init__(self, service: Service, keys: Keys | None) -> None:
+        self.service, self.keys = service, keys
+        self.manager = StreamableHTTPSessionManager(mcp_server(service, _admitted))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            scope["caller"] = Caller() if self.keys is None else _caller(self.keys, Request(scope))
+            self.service.admit(scope["caller"])
+        except QuorumError as error:
+            await failure(error, self.service)(scope, receive, send)
+        else:
+            await self.manager.handle_request(scope, receive, send)
+
+
+def _admitted(context: ServerRequestContext[Any, Request]) -> Caller:
+    assert context.request is not None
+    return cast(Caller, context.request.scope["caller"])
+
+
+def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
         try:
-            who = Caller()
+            who = Caller() if keys is None or way.open else _caller(keys, request)
+            service.admit(who)
             body = await _body(request, way.body) if way.method == "POST" else None
-            call = Call(service, who, request, body, request.path_params | _parameters(request, way))
-            made = await way.handler(call)
+            given = request.path_params | _parameters(request, way.parameters)
+            made = await way.handler(Call(service, who, request, body, given))
         except QuorumError as error:
             return failure(error, service)
         if isinstance(made, Response):
@@ -77,12 +113,21 @@ def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Respo
     return answered
 
 
-def _parameters(request: Request, way: Way) -> dict[str, Any]:
-    query, known = request.query_params, {each.name for each in way.parameters}
+def _caller(keys: Keys, request: Request) -> Caller:
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    found = keys.caller(key.strip()) if scheme.lower() == "bearer" else None
+    if found is None:
+        hint = "Send `Authorization: Bearer qk_…`; quorum serve --keys FILE --new-key NAME makes one."
+        raise Refused("The key is missing or wrong.", 401, "key", hint=hint)
+    return found
+
+
+def _parameters(request: Request, declared: Collection[Parameter]) -> dict[str, Any]:
+    query, known = request.query_params, {each.name for each in declared}
     for name in query:
         if name not in known:
-            raise Refused(f"There is no parameter {name!r}.", 422, "unknown", hint=_nearest(name, known))
-    return {each.name: _read(each, query.get(each.name)) for each in way.parameters}
+            raise Refused(f"There is no parameter {name[:80]!r}.", 422, "unknown", hint=_nearest(name, known))
+    return {each.name: _read(each, query.get(each.name)) for each in declared}
 
 
 def _read(parameter: Parameter, text: str | None) -> str | int:
@@ -110,29 +155,26 @@ async def _body(request: Request, kind: type[Body] | None) -> Body | None:
         raise Refused("The body must be JSON.", 415, "body", hint="Send content-type: application/json.")
     try:
         given = json.loads(content)
+        return kind.model_validate(given) if kind else None
+    except ValidationError as error:
+        raise Refused(_wrong_fields(error, kind), 422, "fields") from None
     except (ValueError, RecursionError) as error:
         raise Refused(f"The body is no JSON: {error}.", 400, "body") from None
-    if kind is None:
-        return None
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        raise Refused(*_wrong_fields(error, kind)) from None
 
 
-def _wrong_fields(error: ValidationError, kind: type[Body]) -> tuple[str, int, str]:
+def _wrong_fields(error: ValidationError, kind: type[Body] | None) -> str:
     lines = []
     for problem in error.errors(include_url=False)[:5]:
-        name = ".".join(map(str, problem["loc"]))
-        if problem["type"] == "extra_forbidden":
-            lines.append(f"There is no field {name[:80]!r}. {_nearest(name, kind.model_fields)}")
+        name = ".".join(map(str, problem["loc"]))[:80]
+        if problem["type"] == "extra_forbidden" and kind:
+            lines.append(f"There is no field {name!r}. {_nearest(name, kind.model_fields)}")
         else:
             lines.append(f"{name or 'the body'}: {in_words(problem)}.")
-    return " ".join(lines), 422, "fields"
+    return " ".join(lines)
 
 
-def _nearest(name: str, known: Any) -> str:
-    near = difflib.get_close_matches(name, [*known], 1)
+def _nearest(name: str, known: Collection[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known) or 'none'}."
 
 
@@ -143,31 +185,33 @@ def failure(error: QuorumError, service: Service) -> JSONResponse:
         status, kind = error.status, error.kind
     elif isinstance(error, NeedsReply):
         status, kind = 409, "waiting"
-    elif isinstance(error, DatabaseUnavailable | ModelUnavailable):
+    elif isinstance(error, DatabaseUnavailable | ModelUnavailable | MachineFailed):
         status = 503
     elif isinstance(error, ConfigurationError):
         status = 422
     fault = Fault(message=service.clean(Exception.__str__(error)), hint=service.clean(error.hint), kind=kind)
-    about = {"retry-after": "5"} if status in (429, 503) else {}
-    return JSONResponse(ErrorBody(error=fault).model_dump(), status, headers=about)
+    return _error(status, fault)
 
 
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
+def _error(status: int, fault: Fault, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    about = {429: {"retry-after": "5"}, 503: {"retry-after": "5"}, 401: {"www-authenticate": "Bearer"}}
+    return JSONResponse(ErrorBody(error=fault).model_dump(), status, headers=headers or about.get(status))
+
+
+async def _http_error(_: Request, error: HTTPException) -> Response:
     fault = Fault(message=f"{error.detail}.", kind="http", hint="GET /openapi.json lists what there is.")
-    return JSONResponse(ErrorBody(error=fault).model_dump(), error.status_code, headers=error.headers)
+    return _error(error.status_code, fault, error.headers)
 
 
 async def _our_error(_: Request, error: Exception) -> Response:  # noqa: ARG001 - the log has it
-    fault = Fault(message="The server has a fault; its log says more.", kind="fault")
-    return JSONResponse(ErrorBody(error=fault).model_dump(), 500)
+    return _error(500, Fault(message="The server has a fault; its log says more.", kind="fault"))
 
 
 class Guarded:
     """Checks host, origin and size of each request, and gives each response its safe headers."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str]) -> None:
-        self.app, self.hosts = app, hosts
+    def __init__(self, app: ASGIApp, service: Service, hosts: frozenset[str]) -> None:
+        self.app, self.service, self.hosts = app, service, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -177,12 +221,9 @@ class Guarded:
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
+                self.service.monitor.count("requests_total", status=message["status"])
                 there = {name.lower() for name, _ in message["headers"]}
-                more = [
-                    (name.encode(), value.encode())
-                    for name, value in SAFE.items()
-                    if name.encode() not in there
-                ]
+                more = [(name, value) for name, value in _SAFE if name not in there]
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 

@@ -53,15 +53,9 @@ Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
 Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
 Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
 Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
-Dollars: TypeAlias = Annotated[
-    float | None, Field(gt=0, le=1_000, description="at most, within the server's limit")
-]
-Database: TypeAlias = Annotated[
-    str, Field(pattern=NAME, description="may be left out where there is only one")
-]
-Clarify: TypeAlias = Annotated[
-    bool | None, Field(description="ask back what is meant; by default where the user can be asked")
-]
+Dollars: TypeAlias = Annotated[float | None, Field(gt=0, le=1_000, description="dollars at most")]
+Database: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
+Clarify: TypeAlias = Annotated[bool | None, Field(description="ask back if it can be read in several ways")]
 
 
 class Rows(BaseModel):
@@ -219,12 +213,8 @@ class Call:
         """Begin a question, which asks back where the user can be asked."""
         usual = self.service.settings.clarify
         wanted = self._can_ask or usual != "off" if clarify is None else clarify
-        options: dict[str, Any] = {
-            "clarify": ("on" if usual == "off" else usual) if wanted else "off",
-            **asked,
-        }
-        if max_usd:
-            options["max_usd"] = max_usd
+        options: Any = {"clarify": ("on" if usual == "off" else usual) if wanted else "off", **asked}
+        options |= {"max_usd": max_usd} if max_usd else {}
         return await self._outcome(await self.service.ask(self.who, text, **options))
 
     async def _goes_on(self, run: str) -> Result:
@@ -296,6 +286,9 @@ TAKES = {name: _input(getattr(Call, name)) for name in GIVES}
 def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
     """Return the MCP server of a service; ``caller`` says who makes a request."""
 
+    def said(context: Context, error: QuorumError) -> str:  # over HTTP without places of the server
+        return printable(service.clean(str(error)) if context.request else str(error))
+
     async def listed(context: Context, _: object) -> types.ListToolsResult:
         names = service.databases(caller(context))
         return types.ListToolsResult(tools=[_declared(name, names) for name in TAKES])
@@ -311,7 +304,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
             tool = getattr(Call(service, context, caller(context), params), params.name)
             made: Result = await tool(**dict(given))
         except QuorumError as error:
-            return _failed(str(error))
+            return _failed(said(context, error))
         except Exception:  # noqa: BLE001 - a fault of ours ends this call only
             _LOG.exception("The tool %s failed.", params.name)
             return _failed(f"{params.name} failed by a fault of Quorum's; the server's log has it.")
@@ -333,7 +326,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         try:
             table = await service.rows(caller(context), uri.removeprefix(HEAD).removesuffix(TAIL))
         except QuorumError as error:
-            raise _wrong(printable(str(error))) from error
+            raise _wrong(said(context, error)) from error
         text = await anyio.to_thread.run_sync(lambda: "".join(csv_lines(table, end="\n")))
         if len(text) > MOST_CSV:
             raise _wrong(f"The rows are longer than {MOST_CSV:,} characters; ask for fewer.")
@@ -350,16 +343,14 @@ def _declared(name: str, databases: Sequence[str]) -> types.Tool:
     if field := given["properties"].get("database"):
         field["enum"] = [*databases, ""]
     of = f"the database{'s' * (len(databases) != 1)} {', '.join(databases)}"
-    hints = types.ToolAnnotations(
-        read_only_hint=name != "keep", destructive_hint=False, open_world_hint=False
-    )
+    hints = {"read_only_hint": name != "keep", "destructive_hint": False, "open_world_hint": False}
     return types.Tool(
         name=name,
         title=name.replace("_", " ").capitalize(),
         description=" ".join(getattr(Call, name).__doc__.split()).replace("{of}", of),
         input_schema=given,
         output_schema=made,
-        annotations=hints,
+        annotations=types.ToolAnnotations(**hints),
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TypeAlias
 
 from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
@@ -15,6 +16,8 @@ from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.atomic import lock
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.record import with_texts
+
+Waiting: TypeAlias = Clarification | Approval
 
 LOOKS = 0.5
 """Seconds between two looks at a question that another process answers."""
@@ -46,7 +49,7 @@ class Question:
         self.folder, self.id, self.by = RunFolder(folder), folder.name, by
         self.text, self.database, self.session, self.thread = text, database, session, ""
         self.status, self.here, self.elsewhere = "running", False, False
-        self.waiting: Clarification | Approval | None = None
+        self.waiting: Waiting | None = None
         self.error: QuorumError | None = None
         self._changed = asyncio.Event()
 
@@ -67,9 +70,8 @@ class Question:
         else:
             self.status = ended["kind"]
             if self.status == "waiting":
-                kinds: dict[str, type[Clarification | Approval]]
-                kinds = {"clarification": Clarification, "approval": Approval}
-                self.waiting = kinds[ended["asked"]["kind"]].model_validate(ended["asked"])
+                asked: type[Waiting] = Clarification if "choices" in ended["asked"] else Approval
+                self.waiting = asked.model_validate(ended["asked"])
             elif self.status == "failed":
                 self.error = QuorumError(str(ended.get("message", "")))
 

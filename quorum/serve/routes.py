@@ -1,11 +1,11 @@
-"""The routes of the HTTP API, as one table over the service."""
+"""The routes of the HTTP API, in one table over the service."""
 
 from __future__ import annotations
 
 import asyncio
 import io
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,11 +16,12 @@ from starlette.types import Message, Send
 
 from quorum.chart import MARKS
 from quorum.event_text import step_of
+from quorum.files import TABLES
 from quorum.serve import bodies
 from quorum.serve.bodies import Ask, Body, Correct, Keep, QuestionBody, Reply, Rows, RunSql, TaughtBody
 from quorum.serve.keys import Caller
-from quorum.serve.service import Question, Refused, Service
-from quorum.text import shown_rows
+from quorum.serve.question import Question, Refused
+from quorum.serve.service import Service
 from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ ALIVE_SECONDS = 15.0
 """After which a stream of events without one says that it is alive."""
 STUCK_SECONDS = 60.0
 """After which a stream whose reader takes nothing is closed; it may go on by ``Last-Event-ID``."""
+MOST_STREAMS = 500
 TRACE_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "sandbox allow-scripts"
@@ -41,7 +43,7 @@ TRACE_POLICY = (
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a URL's query: a text of ``longest`` characters, or a number up to ``most``."""
+    """A parameter of a URL's query: one of ``choices``, a text, or a number up to ``most``."""
 
     name: str
     meaning: str
@@ -53,11 +55,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Call:
-    """A request that has been checked.
-
-    Attributes:
-        given: Parameters of path and query by name.
-    """
+    """A request that has been checked; ``given`` are the parameters of its path and query."""
 
     service: Service
     who: Caller
@@ -65,82 +63,201 @@ class Call:
     body: Any
     given: Mapping[str, Any]
 
+    async def question(self) -> Question:
+        """Return the question that the path names."""
+        return await self.service.question(self.who, self.given["id"])
+
 
 Handler: TypeAlias = Callable[[Call], Awaitable[BaseModel | Response]]
 
 
 @dataclass(frozen=True)
 class Way:
-    """A route of the API; OpenAPI's document is made of these."""
+    """A route; OpenAPI's document is made of these. ``open`` ones need no key."""
 
     method: str
     path: str
     handler: Handler
-    meaning: str
-    body: type[Body] | None = None
-    reply: type[BaseModel] | None = None
-    parameters: Sequence[Parameter] = ()
-    types: Sequence[str] = ("application/json",)
-    status: int = 200
-    open: bool = False
+    parameters: tuple[Parameter, ...]
+    body: type[Body] | None
+    reply: type[BaseModel] | None
+    types: tuple[str, ...]
+    status: int
+    open: bool
 
 
+WAYS: list[Way] = []
+
+_DATABASE = Parameter("database", "its name; may be left out where there is only one", longest=40)
+_WORDS = Parameter("words", "that are looked for", longest=1000)
+_LIMIT = Parameter("limit", "at most", 20, 200)
+_READING = Parameter("reading", "number of another reading, from 1", 0, 10)
+_ONE = "/v1/questions/{id}"
+
+
+def way(
+    route: str,
+    *parameters: Parameter,
+    body: type[Body] | None = None,
+    reply: type[BaseModel] | None = None,
+    types: tuple[str, ...] = ("application/json",),
+    status: int = 200,
+    open: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Add a handler to the table: its ``route`` is ``GET /health``, its docstring what it does."""
+
+    def add(handler: Handler) -> Handler:
+        method, _, path = route.partition(" ")
+        WAYS.append(Way(method, path, handler, parameters, body, reply, types, status, open))
+        return handler
+
+    return add
+
+
+@way("GET /health", reply=bodies.Health, open=True)
+async def health(call: Call) -> BaseModel:
+    """Say that the server is there."""
+    return bodies.Health(status="ok", running=call.service.running)
+
+
+@way("GET /metrics", types=("text/plain",))
+async def metrics(call: Call) -> Response:
+    """Return figures in Prometheus's text format."""
+    text = call.service.monitor.text(call.service.running)
+    return Response(text, media_type="text/plain; version=0.0.4")
+
+
+@way("GET /v1/databases", reply=bodies.Databases)
+async def databases(call: Call) -> BaseModel:
+    """List the databases that can be asked."""
+    found = []
+    for name in call.service.databases(call.who):
+        catalog = (await call.service.resources(call.who, name)).catalog
+        about: dict[str, Any] = {"dialect": catalog.dialect, "title": catalog.name}
+        about["examples"] = call.service.examples(name)
+        found.append(bodies.DatabaseBody(name=name, tables=len(catalog.tables), **about))
+    return bodies.Databases(databases=found)
+
+
+@way("POST /v1/questions", body=Ask, reply=QuestionBody, status=202)
 async def ask(call: Call) -> BaseModel:
+    """Begin a question."""
     asked: Ask = call.body
-    made = await call.service.ask(
-        call.who,
-        asked.question,
-        database=asked.database,
-        session=asked.session,
-        after=asked.after,
-        run_id=asked.id,
-        **asked.options(),
-    )
+    about = {name: getattr(asked, name) for name in ("database", "session", "after")}
+    about["run_id"] = asked.id
+    made = await call.service.ask(call.who, asked.question, **about, **asked.options())
     return await question_body(made)
 
 
+@way(f"GET {_ONE}", Parameter("wait", "seconds to wait for its end", 0, 60), reply=QuestionBody)
 async def question(call: Call) -> BaseModel:
-    found = await call.service.question(call.who, call.given["id"])
-    if (seconds := call.given["wait"]) and found.status == "running":
-        try:
-            async with asyncio.timeout(seconds):
-                while found.status == "running":
-                    await found.change()
-        except TimeoutError:
-            pass
+    """Show a question, how far it is, and its answer."""
+    found = await call.question()
+    try:
+        async with asyncio.timeout(call.given["wait"]):
+            while found.status == "running":
+                await found.change()
+    except TimeoutError:
+        pass
     return await question_body(found)
 
 
+@way(f"GET {_ONE}/events", types=("text/event-stream",))
+async def events(call: Call) -> Response:
+    """Stream its steps as server-sent events; Last-Event-ID goes on behind one."""
+    found, monitor = await call.question(), call.service.monitor
+    last = call.request.headers.get("last-event-id", "").strip()
+    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
+    if monitor.streams >= MOST_STREAMS:
+        raise Refused("Too many streams are open.", 503, "busy", hint="Try again in a moment.")
+
+    async def counted() -> AsyncIterator[bytes]:
+        monitor.streams += 1
+        try:
+            async for text in stream(found, after):
+                yield text
+        finally:
+            monitor.streams -= 1
+
+    return EventStream(counted(), media_type="text/event-stream")
+
+
+@way(f"POST {_ONE}/reply", body=Reply, reply=QuestionBody, status=202)
 async def reply(call: Call) -> BaseModel:
+    """Reply to what it waits for."""
     return await question_body(await call.service.reply(call.who, call.given["id"], call.body.reply))
 
 
+@way(f"POST {_ONE}/cancel", reply=QuestionBody)
 async def cancel(call: Call) -> BaseModel:
+    """Stop it."""
     return await question_body(await call.service.cancel(call.who, call.given["id"]))
 
 
+@way(f"POST {_ONE}/resume", reply=QuestionBody, status=202)
 async def resume(call: Call) -> BaseModel:
+    """Go on with it, if an end of the server has interrupted it."""
     return await question_body(await call.service.resume(call.who, call.given["id"]))
 
 
-async def events(call: Call) -> Response:
-    found = await call.service.question(call.who, call.given["id"])
-    last = call.request.headers.get("last-event-id", "").strip()
-    after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-    return EventStream(stream(found, after), media_type="text/event-stream")
+@way(f"POST {_ONE}/keep", body=Keep, reply=TaughtBody)
+async def keep(call: Call) -> BaseModel:
+    """Keep its answer as verified."""
+    return taught_body(await call.service.keep(call.who, call.given["id"], note=call.body.note))
 
 
+@way(f"POST {_ONE}/correct", body=Correct, reply=TaughtBody)
+async def correct(call: Call) -> BaseModel:
+    """Keep the right query for it."""
+    given: Correct = call.body
+    return taught_body(await call.service.correct(call.who, call.given["id"], given.sql, note=given.note))
+
+
+def _arrow(table: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as file:
+        file.write_table(table)
+    return sink.getvalue()
+
+
+def _json(table: pa.Table) -> bytes:
+    return bodies.rows_body(table).model_dump_json().encode()
+
+
+FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
+    "json": ("application/json", _json),
+    "csv": ("text/csv", TABLES[".csv"]),
+    "parquet": ("application/vnd.apache.parquet", TABLES[".parquet"]),
+    "arrow": ("application/vnd.apache.arrow.file", _arrow),
+}
+
+
+@way(
+    f"GET {_ONE}/rows",
+    Parameter("format", "of the file", "json", choices=tuple(FORMATS)),
+    _READING,
+    Parameter("candidate", "id of a candidate", longest=20),
+    types=tuple(kind for kind, _ in FORMATS.values()),
+)
 async def rows(call: Call) -> Response:
-    table = await call.service.rows(
-        call.who, call.given["id"], call.given["reading"], call.given["candidate"]
-    )
-    form = call.given["format"]
+    """Return all rows of its answer."""
+    id, form = call.given["id"], call.given["format"]
+    table = await call.service.rows(call.who, id, call.given["reading"], call.given["candidate"])
     kind, write = FORMATS[form]
-    about = {"content-disposition": f'attachment; filename="{call.given["id"]}.{form}"'}
+    about = {"content-disposition": f'attachment; filename="{id}.{form}"'}
     return Response(await asyncio.to_thread(write, table), media_type=kind, headers=about)
 
 
+@way(
+    f"GET {_ONE}/chart",
+    Parameter("kind", "without it the rows' own", choices=("", *MARKS)),
+    _READING,
+    reply=bodies.ChartBody,
+)
 async def chart(call: Call) -> BaseModel:
+    """Declare a chart of its rows as Vega-Lite, or say why they have none."""
     from quorum.chart import chart_of
     from quorum.evals.reports.vega import styled
 
@@ -151,91 +268,68 @@ async def chart(call: Call) -> BaseModel:
     return bodies.ChartBody(kind=found.mark, alt=found.alt, note=found.note, spec=styled(found.spec()))
 
 
+@way(f"GET {_ONE}/trace", types=("text/html",))
 async def trace(call: Call) -> Response:
+    """Show every step as a page."""
     from quorum.page import page_of
     from quorum.report import report_of
 
-    found = await call.service.question(call.who, call.given["id"])
+    found = await call.question()
+    if not found.folder.folder.is_dir():
+        raise Refused("It failed before it began.", 404, "not_found")
     html = await asyncio.to_thread(lambda: page_of(report_of(found.folder)))
-    return HTMLResponse(html, headers={"content-security-policy": TRACE_POLICY})
+    return HTMLResponse(call.service.clean(html), headers={"content-security-policy": TRACE_POLICY})
 
 
-async def keep(call: Call) -> BaseModel:
-    return taught_body(await call.service.keep(call.who, call.given["id"], note=call.body.note))
-
-
-async def correct(call: Call) -> BaseModel:
-    given: Correct = call.body
-    return taught_body(await call.service.correct(call.who, call.given["id"], given.sql, note=given.note))
-
-
-async def databases(call: Call) -> BaseModel:
-    found = []
-    for name in call.service.databases(call.who):
-        catalog = (await call.service.resources(call.who, name)).catalog
-        about = {
-            "name": name,
-            "dialect": catalog.dialect,
-            "tables": len(catalog.tables),
-            "title": catalog.name,
-            "examples": call.service.examples(name),
-        }
-        found.append(bodies.DatabaseBody(**about))
-    return bodies.Databases(databases=found)
-
-
+@way(
+    "GET /v1/history",
+    *(_WORDS, _DATABASE, _LIMIT),
+    Parameter("before", "id of a question: only earlier ones", longest=81),
+    reply=bodies.History,
+)
 async def history(call: Call) -> BaseModel:
+    """List your questions, the latest first."""
     given = dict(call.given)
     found = await call.service.history(call.who, given.pop("words"), **given)
-    about = ("id", "question", "status", "started", "session", "demonstration")
-    return bodies.History(
-        questions=[
-            bodies.Run(database=name, **{each: getattr(run, each) for each in about}) for run, name in found
-        ]
-    )
+    return bodies.History(questions=[bodies.Run(**vars(run) | {"database": name}) for run, name in found])
 
 
+@way("GET /v1/schema", _DATABASE, _WORDS, reply=bodies.Schema)
 async def schema(call: Call) -> BaseModel:
+    """Show tables and columns, and what is odd about their values."""
     return await call.service.schema(call.who, call.given["words"], database=call.given["database"])
 
 
+@way("GET /v1/values", _DATABASE, _WORDS, _LIMIT, reply=bodies.Values)
 async def values(call: Call) -> BaseModel:
-    found, unread = await call.service.search_values(
-        call.who, call.given["words"], database=call.given["database"], limit=call.given["limit"]
-    )
+    """Find values that words name, by column."""
+    given = dict(call.given)
+    found, unread = await call.service.search_values(call.who, given.pop("words"), **given)
     return bodies.Values(values=found, unread=unread)
 
 
+@way("POST /v1/sql", body=RunSql, reply=Rows)
 async def sql(call: Call) -> BaseModel:
+    """Judge a query and run it, read-only."""
     given: RunSql = call.body
     outcome = await call.service.run_sql(call.who, given.sql, database=given.database, rows=given.rows)
     if isinstance(outcome, QueryError):
         raise Refused(outcome.describe(), 422, outcome.kind.value, hint=f"Said by: {outcome.by}.")
-    from quorum.tools.results.values import plain_rows
-
-    plain, types = plain_rows(outcome.table), [str(each.type) for each in outcome.table.schema]
-    return Rows(
-        columns=outcome.columns,
-        types=types,
-        rows=plain,
-        shown=[list(row) for row in shown_rows(outcome.columns, plain, types, 300)],
-        row_count=outcome.row_count,
-        truncated=str(outcome.truncated or ""),
-        seconds=round(outcome.seconds, 4),
-        sql=outcome.sql,
-    )
+    about = {"truncated": str(outcome.truncated or ""), "seconds": round(outcome.seconds, 4)}
+    return bodies.rows_body(outcome.table, sql=outcome.sql, **about)
 
 
-async def health(call: Call) -> BaseModel:
-    return bodies.Health(status="ok", running=call.service.running)
+@way("GET /v1/spent", reply=bodies.Spent)
+async def spent(call: Call) -> BaseModel:
+    """Say what you have used this month, and what is left."""
+    return await call.service.spent(call.who)
 
 
 async def question_body(found: Question) -> QuestionBody:
     """Return a question for clients, with its answer if there is one."""
-    at = f"/v1/questions/{found.id}"
-    made, error = None, found.error
-    if found.status not in ("running", "waiting", "cancelled", "failed", "interrupted"):
-        made = bodies.answer_body(await found.answer(), at)
+    at, error = f"/v1/questions/{found.id}", found.error
+    links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
+    answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
     return QuestionBody(
         id=found.id,
         question=found.text,
@@ -245,22 +339,17 @@ async def question_body(found: Question) -> QuestionBody:
         waiting=bodies.waiting_body(found.waiting) if found.waiting else None,
         error=Exception.__str__(error) if error else "",
         hint=error.hint if error else "",
-        answer=made,
-        links=bodies.Links(self=at, events=f"{at}/events", rows=f"{at}/rows", trace=f"{at}/trace"),
+        answer=bodies.answer_body(await found.answer(), at) if answered else None,
+        links=links,
     )
 
 
 def taught_body(taught: Taught) -> TaughtBody:
     """Return what was kept, for clients."""
-    return TaughtBody(
-        id=taught.pair.id,
-        question=taught.pair.question,
-        credit=taught.pair.credit,
-        replaced=taught.replaced,
-        warning=taught.warning,
-        dates=list(taught.dates),
-        row_count=taught.result.row_count if taught.result else None,
-    )
+    about = {name: getattr(taught.pair, name) for name in ("id", "question", "credit")}
+    count = taught.result.row_count if taught.result else None
+    dates = list(taught.dates)
+    return TaughtBody(replaced=taught.replaced, warning=taught.warning, dates=dates, row_count=count, **about)
 
 
 async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
@@ -301,139 +390,3 @@ class EventStream(StreamingResponse):
                 await send(message)
 
         await super().stream_response(sent)
-
-
-def _csv(table: pa.Table) -> bytes:
-    from quorum.tools.results.files import csv_lines
-
-    return "".join(csv_lines(table)).encode()
-
-
-def _parquet(table: pa.Table) -> bytes:
-    import pyarrow.parquet as pq
-
-    sink = io.BytesIO()
-    pq.write_table(table, sink, compression="zstd")
-    return sink.getvalue()
-
-
-def _arrow(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    sink = io.BytesIO()
-    with pa.ipc.new_file(sink, table.schema) as file:
-        file.write_table(table)
-    return sink.getvalue()
-
-
-def _json(table: pa.Table) -> bytes:
-    from quorum.tools.results.values import plain_rows
-
-    columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
-    about = {
-        "columns": columns,
-        "types": types,
-        "rows": plain,
-        "shown": shown_rows(columns, plain, types, 300),
-    }
-    return json.dumps(about, ensure_ascii=False).encode()
-
-
-FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
-    "json": ("application/json", _json),
-    "csv": ("text/csv", _csv),
-    "parquet": ("application/vnd.apache.parquet", _parquet),
-    "arrow": ("application/vnd.apache.arrow.file", _arrow),
-}
-
-
-_DATABASE = Parameter("database", "its name; may be left out where there is only one", longest=40)
-_READING = Parameter("reading", "number of another reading, from 1", 0, 10)
-_WORDS = Parameter("words", "that are looked for", longest=1000)
-_LIMIT = Parameter("limit", "at most", 20, 200)
-_ONE = "/v1/questions/{id}"
-
-WAYS: tuple[Way, ...] = (
-    Way("GET", "/health", health, "Say that the server is there.", reply=bodies.Health, open=True),
-    Way("GET", "/v1/databases", databases, "List the databases that can be asked.", reply=bodies.Databases),
-    Way("POST", "/v1/questions", ask, "Begin a question.", body=Ask, reply=QuestionBody, status=202),
-    Way(
-        "GET",
-        _ONE,
-        question,
-        "Show a question, how far it is, and its answer.",
-        reply=QuestionBody,
-        parameters=[Parameter("wait", "seconds to wait for its end", 0, 60)],
-    ),
-    Way(
-        "GET",
-        f"{_ONE}/events",
-        events,
-        "Stream its steps as server-sent events; Last-Event-ID goes on behind one.",
-        types=["text/event-stream"],
-    ),
-    Way(
-        "POST",
-        f"{_ONE}/reply",
-        reply,
-        "Reply to what it waits for.",
-        body=Reply,
-        reply=QuestionBody,
-        status=202,
-    ),
-    Way("POST", f"{_ONE}/cancel", cancel, "Stop it.", reply=QuestionBody),
-    Way("POST", f"{_ONE}/resume", resume, "Go on with one that was interrupted.", reply=QuestionBody),
-    Way("POST", f"{_ONE}/keep", keep, "Keep its answer as verified.", body=Keep, reply=TaughtBody),
-    Way("POST", f"{_ONE}/correct", correct, "Keep the right query for it.", body=Correct, reply=TaughtBody),
-    Way(
-        "GET",
-        f"{_ONE}/rows",
-        rows,
-        "Return all rows of its answer.",
-        parameters=[
-            Parameter("format", "of the file", "json", choices=tuple(FORMATS)),
-            _READING,
-            Parameter("candidate", "id of a candidate", longest=20),
-        ],
-        types=[kind for kind, _ in FORMATS.values()],
-    ),
-    Way(
-        "GET",
-        f"{_ONE}/chart",
-        chart,
-        "Declare a chart of its rows as Vega-Lite, or say why they have none.",
-        reply=bodies.ChartBody,
-        parameters=[Parameter("kind", "without it the rows' own", choices=("", *MARKS)), _READING],
-    ),
-    Way("GET", f"{_ONE}/trace", trace, "Show every step as a page.", types=["text/html"]),
-    Way(
-        "GET",
-        "/v1/history",
-        history,
-        "List your questions, the latest first.",
-        reply=bodies.History,
-        parameters=[
-            _WORDS,
-            _DATABASE,
-            Parameter("before", "id of a question: only earlier ones", longest=81),
-            _LIMIT,
-        ],
-    ),
-    Way(
-        "GET",
-        "/v1/schema",
-        schema,
-        "Show tables and columns, and what is odd about their values.",
-        reply=bodies.Schema,
-        parameters=[_DATABASE, _WORDS],
-    ),
-    Way(
-        "GET",
-        "/v1/values",
-        values,
-        "Find values that words name, by column.",
-        reply=bodies.Values,
-        parameters=[_DATABASE, _WORDS, _LIMIT],
-    ),
-    Way("POST", "/v1/sql", sql, "Judge a query and run it, read-only.", body=RunSql, reply=Rows),
-)

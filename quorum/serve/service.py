@@ -9,30 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections import OrderedDict
+import time
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
-from quorum.graph.approval import Approval
-from quorum.graph.clarification import Clarification
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
-from quorum.serve.bodies import RUN, Schema, table_body
-from quorum.serve.keys import Caller
-from quorum.serve.question import Question, Refused
+from quorum.serve.bodies import RUN, Schema, Spent, table_body
+from quorum.serve.keys import KINDS, Caller, Purse
+from quorum.serve.monitoring import Monitor
+from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
+from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.query import QueryError
 from quorum.tools.urls import SAMPLE, location
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from langchain_core.language_models import BaseChatModel
 
     from quorum.graph.leases import Leases
     from quorum.graph.resources import Resources
@@ -44,14 +48,18 @@ __all__ = ["Caller", "Question", "Refused", "Service"]
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
 IDLE_SECONDS = 900.0
-"""After which a session without a question is closed."""
+"""After which a session is closed, if no question is under way in it."""
 CANCEL_SECONDS = 10.0
 """To wait for another process that is to cancel a question."""
 LOST = 200
-"""Questions that failed before they had a folder and are remembered."""
+"""Questions that failed before they had a folder, and are remembered."""
+NOTHING = {"max_usd": 0.0, "max_calls": 0, "max_run_bytes": 0, "queries": 0}
+"""Amounts that a question has used, by the options that limit them, and its queries."""
 
 _AT_MOST = ("max_usd", "max_calls", "deadline", "max_bytes", "max_run_bytes", "max_rows")
 """Options of which a question may only ask for less than the server allows."""
+
+Asking = Callable[..., Awaitable[Answer]]
 
 
 class Service:
@@ -60,15 +68,28 @@ class Service:
     Args:
         settings: Of every question; their ``database`` counts for nothing.
         databases: Each one's URL, or those of several that are read in one question, by its name.
+        chat_models: As ``Quorum``.
+        shared: A ledger whose budget holds for all questions together.
     """
 
-    def __init__(self, settings: Settings, databases: Mapping[str, str | list[str]]) -> None:
-        self.settings, self.home = settings, settings.home
+    def __init__(
+        self,
+        settings: Settings,
+        databases: Mapping[str, str | list[str]],
+        chat_models: Mapping[str, BaseChatModel] | None = None,
+        shared: Ledger | None = None,
+    ) -> None:
+        self.settings, self.home, self._models = settings, settings.home, chat_models
+        self.shared = shared
+        self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
         self._sessions: dict[tuple[str, frozenset[str] | None], tuple[Quorum, float]] = {}
         self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
         self._lost: OrderedDict[str, Question] = OrderedDict()
+        self._purses: dict[str, Purse] = {}
+        self._calls = defaultdict[str, deque[float]](deque)
+        self._closing = set[asyncio.Future[None]]()
         self._ending = False
         self.leases: Leases | None = None
         """Which process has which run, where several share a home (``quorum.serve.takeover``)."""
@@ -95,6 +116,19 @@ class Service:
             if place.is_absolute():
                 text = text.replace(f"{place}/", "").replace(str(place), place.name)
         return text
+
+    def admit(self, who: Caller) -> None:
+        """Count a call against the caller's rate.
+
+        Raises:
+            Refused: It was reached in the last minute.
+        """
+        now, calls, most = time.monotonic(), self._calls[who.name], who.limits.per_minute
+        while calls and calls[0] <= now - 60:
+            calls.popleft()
+        if most and len(calls) >= most:
+            raise Refused(f"This key may call {most} times a minute.", 429, "rate", hint="Wait a little.")
+        calls.append(now)
 
     def databases(self, who: Caller) -> list[str]:
         """Return the names of the databases that a caller may ask."""
@@ -132,23 +166,25 @@ class Service:
         Raises:
             Refused: The database is not the caller's, a limit is reached, or a turn is being answered.
         """
-        if run_id and await asyncio.to_thread((self.home / "runs" / run_id / "run.json").is_file):
+        asked_before = self.home / "runs" / run_id / "run.json"
+        if run_id and await asyncio.to_thread(lambda: asked_before.is_file()):
             return await self.question(who, run_id)
-        name, options = self._named(who, database), self._bounded(options)
-        quorum, run_id = self._session(who, name), run_id or new_run_id()
-        thread = ".".join(filter(None, (who.name, name, session))) if session else ""
         if after:
             before = await self.question(who, after)
-            name, session = before.database, before.session
-        chat = await asyncio.to_thread(quorum.chat, thread, run=after) if thread or after else None
+            database, session = before.database, before.session
+        name, asks = self._named(who, database), self._bounded(options)
+        quorum, run_id = self._session(who, name), run_id or new_run_id()
+        thread = ".".join(filter(None, (who.name, name, session))) if session else ""
         made = Question(self.home / "runs" / run_id, who.name, text, name, session)
-        asks: dict[str, Any] = {"run_id": run_id, "meta": {"by": who.name, "session": session}, **options}
-        if options.get("clarify", "off") != "off":
-            asks["on_clarify"] = _nobody
-        if options.get("approve", "never") != "never":
-            asks["on_approve"] = _nobody
-        made.thread = chat.thread if chat else ""
-        self._begin(made, partial(chat.ask if chat else quorum.ask, text, **asks))
+        asking: Asking = quorum.ask
+        if thread or after:
+            chat = await asyncio.to_thread(quorum.chat, thread, run=after)
+            made.thread, asking = chat.thread, chat.ask
+        asks |= {"run_id": run_id, "meta": {"by": who.name, "session": session}}
+        for option, asked in (("clarify", "on_clarify"), ("approve", "on_approve")):
+            if asks.get(option, getattr(self.settings, option)) not in ("off", "never"):
+                asks[asked] = _nobody
+        await self._begin(who, made, partial(asking, text), asks)
         if self.leases:
             await made.begun()
         return made
@@ -159,12 +195,10 @@ class Service:
         Raises:
             Refused: The caller has no such question.
         """
-        if running := self._running.get(run_id):
-            found = running[0]
-        elif not (lost := self._lost.get(run_id)):
+        running = self._running.get(run_id)
+        found = running[0] if running else self._lost.get(run_id)
+        if found is None:
             found = await asyncio.to_thread(self._found, run_id)
-        else:
-            found = lost
         if found.by != who.name or (who.name and found.database not in self.databases(who)):
             raise _missing(run_id)
         return found
@@ -176,16 +210,14 @@ class Service:
             Refused: It waits for nothing.
         """
         found = await self.question(who, run_id)
-        if found.waiting is None or run_id in self._running:
+        if found.waiting is None:
             raise Refused(f"The question {run_id} waits for no reply.", 409, "not_waiting")
         return await self._resume(who, found, _once(found.waiting, text))
 
     async def resume(self, who: Caller, run_id: str) -> Question:
         """Go on with a question that was interrupted, in a task of its own; one that ended stays as it is."""
         found = await self.question(who, run_id)
-        if found.status != "interrupted":
-            return found
-        return await self._resume(who, found, _nobody)
+        return await self._resume(who, found, _nobody) if found.status == "interrupted" else found
 
     async def cancel(self, who: Caller, run_id: str) -> Question:
         """Stop a question; one that has ended stays as it is."""
@@ -208,15 +240,14 @@ class Service:
         """Cancel a question that this process answers; return False if it does not."""
         if not (running := self._running.get(run_id)):
             return False
-        running[1].cancel("cancelled")
+        running[1].cancel()
         await asyncio.wait([running[1]])
         return True
 
-    async def go_on(self, run_id: str) -> None:
+    async def go_on(self, who: Caller, run_id: str) -> None:
         """Go on with a question of a process that is gone, if it can be done here and now."""
         with suppress(Refused):
-            found = await asyncio.to_thread(self._found, run_id)
-            await self._resume(Caller(found.by), found, _nobody)
+            await self._resume(who, await asyncio.to_thread(self._found, run_id), _nobody)
 
     def stop(self, run_id: str) -> None:
         """Stop a question of this process that another one has taken over."""
@@ -237,13 +268,9 @@ class Service:
 
         def wanted(run: RunSummary) -> bool:
             name = self._name_of(run.databases)
-            return (
-                run.by == who.name
-                and (not who.name or name in mine)
-                and (not database or name == database)
-                and (not before or run.id < before)
-                and all(word in run.question.casefold() for word in asked)
-            )
+            own = run.by == who.name and (not who.name or name in mine) and database in ("", name)
+            later = bool(before) and run.id >= before
+            return own and not later and all(word in run.question.casefold() for word in asked)
 
         found = await asyncio.to_thread(list_runs, self.home, wanted, limit)
         return [(run, self._name_of(run.databases)) for run in found]
@@ -256,12 +283,11 @@ class Service:
         """
         found = await self.question(who, run_id)
         answer = await asyncio.to_thread(found.folder.answer)
-        file = answer.result_file if answer and not (reading or candidate) else ""
-        if answer and reading:
-            file = answer.readings[reading - 1].result_file if reading <= len(answer.readings) else ""
-        elif answer and candidate:
-            file = next((each.result_file for each in answer.candidates if each.id == candidate), "")
-        if not file:
+        files: dict[Any, str] = {}
+        if answer:
+            files |= {each.id: each.result_file for each in answer.candidates} | {"": answer.result_file}
+            files |= {n: each.result_file for n, each in enumerate(answer.readings, 1)}
+        if not (file := files.get(reading or candidate)):
             raise Refused("There are no such rows.", 404, "not_found")
         from quorum.tools.results.files import read_result
 
@@ -271,17 +297,13 @@ class Service:
         """Return tables with their columns; with ``words`` those that they may mean, the best first."""
         name = self._named(who, database)
         opened = await self.resources(who, name)
-        tables = opened.catalog.tables
+        catalog, tables = opened.catalog, opened.catalog.tables
         if words:
             found = await asyncio.to_thread(opened.columns.tables, words, limit)
-            tables = tuple(filter(None, map(opened.catalog.table, found)))
-        return Schema(
-            database=name,
-            dialect=opened.catalog.dialect,
-            total=len(opened.catalog.tables),
-            tables=[table_body(each, opened.catalog.dialect) for each in tables[:limit]],
-            notes=list(opened.catalog.notes),
-        )
+            tables = tuple(filter(None, map(catalog.table, found)))
+        shown = [table_body(each, catalog.dialect) for each in tables[:limit]]
+        about = {"total": len(catalog.tables), "notes": list(catalog.notes)}
+        return Schema(database=name, dialect=catalog.dialect, tables=shown, **about)
 
     async def search_values(
         self, who: Caller, words: str, *, database: str = "", limit: int = 20
@@ -291,17 +313,23 @@ class Service:
 
     async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:
         """Judge and run a query, within the limits; a refusal or failure is a value."""
-        from dataclasses import replace
-
         from quorum.tools.execute import Database, execute
-        from quorum.tools.ledger import Ledger
 
-        opened, options = await self.resources(who, database), self.settings
+        name, options, purse = self._named(who, database), self.settings, self._purse(who)
+        opened = await self.resources(who, name)
         limits = replace(options.query_limits, rows=min(rows, options.max_rows))
-        ledger = Ledger()
-        return await execute(
-            Database(opened.connector, opened.catalog, opened.linter, limits, ledger), sql, agent="user"
-        )
+        claim = await asyncio.to_thread(purse.claim, {}, ("max_run_bytes",))
+        ledger, outcome = Ledger(Budget(read_bytes=claim.bytes)), "failed"
+        try:
+            over = Database(opened.connector, opened.catalog, opened.linter, limits, ledger)
+            found = await execute(over, sql, agent="user")
+            outcome = found.kind.value if isinstance(found, QueryError) else "answered"
+            return found
+        finally:
+            used = {**NOTHING, "max_run_bytes": ledger.total.read_bytes + ledger.total.estimated_bytes}
+            self.monitor.count("queries_total")
+            await asyncio.to_thread(purse.settle, claim, used)
+            await self._audit(who, "query", text=sql, database=name, outcome=outcome, **_cost(used))
 
     async def keep(self, who: Caller, run_id: str, *, note: str = "") -> Taught:
         """Keep an answer as verified by the caller."""
@@ -309,63 +337,111 @@ class Service:
 
     async def correct(self, who: Caller, run_id: str, sql: str, *, note: str = "") -> Taught:
         """Keep the right query for a question."""
-        return await self._taught(
-            who, run_id, lambda session: session.correct(run_id, sql, note=note, by=who.name)
-        )
+        about = {"note": note, "by": who.name}
+        return await self._taught(who, run_id, lambda session: session.correct(run_id, sql, **about))
+
+    async def spent(self, who: Caller) -> Spent:
+        """Return what the caller has used this month, and what is left."""
+        purse, limits = self._purse(who), who.limits.of_month()
+        used = await asyncio.to_thread(purse.look)
+        amounts: dict[str, Any] = {}
+        for name, of in (("usd", "max_usd"), ("calls", "max_calls"), ("bytes", "max_run_bytes")):
+            most = limits[of]
+            amounts |= {name: used[of], f"left_{name}": None if most is None else max(0, most - used[of])}
+        return Spent(name=who.name, month=purse.month, questions=int(used["questions"]), **amounts)
 
     async def _taught(self, who: Caller, run_id: str, teach: Callable[[Quorum], Awaitable[Taught]]) -> Taught:
         found = await self.question(who, run_id)
-        return await teach(self._session(who, found.database))
+        try:
+            taught = await teach(self._session(who, found.database))
+        except QuorumError as error:
+            if type(error) is QuorumError:  # the query is refused, or fails
+                raise Refused(Exception.__str__(error), 422, "query", hint=error.hint) from error
+            raise
+        about = {"id": run_id, "database": found.database, "outcome": f"kept {taught.pair.id}"}
+        await self._audit(who, "keep", text=taught.pair.sql, **about)
+        return taught
+
+    async def _audit(self, who: Caller, what: str, **about: Any) -> None:
+        await asyncio.to_thread(self.monitor.audit, who.name, what, **about)
 
     async def _resume(self, who: Caller, found: Question, reply: Callable[[Any], Any]) -> Question:
         quorum, meta = self._session(who, found.database), await asyncio.to_thread(found.folder.meta)
-        found.thread = str(meta.get("talk", ""))
-        goes_on: Callable[..., Awaitable[Answer]] = partial(quorum.ask, resume=found.id)
-        if found.thread:
-            goes_on = partial((await asyncio.to_thread(quorum.chat, found.thread)).resume, found.id)
-        self._begin(found, partial(goes_on, on_clarify=reply, on_approve=reply))
+        asking: Asking = partial(quorum.ask, resume=found.id)
+        if thread := str(meta.get("talk", "")):
+            chat = await asyncio.to_thread(quorum.chat, thread)
+            found.thread, asking = thread, partial(chat.resume, found.id)
+        await self._begin(who, found, asking, {"on_clarify": reply, "on_approve": reply})
         return found
 
-    def _begin(self, made: Question, work: Callable[..., Awaitable[Answer]]) -> None:
-        if made.id in self._running:
-            raise Refused(f"The question {made.id} is being answered.", 409, "running")
-        if made.thread and any(each.thread == made.thread for each, _ in self._running.values()):
-            raise Refused("Another turn of this conversation is being answered.", 409, "running")
+    def _check_free(self, made: Question) -> None:
+        threads = {each.thread for each, _ in self._running.values()} - {""}
+        if made.id in self._running or made.thread in threads:
+            raise Refused("This, or another turn of its conversation, is being answered.", 409, "running")
         if self._ending or len(self._running) >= MOST_RUNNING:
             raise Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+
+    async def _begin(self, who: Caller, made: Question, asking: Asking, asks: dict[str, Any]) -> None:
+        """Begin or go on with a question, once what it may use is claimed."""
+        if self.shared and (over := self.shared.spent()):
+            raise over
+        self._check_free(made)
+        purse, before = self._purse(who), await asyncio.to_thread(_used, made.folder)
+        wanted = {name: asks.get(name) or getattr(self.settings, name) for name in KINDS}
+        claim = await asyncio.to_thread(purse.claim, wanted)
+        try:
+            self._check_free(made)  # others may have begun meanwhile
+        except Refused:
+            await asyncio.to_thread(purse.settle, claim, NOTHING)
+            raise
+        for name, amount in claim.amounts.items():
+            most = before[name] + min(amount, wanted[name] or amount)
+            asks[name] = most if name == "max_usd" else int(most)
+        asks["shared"] = self.shared
         loop = asyncio.get_running_loop()
 
         def heard(_: Event) -> None:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(made.tell)
 
+        async def settle(status: str, seconds: float) -> None:
+            now = await asyncio.to_thread(_used, made.folder)
+            used = {name: now[name] - before[name] for name in now}
+            await asyncio.to_thread(purse.settle, claim, used)
+            self.monitor.ended(status, seconds, used)
+            about = {"id": made.id, "text": made.text, "database": made.database, "outcome": status}
+            await self._audit(who, "question", **about, **_cost(used))
+
         made.status, made.here, made.waiting, made.error = "running", True, None, None
-        task = asyncio.ensure_future(self._answered(made, partial(work, on_event=heard)))
+        task = asyncio.ensure_future(self._answered(made, partial(asking, on_event=heard, **asks), settle))
         self._running[made.id] = made, task
 
-    async def _answered(self, made: Question, work: Callable[[], Awaitable[Answer]]) -> None:
+    async def _answered(
+        self, made: Question, asking: Asking, settle: Callable[[str, float], Awaitable[None]]
+    ) -> None:
+        status, begun = "failed", time.monotonic()
         try:
-            made.status = (await work()).status
+            status = (await asking()).status
         except NeedsReply as asked:
-            made.status, made.waiting = "waiting", asked.asked
+            status, made.waiting = "waiting", asked.asked
         except LeaseLost:
-            made.status = "running"  # in another process
+            status = "running"  # in another process
         except asyncio.CancelledError:
-            if not self._ending and not made.elsewhere:
-                await asyncio.to_thread(_note_cancelled, made.folder, self.leases)
             here = "interrupted" if self._ending else "cancelled"
-            made.status = "running" if made.elsewhere else here
+            status = "running" if made.elsewhere else here
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
-            known = (
-                error if isinstance(error, QuorumError) else QuorumError(f"{type(error).__name__}: {error}")
-            )
-            made.status, made.error = "failed", known
+            ours = QuorumError(f"{type(error).__name__}: {error}")
+            made.error = error if isinstance(error, QuorumError) else ours
             if not made.folder.folder.is_dir():
                 self._lost[made.id] = made
                 while len(self._lost) > LOST:
                     self._lost.popitem(last=False)
+        try:
+            if status == "cancelled":
+                await asyncio.to_thread(_note_cancelled, made.folder, self.leases)
+            await settle(status, time.monotonic() - begun)
         finally:
-            made.here = False
+            made.status, made.here = status, False
             del self._running[made.id]
             made.tell()
 
@@ -389,7 +465,8 @@ class Service:
         name = database or (mine[0] if len(mine) == 1 else "")
         if name not in mine:
             what = f"There is no database {database!r}." if database else "Say which database is asked."
-            raise Refused(what, 404 if database else 422, "database", hint=f"There are: {', '.join(mine)}.")
+            hint = f"There are: {', '.join(mine)}." if mine else "This key has no database."
+            raise Refused(what, 404 if database else 422, "database", hint=hint)
         return name
 
     def _bounded(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -398,33 +475,47 @@ class Service:
             if (most := getattr(self.settings, name)) is not None:
                 given[name] = min(given[name], most)
         if (recipe := given.get("recipe")) and recipe not in (*RECIPES, self.settings.recipe):
-            raise Refused(
-                f"There is no recipe {recipe!r}.", 422, "recipe", hint=f"There are: {', '.join(RECIPES)}."
-            )
+            hint = f"There are: {', '.join(RECIPES)}."  # others would be imported
+            raise Refused(f"There is no recipe {recipe!r}.", 422, "recipe", hint=hint)
         return given
+
+    def _purse(self, who: Caller) -> Purse:
+        known = self._purses.get(who.name)
+        if known is None or known.limits != who.limits:
+            known = self._purses[who.name] = Purse(self.home / "spent" / (who.name or "local"), who.limits)
+        return known
 
     def _session(self, who: Caller, database: str) -> Quorum:
         """Return the session of a database as the caller may see it; close those that are idle."""
-        now, key = asyncio.get_running_loop().time(), (database, who.schemas)
+        now, key = time.monotonic(), (database, who.schemas)
         if key not in self._sessions:
             urls = self._urls.get(database)
             if urls is None:
                 raise Refused("The question's database is not served here.", 409, "database")
-            self._sessions[key] = Quorum(settings=self.settings.changed(database=urls)), now
+            if who.schemas and self.settings.show:
+                raise Refused("This server shows all keys the same tables.", 403, "schemas")
+            settings = self.settings.changed(database=urls, show=sorted(who.schemas or ()) or None)
+            self._sessions[key] = Quorum(settings=settings, chat_models=self._models), now
         session = self._sessions[key][0]
         self._sessions[key] = session, now
+        busy = {each.database for each, _ in self._running.values()}
+        idle = [key for key, (_, used) in self._sessions.items() if now - used > IDLE_SECONDS]
+        for each in (key for key in idle if key[0] not in busy):
+            closing = asyncio.ensure_future(self._sessions.pop(each)[0].aclose())
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         return session
 
 
-async def _nobody(asked: Clarification | Approval) -> str:
+async def _nobody(asked: Waiting) -> str:
     raise NeedsReply(asked)
 
 
-def _once(waiting: Clarification | Approval, reply: str) -> Callable[[Any], Any]:
+def _once(waiting: Waiting, reply: str) -> Callable[[Waiting], str]:
     """Return what replies to a question that waits, once, and to no other."""
     replies = [reply]
 
-    def replied(asked: Clarification | Approval) -> str:
+    def replied(asked: Waiting) -> str:
         same = asked.kind == waiting.kind and getattr(asked, "sql", "") == getattr(waiting, "sql", "")
         if not same or not replies:
             raise NeedsReply(asked)
@@ -442,6 +533,17 @@ def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
         except LeaseLost:  # another process goes on with it already
             assert leases is not None
             leases.cancel(str(run.meta().get("thread")))
+
+
+def _used(run: RunFolder) -> dict[str, float]:
+    used = run.usage() if run.folder.is_dir() else {}
+    read = used.get("read_bytes", 0) + used.get("estimated_bytes", 0)
+    amounts = used.get("usd") or 0.0, used.get("model_calls", 0), read, used.get("queries", 0)
+    return dict(zip(NOTHING, amounts, strict=True))
+
+
+def _cost(used: Mapping[str, float]) -> dict[str, float]:
+    return {"usd": round(used["max_usd"], 6), "calls": used["max_calls"], "bytes": used["max_run_bytes"]}
 
 
 def _missing(run_id: str) -> Refused:

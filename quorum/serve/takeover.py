@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import LeaseLost, QuorumError
+from quorum.serve.keys import Caller, Keys
 
 if TYPE_CHECKING:
     from quorum.graph.leases import Expired, Leases
@@ -24,7 +25,7 @@ AT_ONCE = 16
 
 
 @asynccontextmanager
-async def looking_after(service: Service) -> AsyncIterator[None]:
+async def looking_after(service: Service, keys: Keys | None = None) -> AsyncIterator[None]:
     """While inside, take over questions of processes that died, and hear what others wish of this one's.
 
     It does nothing without the option ``checkpoints``.
@@ -38,7 +39,7 @@ async def looking_after(service: Service) -> AsyncIterator[None]:
     from quorum.graph.leases import leases_at
 
     service.leases = await asyncio.to_thread(leases_at, url)
-    task = asyncio.ensure_future(_look_after(service, service.leases))
+    task = asyncio.ensure_future(_look_after(service, service.leases, keys))
     try:
         yield
     finally:
@@ -46,7 +47,7 @@ async def looking_after(service: Service) -> AsyncIterator[None]:
         await asyncio.wait([task])
 
 
-async def _look_after(service: Service, leases: Leases) -> None:
+async def _look_after(service: Service, leases: Leases, keys: Keys | None) -> None:
     from quorum.graph.leases import run_id_of
 
     while True:
@@ -59,32 +60,35 @@ async def _look_after(service: Service, leases: Leases) -> None:
         with suppress(QuorumError):  # Postgres is away, for a while
             expired = await asyncio.to_thread(leases.expired)
             for each in random.sample(expired, min(AT_ONCE, len(expired))):
-                await _take_over(service, leases, each)
+                await _take_over(service, leases, keys, each)
 
 
-async def _take_over(service: Service, leases: Leases, lease: Expired) -> None:
+async def _take_over(service: Service, leases: Leases, keys: Keys | None, lease: Expired) -> None:
     """Go on with a question, or note that it is over; leave the runs of other homes, and of no service."""
     from quorum.graph.leases import MOST_TAKEN, run_id_of
 
     run = RunFolder(service.home / "runs" / run_id_of(lease.run))
     with suppress(LeaseLost):  # another process was first
-        if (over := await asyncio.to_thread(_is_over, run, lease.run)) is None:
+        if (found := await asyncio.to_thread(_begun, run, lease.run)) is None:
             return
+        by, over = found
         if over or lease.cancel:
             await asyncio.to_thread(end, run, leases, "cancelled")
         elif lease.taken >= MOST_TAKEN:
             message = f"{MOST_TAKEN} processes ended while they answered it."
             await asyncio.to_thread(partial(end, run, leases, "failed", message=message))
+        elif who := keys.named(by) if keys else Caller(by):
+            await service.go_on(who, run.run_id)
         else:
-            await service.go_on(run.run_id)
+            await asyncio.to_thread(partial(end, run, leases, "failed", message="Its key is gone."))
 
 
-def _is_over(run: RunFolder, thread: str) -> bool | None:
-    """True if a question has ended; None if the run is of another home, or no question of a service."""
+def _begun(run: RunFolder, thread: str) -> tuple[str, bool] | None:
+    """Return whose question a run is, and if it is over; None for one of another home, or of no service."""
     meta = run.meta() if (run.folder / "run.json").is_file() else {}
     if meta.get("thread") != thread or "by" not in meta:
         return None
-    return run.ended() is not None or run.answer() is not None
+    return str(meta["by"]), run.ended() is not None or run.answer() is not None
 
 
 def end(run: RunFolder, leases: Leases | None, kind: str, **fields: Any) -> None:

@@ -221,7 +221,14 @@ def vote() -> Hops:
 
         with watched(effect) as found:
             front(QUESTION, db="sample", models="offline", home=home, on_event=heard)
-    frame = ("api.py", "graph/answering.py", "graph/recipes/", "graph/nodes/step.py", "graph/trace.py")
+    frame = (
+        "api.py",
+        "session.py",
+        "graph/answering.py",
+        "graph/recipes/",
+        "graph/nodes/step.py",
+        "graph/trace.py",
+    )
     return {name: None for stack in found for name in stack if not name.startswith(frame)}
 
 

@@ -142,7 +142,7 @@ def shuffled(seed: int) -> Replies:
 
 
 def told(asked: Asked) -> tuple[Any, ...]:
-    """What must not depend on whether anybody was asked."""
+    """Return what must not depend on whether anybody was asked."""
     answer = asked.answer.model_dump(exclude={"usage", "run_id", "trace", "result_file", "candidates"})
     candidates = [each.model_dump(exclude={"result_file"}) for each in asked.answer.candidates]
     usage = {name: asked.answer.usage[name] for name in ("model_calls", "queries", "rows", "bytes")}
@@ -264,7 +264,7 @@ async def test_what_counts_rows_of_an_empty_result_is_asked_about_too(ask: Any) 
         asked = await ask(NO_ROW, **COUNTED)(all_say("yes"), killed=killed)
         assert told(asked) == told(free)
         counts = [each for each in asked.rounds if each[0].agent == "self_refiner"]
-        assert len(counts) == 3, "CTEs, rows, values"
+        assert len(counts) == 2, "CTEs, rows"
         assert all(len(waiting) == 1 for waiting in asked.rounds)
 
 
@@ -358,7 +358,7 @@ async def test_a_database_that_does_not_tell_asks_nobody_by_size_and_says_so(ask
 
 
 async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> None:
-    """In whatever order they come each time, each gets the reply to what was shown."""
+    """Each gets the reply to what was shown, in whatever order they come."""
     random, shown = Random(0), list[str]()
     events: list[tuple[str, Any]] = []
     approvals = Approvals(

@@ -30,11 +30,9 @@ class Overlaps:
         return Overlap("overlaps", (4, 4), 4 / (1 + distance))
 
 
-class Judge:
-    """Chooses the first of the answers it is shown."""
-
-    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
-        return clusters[0].key
+async def first(clusters: Sequence[Cluster]) -> str | None:
+    """Choose the first of the answers that a judge is shown."""
+    return clusters[0].key
 
 
 def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
@@ -166,7 +164,7 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     ballots: list[Ballot], strategy: str, draw: random.Random
 ) -> None:
     shuffled = draw.sample(ballots, len(ballots))
-    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps(), "judge": Judge()}
+    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps(), "judge": first}
     vote = hold_vote(ballots, strategy, **rules)
     assert hold_vote(shuffled, strategy, **rules) == vote
     assert sum(cluster.share for cluster in vote.clusters) == pytest.approx(1 if vote.winner else 0)

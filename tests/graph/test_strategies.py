@@ -221,7 +221,7 @@ class Chooser:
     def __init__(self, choose: int | str | None) -> None:
         self.choice, self.shown = choose, [""]
 
-    async def choose(self, clusters: Sequence[Cluster], ballots: Sequence[Ballot]) -> str | None:
+    async def __call__(self, clusters: Sequence[Cluster]) -> str | None:
         self.shown = [cluster.key for cluster in clusters]
         return self.shown[self.choice] if isinstance(self.choice, int) else self.choice
 

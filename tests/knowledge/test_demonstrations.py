@@ -164,16 +164,14 @@ class Letters:
         return np.ascontiguousarray(found / np.linalg.norm(found, axis=1, keepdims=True))
 
 
-def test_embeddings_rank_where_no_word_is_shared(tmp_path: Path) -> None:
+def test_embeddings_rank_where_no_word_is_shared() -> None:
     shots = Demonstrations(
         (
             Demonstration("zzzz", "SELECT 0"),
             Demonstration("listen", "SELECT 1"),
             Demonstration("x", "SELECT 2"),
         ),
-        cache=tmp_path,
     )
     assert shots.nearest("silent", k=1)[0].sql == "SELECT 0"  # by words, all are alike
     assert shots.nearest("silent", k=1, embedder=Letters())[0].sql == "SELECT 1"
     assert [item.sql for item in shots.nearest("LISTEN", embedder=Letters())] != ["SELECT 1"]
-    assert (tmp_path / "demonstrations" / "manifest.json").is_file()

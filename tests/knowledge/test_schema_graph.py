@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections import Counter
 from collections.abc import Iterable
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.schema.graph import as_cypher, as_graphml, as_json, schema_graph
+from quorum.knowledge.schema.graph import SchemaGraph, as_cypher, as_graphml, as_json, schema_graph
 
 
 def table(name: str, columns: Iterable[str], schema: str = "main") -> Table:
     return Table(name, tuple(Column(column, "TEXT", samples=("a", "b")) for column in columns), schema)
+
+
+def counts(graph: SchemaGraph) -> dict[str, int]:
+    """Nodes by label and relationships by type, as in Table 11."""
+    return Counter([*(node.label for node in graph.nodes), *(edge.type for edge in graph.relationships)])
 
 
 SHARDS = [table(f"day_{number}", "abc") for number in range(10)]
@@ -22,7 +28,7 @@ SHOP = Catalog("shop", "duckdb", (*SHARDS, table("other", "xy"), table("day_1", 
 
 
 def test_shards_share_one_group_of_fields() -> None:
-    assert schema_graph(SHOP).counts() == {
+    assert counts(schema_graph(SHOP)) == {
         "Database": 1,
         "Schema": 2,
         "Table": 12,
@@ -34,7 +40,7 @@ def test_shards_share_one_group_of_fields() -> None:
         "HAS_FIELD": 3,
         "HAS_UNIQUE_FIELD": 5,
     }
-    assert schema_graph(SHOP, groups=False).counts()["Field"] == 35
+    assert counts(schema_graph(SHOP, groups=False))["Field"] == 35
 
 
 def test_nodes_have_the_papers_properties() -> None:
@@ -63,7 +69,7 @@ CATALOGS = st.lists(
 def test_every_form_holds_every_node_and_every_relationship(catalog: Catalog, groups: bool) -> None:
     graph = schema_graph(catalog, groups=groups)
     fields = sum(len(each.columns) for each in catalog.tables)
-    assert groups or graph.counts().get("Field", 0) == fields
+    assert groups or counts(graph).get("Field", 0) == fields
     assert len(graph.relationships) >= len(graph.nodes) - 1
     ends = {edge.end for edge in graph.relationships}
     assert ends == set(range(2, len(graph.nodes) + 1)), "one root, and every node is reached"

@@ -18,7 +18,7 @@ from pydantic import SecretStr
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_embedder
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
-from quorum.knowledge.search.index import SentenceTransformerEmbedder, VectorIndex
+from quorum.knowledge.search.index import SentenceTransformerEmbedder, TextIndex
 from quorum.tools.models import ModelSettings
 from quorum.tools.models.embeddings import CachedEmbedder, OpenAIEmbedder, make_embedder
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, status
@@ -171,15 +171,13 @@ def test_options_name_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_no_text_is_sent_twice(tmp_path: Path) -> None:
     pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
     texts = [f"text {n % 7}" for n in range(10)]
-    told: list[tuple[int, int]] = []
     with ChatServer(vectors) as server:
         inner = embedder(server)
-        first = CachedEmbedder(inner, tmp_path / "e.sqlite", 3, lambda *numbers: told.append(numbers))
-        VectorIndex.build(texts, first)
+        first = CachedEmbedder(inner, tmp_path / "e.sqlite", 3)
+        TextIndex(texts).build(first)
         assert [len(request.body["input"]) for request in server.requests] == [3, 3, 1]
-        assert told == [(3, 7), (6, 7), (7, 7)]
         second = CachedEmbedder(inner, tmp_path / "e.sqlite", 3)
-        VectorIndex.build(texts[::-1], second)
+        TextIndex(texts[::-1]).build(second)
         assert len(server.requests) == 3
         assert (second.encode(texts) == first.encode(texts)).all()
         assert second.encode([]).shape[0] == 0

@@ -67,15 +67,6 @@ def test_several_rounds_are_one_write(ledger: ExpertLedger) -> None:
     assert (book.rounds, book.feedback, book.experts["b"].mistakes) == (3, {"gold": 3}, 2)
 
 
-def test_a_file_of_version_1_is_read(ledger: ExpertLedger) -> None:
-    ledger.path.parent.mkdir()
-    old = {"version": 1, "scopes": {"": {"rounds": 3, "experts": {"b": {"weight": 0.5, "rounds": 3}}}}}
-    ledger.path.write_text(json.dumps(old))
-    assert ledger.weights(["a", "b"]) == {"a": 1.0, "b": 0.5}
-    ledger.update({"b": True}, feedback="execution")
-    assert (ledger.read().rounds, json.loads(ledger.path.read_text())["version"]) == (4, 2)
-
-
 def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
     for _ in range(40):
         ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.5)

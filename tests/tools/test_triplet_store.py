@@ -151,8 +151,8 @@ class Letters:
         return unit
 
 
-def test_the_nearest_come_first_by_words_and_by_meaning(tmp_path: Path) -> None:
-    explored = Explored(tuple(LIKE), cache=tmp_path)
+def test_the_nearest_come_first_by_words_and_by_meaning() -> None:
+    explored = Explored(tuple(LIKE))
     assert [t.id for t in explored.nearest("customers of each city", (), 2)] == [1]
     assert [t.id for t in explored.nearest("complaints", ("orders.note",), 2)] == [3, 2]
     assert explored.nearest("zzz", (), 2) == []
@@ -161,8 +161,7 @@ def test_the_nearest_come_first_by_words_and_by_meaning(tmp_path: Path) -> None:
         "What was the largest order? SELECT MAX(total) FROM orders", (), 3, embedder=Letters()
     )
     assert found[0].id == 2
-    assert (tmp_path / "triplets" / "manifest.json").is_file()
-    assert Explored(tuple(LIKE[:1]), cache=tmp_path).nearest("city", (), 3, embedder=Letters()) == LIKE[:1]
+    assert Explored(tuple(LIKE[:1])).nearest("city", (), 3, embedder=Letters()) == LIKE[:1]
 
 
 def test_similar_ones_share_more_than_a_word() -> None:

@@ -34,7 +34,7 @@ from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
 from quorum.tools.rights import Rights
 
-FORMAT = 5
+FORMAT = 6
 FORGOTTEN_SECONDS = 30 * 86_400.0
 """Files that have not been written for so long are deleted."""
 WAIT_SECONDS = 120.0

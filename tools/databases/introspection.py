@@ -410,6 +410,11 @@ def quoted(*names: str) -> str:
     return ".".join('"' + name.replace('"', '""') + '"' for name in names if name)
 
 
+def literal(text: str) -> str:
+    """A text in single quotes, where backslashes escape."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def sample_query(
     source: str, expressions: Iterable[str], start: From, span: Span | None, rows: int = SAMPLE_ROWS
 ) -> str:

@@ -223,14 +223,8 @@ def _sql(sources: Sequence[Source], rows: int) -> str:
 
 def _apart(table: pa.Table, sources: Sequence[Source]) -> Iterator[list[list[Any]]]:
     """The values of each source, by column."""
-    import numpy as np
+    import pyarrow.compute as pc
 
-    table = table.combine_chunks()
-    numbers = np.asarray(table.column(0), dtype=np.int64)
-    order = np.argsort(numbers, kind="stable")
-    if len(sources) > 1 and (np.diff(numbers) < 0).any():
-        table = table.take(order)
-    ends = np.searchsorted(numbers[order], range(len(sources) + 1))
     for number, source in enumerate(sources):
-        part = table.slice(int(ends[number]), int(ends[number + 1] - ends[number]))
+        part = table.filter(pc.equal(table.column(0), number)) if len(sources) > 1 else table
         yield [part.column(i + 1).to_pylist() for i in range(len(source.texts))]

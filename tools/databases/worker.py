@@ -34,6 +34,7 @@ LONGEST_MESSAGE = 4_000
 """Characters of an error; engines quote values in them, whatever their length."""
 HEADROOM = 256 * 2**20
 """Bytes for the result and its copy on the way out, on top of the engine's memory."""
+
 DUCKDB_HEADERS = (4096, 8192)
 """Offsets of DuckDB's two database headers; the one with the greater iteration is valid."""
 DUCKDB_BLOCKS = 12_288
@@ -218,7 +219,7 @@ def _limit_memory(memory: int) -> None:
 
 
 def check(path: str, engine: str) -> None:
-    """Check that a file is one of the engine's and whole, from its first bytes.
+    """Check that a file is one of the engine's, by its first bytes.
 
     This runs in child processes only. A process that closes a file loses all its POSIX locks on it, so
     looking into a SQLite file from the user's own process could break a transaction that the same process
@@ -236,10 +237,9 @@ def check(path: str, engine: str) -> None:
         raise DatabaseUnavailable(f"{path} is not a {engine} database.", hint=hint)
     if found != engine:
         raise DatabaseUnavailable(f"{path} is a {found} file.", hint=f"Write {found}:/// before its path.")
-    expected = _sqlite_size(header) if engine == "sqlite" else _duckdb_size(header)
-    if size < expected:
+    if engine == "duckdb" and size < _duckdb_size(header):  # SQLite looks by itself
         hint = "Copy it again from its source."
-        raise DatabaseUnavailable(f"{path} is truncated: {size} of {expected} bytes are there.", hint=hint)
+        raise DatabaseUnavailable(f"{path} is damaged: only {size} bytes of it are there.", hint=hint)
 
 
 def _read(path: str) -> tuple[bytes, int]:
@@ -256,14 +256,6 @@ def _read(path: str) -> tuple[bytes, int]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DatabaseUnavailable(f"{path} cannot be read: {reason}.") from error
-
-
-def _sqlite_size(header: bytes) -> int:
-    """Return the size that the header gives (sqlite.org/fileformat.html, 1.3); 0 if it may be outdated."""
-    if len(header) < 100 or header[24:28] != header[92:96]:
-        return 0
-    page = int.from_bytes(header[16:18], "big")
-    return (65_536 if page == 1 else page) * int.from_bytes(header[28:32], "big")
 
 
 def _duckdb_size(header: bytes) -> int:

@@ -21,7 +21,6 @@ from quorum.tools.sql import (
     TooComplex,
     dialect_name,
     parse_statements,
-    readable,
     sqlglot_dialect,
     without_hints,
 )
@@ -76,10 +75,6 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
             if problem := judge(last, dialect, functions):
                 return problem
             text: str | Refused | None = rebuild(scanned.sql, scanned.tokens, trees, dialect)
-            if text is None and dialect == "mysql" and readable(scanned.tokens, dialect) != scanned.tokens:
-                return Refused(
-                    "ON EMPTY and ON ERROR cannot be rendered; write the rest simpler.", "rendering"
-                )
             text = text or render(trees, dialect)
             if isinstance(text, Refused):
                 return text

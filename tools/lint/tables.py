@@ -65,10 +65,6 @@ class Names:
         """Return the key of a name in the catalog's true case."""
         return name.casefold() if self._fold is None else name
 
-    def unquoted(self, name: str) -> str:
-        """Return the key that ``name`` has when it is written without quotes."""
-        return name.casefold() if self._fold is None else self._fold(name)
-
     def written(self, name: str) -> str:
         """Return ``name`` as a query must write it, and as schema text has it."""
         return write_name(name, self.dialect)

@@ -13,7 +13,7 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.knowledge.search.index import Embedder, SentenceTransformerEmbedder
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from quorum.knowledge.search.index import Vectors
 
 T = TypeVar("T")
-
-OnProgress: TypeAlias = Callable[[int, int], None]
-"""Called with the number of texts that are done, and of all."""
 
 OPENAI = "openai:"
 BATCH = 256
@@ -58,7 +55,7 @@ def make_embedder(name: str, settings: ModelSettings, home: Path) -> CachedEmbed
         inner = OpenAIEmbedder(name.removeprefix(OPENAI), settings)
     else:
         inner = SentenceTransformerEmbedder(name)
-    return CachedEmbedder(inner, home / "index" / "embeddings.sqlite", BATCH)
+    return CachedEmbedder(inner, home / "index" / "embeddings.sqlite")
 
 
 class OpenAIEmbedder:
@@ -118,13 +115,10 @@ class CachedEmbedder:
     Args:
         path: The SQLite file, which is made with its folder.
         batch: Texts given to ``inner`` at a time.
-        on_progress: Called after each batch; may be set later.
     """
 
-    def __init__(
-        self, inner: Embedder, path: Path, batch: int = 256, on_progress: OnProgress | None = None
-    ) -> None:
-        self.inner, self._path, self._batch, self.on_progress = inner, path, batch, on_progress
+    def __init__(self, inner: Embedder, path: Path, batch: int = BATCH) -> None:
+        self.inner, self._path, self._batch = inner, path, batch
 
     @property
     def name(self) -> str:
@@ -153,8 +147,6 @@ class CachedEmbedder:
             self._check((*new.values(), *islice(known.values(), 1)))
             self._using(partial(_keep, model=self.name, vectors=new), None)
             known |= new
-            if self.on_progress:
-                self.on_progress(len(known), len(left))
         self._check(known.values())
         return np.frombuffer(b"".join(known[key] for key in keys), np.float32).reshape(len(keys), -1)
 

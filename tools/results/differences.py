@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from quorum.tools.results.canonical import Canonical, canonical
@@ -21,7 +20,6 @@ MAX_COLUMNS = 30
 SHOWN_COLUMNS = 4
 """Columns of an example row."""
 
-Places = npt.NDArray[np.int64]
 Pair = tuple[int, int]
 """Something in the first result and in the second."""
 

@@ -119,8 +119,6 @@ def _dates(counted: Rows, profile: ColumnProfile) -> Alike:
     """Return days in the usual form; one that may be two days stays, and one with a time that most lack."""
     read = _read(counted, profile)
     shapes = {text: form for text, (form, found) in read.items() if found}
-    if profile.told_by:  # the other column settles the rest
-        shapes = {text: form for text, form in shapes.items() if not form.startswith("AA")}
     usual = _usual(shapes, counted)
     made = {text: _day(usual, text, form, read[text][1]) for text, form in shapes.items() if form != usual}
     return {text: day for text, day in made.items() if day}

@@ -177,26 +177,15 @@ class Core:
         return node.copy().transform(meant)
 
     def key(self, source: Source) -> list[exp.Column]:
-        """Return the columns that identify a source's rows; [] where none are known to."""
-        if source.table is not None:
-            names: tuple[str, ...] = source.table.primary_key
-            if not names:  # a file's rows have no number
-                names = tuple(c.name for c in source.table.columns if c.profile and c.profile.unique)[:1]
-            if not names and source.table.kind == "table" and self.dialect in ROW_IDS:
-                names = (ROW_IDS[self.dialect],)
-            return [source.column(name, self.dialect) for name in names]
-        inner = source.inner
-        if not isinstance(inner, exp.Select) or inner.args.get("laterals"):
+        """Return the columns that identify a table's rows; [] where none are known to, and for a subquery."""
+        if source.table is None:
             return []
-        core = Core(inner, self._catalog)
-        outputs = core.outputs()
-        if inner.args.get("distinct") and outputs:
-            return [source.column(name, self.dialect) for name in outputs]
-        if core.groups is None or not outputs:
-            return []
-        shown = [item.unalias() for item in inner.expressions]
-        places = [shown.index(key) if key in shown else -1 for key in core.groups]
-        return [] if -1 in places else [source.column(outputs[place], self.dialect) for place in places]
+        names: tuple[str, ...] = source.table.primary_key
+        if not names:  # a file's rows have no number
+            names = tuple(c.name for c in source.table.columns if c.profile and c.profile.unique)[:1]
+        if not names and source.table.kind == "table" and self.dialect in ROW_IDS:
+            names = (ROW_IDS[self.dialect],)
+        return [source.column(name, self.dialect) for name in names]
 
     def outputs(self) -> list[str]:
         """Return the names of its columns; [] where one has none, or a ``*`` cannot be expanded."""

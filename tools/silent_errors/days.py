@@ -22,9 +22,7 @@ def trials(query: Query) -> Iterator[Trial]:
     """Yield one for each comparison of a column that may have times with a day."""
     for core in query.cores:
         for node in own_nodes(core.select):
-            if isinstance(node, exp.LTE | exp.GT | exp.EQ | exp.Between) and isinstance(
-                node.this, exp.Column
-            ):
+            if isinstance(node, _COMPARED) and isinstance(node.this, exp.Column):
                 bound, stored = node.args.get("high") or node.expression, core.stored(node.this)
                 if stored and _is_day(bound) and _may_hold_times(stored[1], query.dialect):
                     kind = stored[1].type

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from sqlglot import exp
@@ -23,11 +22,6 @@ from quorum.tools.silent_errors.doubts import (
 )
 from quorum.tools.sql.writing import write
 
-_NAME = re.compile(r"(?i)_?(name|title|label)s?$")
-_PARTS = re.compile(
-    r"(?i)(first|last|middle|sur|family|given|full|user|display|stage|company|screen|nick|short|long)_?$"
-)
-"""What may stand before ``name`` in any table."""
 EXAMPLES = 3
 _TIMES = exp.alias_(exp.Count(this=exp.Star()), "times")
 SUMMED = (exp.Sum, exp.Avg, exp.Count)
@@ -92,20 +86,7 @@ def _counted(core: Core, node: exp.Count) -> list[Source]:
 def _names_it(core: Core, group: exp.Expr, source: Source, node: exp.AggFunc) -> bool:
     """True if a group is one row of a source, or one value of what is counted."""
     ones = [node.this, *core.key(source)]
-    alike = any(core.same(group, each) for each in ones)
-    return alike or core.linked(group, ones) or _is_own_name(core, source, group)
-
-
-def _is_own_name(core: Core, source: Source, group: exp.Expr | None) -> bool:
-    """True if the group is the name of the source's own rows: ``country_name`` names no city."""
-    if not isinstance(group, exp.Column) or source.table is None or core.owner(group) is not source:
-        return False
-    found = _NAME.search(group.name)
-    if found is None:
-        return False
-    before = group.name[: found.start()].casefold().replace("_", "")
-    table = source.table.name.casefold().replace("_", "")
-    return not before or bool(_PARTS.search(before)) or before[:4] in table
+    return any(core.same(group, each) for each in ones) or core.linked(group, ones)
 
 
 def _is_asked(query: Query, source: Source) -> bool:

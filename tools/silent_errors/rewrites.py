@@ -106,7 +106,7 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
         if table and column:
             joined = True
             yield _keys(place, _Place(query, table, column))
-    unsure = any(map(_seeks_form, uses)) or (not computed and _is_told(place, uses))
+    unsure = any(map(_seeks_form, uses)) or (not computed and _is_told(uses))
     several = not joined and (profile.forms or profile.variants or profile.keys)
     unsure = (
         unsure if profile.kind in _COMPUTED else bool(uses) and all(_is_shown(query, each) for each in uses)
@@ -200,14 +200,14 @@ def _is_shown(query: Query, use: exp.Column) -> bool:
     return node is query.tree and every and below.arg_key == "expressions"
 
 
-def _is_told(place: _Place, uses: Sequence[exp.Column]) -> bool:
+def _is_told(uses: Sequence[exp.Column]) -> bool:
     """True if other columns may tell how a value is read: ``CASE country WHEN … THEN … ELSE … END``."""
     for case in filter(None, (use.find_ancestor(exp.Case) or use.find_ancestor(exp.If) for use in uses)):
         asked = [each for each in (case.this, *(part.this for part in case.find_all(exp.If))) if each]
         others = {c.name for each in asked for c in each.find_all(exp.Column)} - {each.name for each in uses}
         if others and sum(each.find_ancestor(type(case)) is case for each in uses) > 1:
             return True
-    return place.profile.told_by.casefold() in place.query.words
+    return False
 
 
 def _seeks_form(use: exp.Column) -> bool:

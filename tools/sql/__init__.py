@@ -102,7 +102,8 @@ def parse_statements(sql: str, dialect: str, tokens: list[Token] | None = None) 
     try:
         tokens = reader.tokenize(sql) if tokens is None else tokens
         _check_work(tokens)
-        trees = reader.parser(max_nodes=MAX_NODES).parse(readable(tokens, dialect), sql)
+        read = _enclose_limits(tokens) if dialect == "sqlite" else tokens
+        trees = reader.parser(max_nodes=MAX_NODES).parse(read, sql)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).strip().rstrip(".")
@@ -206,39 +207,8 @@ def _check_work(tokens: list[Token]) -> None:
         before = token.token_type.name
 
 
-def readable(tokens: list[Token], dialect: str) -> list[Token]:
-    """Return the tokens in a form that the parser can read."""
-    if dialect == "sqlite":
-        return _enclose_limits(tokens)
-    return _without_json_defaults(tokens) if dialect == "mysql" else tokens
-
-
-def _without_json_defaults(tokens: list[Token]) -> list[Token]:
-    """Return the tokens without JSON_TABLE's ON EMPTY and ON ERROR after a PATH, which the parser lacks."""
-    words = [
-        token.text.upper() if token.token_type.name not in ("STRING", "NUMBER") else "''" for token in tokens
-    ]
-    if "JSON_TABLE" not in words:
-        return tokens
-    result: list[Token] = []
-    place, path = 0, False  # path: a column's path was read last
-    while place < len(tokens):
-        action = {"DEFAULT": 2, "NULL": 1, "ERROR": 1}.get(words[place], 0)
-        constant = action == 1 or words[place + 1 : place + 2] == ["''"]
-        clause = words[place + action : place + action + 2]
-        if path and action and constant and clause in (["ON", "EMPTY"], ["ON", "ERROR"]):
-            place += action + 2
-            continue
-        if words[place : place + 2] == ["EXISTS", "PATH"]:
-            place += 1
-        path = words[place] == "''" and place > 0 and words[place - 1] == "PATH"
-        result.append(tokens[place])
-        place += 1
-    return result
-
-
 def _enclose_limits(tokens: list[Token]) -> list[Token]:
-    """Put brackets round a LIMIT expression that holds ``%``, which the parser takes for PERCENT."""
+    """Put brackets round SQLite's LIMIT expressions that hold ``%``, which the parser takes for PERCENT."""
     from sqlglot.tokenizer_core import Token, TokenType
 
     if not any(token.token_type == TokenType.MOD for token in tokens):

@@ -5,20 +5,26 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
+import uvicorn
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 
-from quorum import Quorum, Settings
-from quorum.serve.keys import Caller
+from quorum import Settings
+from quorum.serve.http import make_app
+from quorum.serve.keys import Caller, Keys, add_key
 from quorum.serve.mcp import TAKES, mcp_server
 from quorum.serve.service import Service
-from tests.graph.shop import GOOD, QUESTION, make_shop
-from tests.quorum.test_dialogs import ABOVE_SIX, in_doubt
+from quorum.tools.ledger import Budget, Ledger
+from tests.graph.shop import GOOD, QUESTION
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make
 
 ME = Caller()
 CHANNELS = {"question": "How many orders did each channel bring?"}
@@ -34,18 +40,24 @@ async def sample(workplace: Path) -> AsyncIterator[Service]:
 
 
 @pytest.fixture
-async def doubtful(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+def doubtful(make: Make) -> Service:
     """A database about which two models disagree."""
-    url = f"sqlite:///{make_shop(workplace / 'shop.db')}"
-    session = Quorum(**in_doubt(url), home=workplace / "q")
-    made = Service(session.settings, {"shop": url})
-    monkeypatch.setattr(made, "_session", lambda *_: session)
-    yield made
-    await made.aclose()
-    await session.aclose()
+    return make(DIFFER, recipe="recap", votes=2)
 
 
-def served(service: Service) -> Server[Any]:
+@asynccontextmanager
+async def listening(service: Service, keys: Keys) -> AsyncIterator[str]:
+    """The address of the server over HTTP."""
+    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0)
+    server, socket = uvicorn.Server(config), config.bind_socket()
+    task = asyncio.ensure_future(server.serve(sockets=[socket]))
+    yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp"
+    server.should_exit = True
+    await task
+    socket.close()
+
+
+def server_of(service: Service) -> Server[Any]:
     return mcp_server(service, lambda _: ME)
 
 
@@ -54,9 +66,16 @@ def text_of(result: types.CallToolResult) -> str:
     return result.content[0].text
 
 
+async def choose(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
+    assert isinstance(params, types.ElicitRequestFormParams)
+    assert "Which answer is meant?" in params.message
+    other = params.requested_schema["properties"]["choice"]["enum"][1]
+    return types.ElicitResult(action="accept", content={"choice": other})
+
+
 @MODES
 async def test_every_tool(mode: str, sample: Service) -> None:
-    async with Client(served(sample), mode=mode) as client:
+    async with Client(server_of(sample), mode=mode) as client:
         said = list[str | None]()
 
         async def hear(progress: float, total: float | None, message: str | None) -> None:
@@ -88,7 +107,7 @@ async def test_every_tool(mode: str, sample: Service) -> None:
 
 
 async def test_tools_say_which_database_and_what_writes(sample: Service) -> None:
-    async with Client(served(sample)) as client:
+    async with Client(server_of(sample)) as client:
         tools = (await client.list_tools()).tools
     assert [tool.name for tool in tools] == [*TAKES]
     for tool in tools:
@@ -120,7 +139,7 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
     ],
 )
 async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sample: Service) -> None:
-    async with Client(served(sample)) as client:
+    async with Client(server_of(sample)) as client:
         made = await client.call_tool(tool, given)
     assert made.is_error
     assert said in text_of(made)
@@ -128,8 +147,17 @@ async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sa
     assert len(text_of(made)) < 500
 
 
+async def test_a_home_that_cannot_be_written(make: Make, workplace: Path) -> None:
+    (workplace / "file").write_text("")
+    async with Client(server_of(make(home=workplace / "file"))) as client:
+        made = await client.call_tool("ask", {"question": QUESTION})
+    assert made.is_error
+    assert f"Cannot write to {workplace / 'file'}" in text_of(made)
+    assert "--home" in text_of(made)
+
+
 async def test_what_is_not_there(sample: Service) -> None:
-    async with Client(served(sample)) as client:
+    async with Client(server_of(sample)) as client:
         with pytest.raises(MCPError, match="There is no tool 'drop'; there are ask"):
             await client.call_tool("drop", {})
         for uri in ("quorum://runs/../rows.csv", "file:///etc/passwd"):
@@ -139,13 +167,7 @@ async def test_what_is_not_there(sample: Service) -> None:
 
 @MODES
 async def test_the_user_is_asked_by_a_form(mode: str, doubtful: Service) -> None:
-    async def choose(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-        assert isinstance(params, types.ElicitRequestFormParams)
-        assert "Which answer is meant?" in params.message
-        other = params.requested_schema["properties"]["choice"]["enum"][1]
-        return types.ElicitResult(action="accept", content={"choice": other})
-
-    async with Client(served(doubtful), mode=mode, elicitation_callback=choose) as client:
+    async with Client(server_of(doubtful), mode=mode, elicitation_callback=choose) as client:
         found = (await client.call_tool("ask", {"question": QUESTION})).structured_content
     assert found["status"] == "answered"
     assert found["sql"] == ABOVE_SIX
@@ -153,7 +175,7 @@ async def test_the_user_is_asked_by_a_form(mode: str, doubtful: Service) -> None
 
 @MODES
 async def test_without_forms_the_next_call_replies(mode: str, doubtful: Service) -> None:
-    async with Client(served(doubtful), mode=mode) as client:
+    async with Client(server_of(doubtful), mode=mode) as client:
         at_once = await client.call_tool("ask", {"question": QUESTION})
         assert at_once.structured_content["status"] == "answered"
         asked = await client.call_tool("ask", {"question": QUESTION, "clarify": True})
@@ -173,7 +195,7 @@ async def test_a_form_that_is_put_off_can_be_answered_later(doubtful: Service) -
     async def put_off(context: Any, params: Any) -> types.ElicitResult:
         return types.ElicitResult(action="cancel")
 
-    async with Client(served(doubtful), elicitation_callback=put_off) as client:
+    async with Client(server_of(doubtful), elicitation_callback=put_off) as client:
         found = (await client.call_tool("ask", {"question": QUESTION})).structured_content
     assert found["status"] == "needs_choice"
     assert (await doubtful.question(ME, found["run"])).waiting
@@ -186,13 +208,57 @@ async def test_a_cancelled_call_cancels_its_question(doubtful: Service) -> None:
         asked.set()
         return await asyncio.Future()
 
-    async with Client(served(doubtful), mode="legacy", elicitation_callback=think) as client:
+    async with Client(server_of(doubtful), mode="legacy", elicitation_callback=think) as client:
         call = asyncio.ensure_future(client.call_tool("ask", {"question": QUESTION}))
         await asked.wait()
         call.cancel()
         await asyncio.wait([call])
         while (await doubtful.history(ME))[0][0].status != "cancelled":
             await asyncio.sleep(0)
+
+
+async def test_what_all_questions_together_may_cost(make: Make) -> None:
+    service = make()
+    service.shared = total = Ledger(Budget(max_usd=1.0))
+    async with Client(server_of(service)) as client:
+        assert not (await client.call_tool("ask", {"question": QUESTION})).is_error
+        assert total.total.model_calls == 1
+        total.total.usd = 1.0
+        refused = await client.call_tool("ask", {"question": QUESTION})
+    assert refused.is_error
+    assert "$1" in text_of(refused)
+
+
+@MODES
+async def test_over_http_a_key_has_its_own_questions_and_databases(
+    mode: str, make: Make, workplace: Path
+) -> None:
+    service, file = make(DIFFER, recipe="recap", votes=2), workplace / "keys.toml"
+    mine, other = (f"Bearer {add_key(file, name)}" for name in ("mine", "other"))
+    file.write_text(f"{file.read_text().rstrip()}\ndatabases = []\n")
+
+    async with listening(service, Keys(file)) as url:
+
+        @asynccontextmanager
+        async def client(key: str, **given: Any) -> AsyncIterator[Client]:
+            http = httpx2.AsyncClient(headers={"authorization": key})
+            async with http, Client(streamable_http_client(url, http_client=http), **given) as made:
+                yield made
+
+        async with client(mine, mode=mode, elicitation_callback=choose) as assistant:
+            found = (await assistant.call_tool("ask", {"question": QUESTION})).structured_content
+            assert found["sql"] == ABOVE_SIX
+            assert "orders" in str((await assistant.read_resource(found["rows_uri"])).contents)
+        async with client(other, mode=mode) as assistant:
+            for tool, given in (
+                ("ask", {"question": QUESTION}),
+                ("schema", {}),
+                ("trace", {"run": found["run"]}),
+            ):
+                assert (await assistant.call_tool(tool, given)).is_error
+        with pytest.raises(Exception):  # noqa: B017 - the client has several
+            async with client("Bearer qk_none", mode=mode):
+                pass
 
 
 @pytest.mark.heavy

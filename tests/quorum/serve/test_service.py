@@ -2,37 +2,275 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typing_extensions import override
 
-from quorum import Settings
-from quorum.serve.keys import Caller
-from quorum.serve.service import Refused, Service
+from quorum.graph.answering import NeedsReply
+from quorum.graph.clarification import Clarification
+from quorum.knowledge.errors import QuorumError
+from quorum.serve.keys import Caller, Limits
+from quorum.serve.question import Question, Refused
+from quorum.serve.service import MOST_RUNNING
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from tests.graph.shop import GOOD, QUESTION, script, written
+from tests.quorum.roles import by_role
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make
+from tests.servers.chat_server import ChatServer
+from tests.waiting import until
 
 ME, OTHER = Caller("me"), Caller("other")
 
 
-@pytest.fixture
-async def service(workplace: Path) -> AsyncIterator[Service]:
-    """A service of the sample database and the offline model."""
-    made = Service(Settings(models=["offline"], home=workplace / "q"), {"sample": "sample"})
-    yield made
-    await made.aclose()
+async def kinds_of(asked: Question, after: int = 0) -> list[tuple[int, str]]:
+    return [(number, event["kind"]) async for number, event in asked.events(after)]
 
 
-async def test_a_question_goes_on_by_itself_and_is_its_callers(service: Service) -> None:
-    asked = await service.ask(ME, "How many orders did each channel bring?")
-    kinds = [event["kind"] async for _, event in asked.events()]
-    assert (kinds[0], kinds[-1]) == ("begun", "answer")
+async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> None:
+    service = make()
+    asked = await service.ask(ME, QUESTION)
+    kinds = await kinds_of(asked)
+    assert (kinds[0], kinds[-1]) == ((1, "begun"), (len(kinds), "answer"))
     answer = await asked.answer()
-    assert (answer.status, asked.status) == ("answered", "answered")
+    assert (answer.status, asked.status, answer.sql) == ("answered", "answered", GOOD)
     found = await service.question(ME, asked.id)
-    assert (found.status, found.text, found.database) == ("answered", asked.text, "sample")
-    assert [number async for number, _ in found.events(after=3)] == [*range(4, len(kinds) + 1)]
-    assert [run.id for run, _ in await service.history(ME, "CHANNEL orders")] == [asked.id]
-    assert await service.history(OTHER) == []
-    for work in (service.question, service.cancel, service.rows, service.resume):
+    assert (found.status, found.text, found.database) == ("answered", QUESTION, "shop")
+    assert await kinds_of(found, 3) == kinds[3:]
+    assert [run.id for run, _ in await service.history(ME, "CITY orders")] == [asked.id]
+    assert await service.history(ME, "returned") == await service.history(OTHER) == []
+    assert (await service.rows(ME, asked.id)).to_pydict() == {"city": ["Ghent", "Lyon"], "orders": [1, 3]}
+    for work in (service.question, service.cancel, service.rows, service.resume, service.keep):
         with pytest.raises(Refused, match="There is no question"):
             await work(OTHER, asked.id)
+    for odd in ("../q/runs/" + asked.id, "..", "", "last", asked.id[:-1], "a\0b", "é" * 100):
+        with pytest.raises(Refused, match="There is no question"):
+            await service.question(ME, odd)
+    lines = [json.loads(line) for line in service.monitor.log.read_text().splitlines()]
+    assert [(line["who"], line["what"], line["outcome"]) for line in lines] == [
+        ("me", "question", "answered")
+    ]
+    assert (await service.spent(ME)).calls == answer.usage["model_calls"]
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("session", ["", "talk"])
+async def test_a_question_waits_for_a_reply_and_goes_on_with_it(
+    restarted: bool, session: str, make: Make
+) -> None:
+    service = make(DIFFER, recipe="recap", votes=2)
+    asked = await service.ask(ME, QUESTION, clarify="on", session=session)
+    with pytest.raises(NeedsReply):
+        await asked.answer()
+    calls = (await service.spent(ME)).calls
+    assert (await kinds_of(asked))[-1][1] == "waiting"
+    if restarted:
+        await service.aclose()
+        service = make(DIFFER, recipe="recap", votes=2)
+    waiting = await service.question(ME, asked.id)
+    assert waiting.status == "waiting"
+    assert isinstance(waiting.waiting, Clarification)
+    label = next(each.label for each in waiting.waiting.choices if each.sql == ABOVE_SIX)
+    replied = await asyncio.gather(
+        *(service.reply(ME, asked.id, label) for _ in range(3)), return_exceptions=True
+    )
+    assert [type(each) for each in replied].count(Question) == 1, "a reply counts once"
+    assert all(
+        "no reply" in str(each) or "being answered" in str(each)
+        for each in replied
+        if isinstance(each, Refused)
+    )
+    goes_on = await service.question(ME, asked.id)
+    answer = await goes_on.answer()
+    assert (answer.status, answer.sql) == ("answered", ABOVE_SIX)
+    assert (await service.spent(ME)).calls == calls == answer.usage["model_calls"], "nothing is asked twice"
+    with pytest.raises(Refused, match="waits for no reply"):
+        await service.reply(ME, asked.id, label)
+    if session:
+        after = await service.ask(ME, "Only the first one!", session=session)
+        assert after.thread == "me.shop.talk"
+
+
+@pytest.mark.parametrize("models", [DIFFER, ONE], ids=["two", "one"])
+async def test_each_query_is_approved_by_a_reply_of_its_own(models: Any, make: Make) -> None:
+    service = make(models, recipe="recap", votes=len(models))
+    asked, seen = await service.ask(ME, QUESTION, approve="always"), list[Any]()
+    replies = ["yes", "perhaps"] if models is ONE else ["yes", "yes"]
+    while asked.status != "answered":
+        try:
+            await asked.answer()
+        except NeedsReply as needs:
+            seen.append(needs.asked)
+            asked = await service.reply(ME, asked.id, replies.pop())
+    assert {each.sql for each in seen} == ({GOOD} if models is ONE else {GOOD, ABOVE_SIX})
+    assert ["no reply" in each.refused for each in seen] == [False, models is ONE]
+
+
+async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Make) -> None:
+    model = scripted(
+        script(
+            sql_writer=written(GOOD),
+            question_rewriter={"ask": "view", "view": {"first": 1}, "words": "", "question": "?"},
+        )
+    )
+    service = make({"m:a": model})
+    first = await service.ask(ME, QUESTION, session="s")
+    with pytest.raises(Refused, match="being answered") as busy:
+        await service.ask(ME, "Only the first!", session="s")
+    assert busy.value.status == 409
+    others = await service.ask(OTHER, QUESTION, session="s")
+    for each in (first, others):
+        await each.answer()
+    turn = await service.ask(ME, "Only the first!", session="s")
+    answer = await turn.answer()
+    assert (answer.turn, answer.rows) == ("Only the first!", [["Ghent", 1]])
+    await service.aclose()
+    service = make({"m:a": model})
+    again = await (await service.ask(ME, "Only the first, please!", after=turn.id)).answer()
+    assert (again.became, again.of_run) == ("the result before: its first 1 rows", answer.of_run)
+    with pytest.raises(Refused, match="There is no question"):
+        await service.ask(OTHER, "And?", after=turn.id)
+
+
+class HeldModel(ScriptedChatModel):
+    """Replies once it may."""
+
+    asked: list[int]
+    may: Any
+
+    @override
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
+    ) -> Any:
+        self.asked.append(1)
+        await self.may.wait()
+        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+
+
+def held() -> HeldModel:
+    return HeldModel(script=script(sql_writer=written(GOOD)), source="held", asked=[], may=asyncio.Event())
+
+
+async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:
+    slow = held()
+    service = make({"m:a": slow})
+    gone, kept = [await service.ask(ME, f"{QUESTION} {n}") for n in range(2)]
+    await until(lambda: len(slow.asked) == 2)
+    cancelled = await service.cancel(ME, gone.id)
+    assert cancelled.status == "cancelled"
+    assert (await kinds_of(gone))[-1][1] == "cancelled"
+    with pytest.raises(QuorumError, match="was cancelled"):
+        await gone.answer()
+    await service.aclose()
+    service = make()
+    assert (await service.question(ME, gone.id)).status == "cancelled"
+    found = await service.question(ME, kept.id)
+    assert found.status == "interrupted"
+    assert (await (await service.resume(ME, kept.id)).answer()).status == "answered"
+    assert {run.status for run, _ in await service.history(ME)} == {"cancelled", "answered"}
+
+
+async def test_a_question_that_cannot_begin_says_so_and_a_service_is_not_overrun(
+    make: Make, workplace: Path
+) -> None:
+    service = make({"m:a": held()})
+    with pytest.raises(Refused, match="no database 'other'"):
+        await service.ask(ME, QUESTION, database="other")
+    with pytest.raises(Refused, match="This key has no database"):
+        await service.ask(Caller("me", frozenset()), QUESTION)
+    with pytest.raises(Refused, match="no recipe 'os:path'"):
+        await service.ask(ME, QUESTION, recipe="os:path")
+    asked = [await service.ask(ME, QUESTION) for _ in range(MOST_RUNNING)]
+    with pytest.raises(Refused, match="busy") as busy:
+        await service.ask(ME, QUESTION)
+    assert busy.value.status == 503
+    await asyncio.gather(*(service.cancel(ME, each.id) for each in asked))
+    assert service.running == 0
+    (workplace / "shop.db").unlink()
+    broken = make()
+    failed = await broken.ask(ME, QUESTION)
+    with pytest.raises(QuorumError, match=r"shop\.db"):
+        await failed.answer()
+    assert (await broken.question(ME, failed.id)).status == "failed"
+
+
+async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make) -> None:
+    prices = {"test": {"input": 2.0, "cached": 2.0, "output": 10.0}}
+    with ChatServer(by_role(sql_writer=written(GOOD))) as server:
+        about = {"models": ["openai:test"], "base_url": server.url, "api_key": "sk-1", "prices": prices}
+        service, again, last = (make(None, **about) for _ in range(3))
+        one = float((await (await service.ask(OTHER, QUESTION)).answer()).usage["usd"])
+        poor = Caller("poor", limits=Limits(max_usd=9.5 * one, max_calls=4000, max_bytes=2**40))
+        for each in (service, again):
+            asking = (each.ask(poor, f"{QUESTION} {n}", max_usd=3 * one) for n in range(50))
+            asked = await asyncio.gather(*asking, return_exceptions=True)
+            begun = [question for question in asked if isinstance(question, Question)]
+            refused = [error for error in asked if isinstance(error, Refused)]
+            assert len(begun) + len(refused) == 50
+            assert all((error.status, error.kind) == (429, "limit") for error in refused)
+            answers = await asyncio.gather(*(question.answer() for question in begun))
+            assert {answer.status for answer in answers} <= {"answered", "stopped"}
+            spent = await each.spent(poor)
+            assert spent.usd <= 9.5 * one
+            assert 1 < len(begun) < 10
+        assert spent.usd > 4 * one
+        assert spent == await last.spent(poor), "a restart forgets nothing"
+
+
+async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:
+    service, who = make(), Caller("me", limits=Limits(per_minute=3))
+    for _ in range(3):
+        service.admit(who)
+    with pytest.raises(Refused, match="3 times a minute"):
+        service.admit(who)
+    found = await service.run_sql(ME, "SELECT city FROM customers ORDER BY 1", rows=1)
+    assert (getattr(found, "row_count", 0), bool(getattr(found, "truncated", ""))) == (1, True)
+    refused = await service.run_sql(ME, "DROP TABLE customers")
+    assert getattr(refused, "by", "") == "guard"
+    schema = await service.schema(ME, "towns of customers")
+    assert schema.tables[0].name == "customers"
+    assert (schema.total, {each.name for each in schema.tables[0].columns} >= {"city"}) == (2, True)
+    values, _ = await service.search_values(ME, "orders from Lyon")
+    assert values == {"customers.city": ["Lyon"]}
+    with pytest.raises(Refused, match="no database"):
+        await service.run_sql(Caller("me", frozenset({"other"})), "SELECT 1", database="shop")
+
+
+async def test_what_is_kept_is_by_the_key(make: Make) -> None:
+    service = make()
+    asked = await service.ask(ME, QUESTION)
+    await asked.answer()
+    taught = await service.keep(ME, asked.id, note="as always")
+    assert taught.pair.by == "me"
+    again = await (await service.ask(ME, QUESTION)).answer()
+    assert again.usage["model_calls"] == 0
+    corrected = await service.correct(ME, asked.id, ABOVE_SIX)
+    assert corrected.result is not None
+
+
+async def slow_reader(asked: Question) -> AsyncIterator[int]:
+    async for number, _ in asked.events():
+        yield number
+        await asyncio.Event().wait()
+
+
+async def test_readers_that_stop_or_leave_slow_nobody(make: Make) -> None:
+    slow = held()
+    service = make({"m:a": slow})
+    asked = await service.ask(ME, QUESTION)
+    stuck = [asyncio.create_task(anext(slow_reader(asked), 0)) for _ in range(20)]
+    leaving = [aiter(asked.events()) for _ in range(20)]
+    for each in leaving:
+        assert (await anext(each))[0] == 1
+        await each.aclose()  # type: ignore[attr-defined]
+    slow.may.set()
+    readers = await asyncio.gather(*(kinds_of(asked) for _ in range(20)))
+    assert len({tuple(each) for each in readers}) == 1
+    assert [number for number, _ in readers[0]] == [*range(1, len(readers[0]) + 1)]
+    assert (await asked.answer()).status == "answered"
+    for task in stuck:
+        task.cancel()

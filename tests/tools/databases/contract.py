@@ -636,7 +636,7 @@ class FileContract(ConnectorContract):
 
     async def test_what_is_no_database(self, tmp_path: Path, path: Path) -> None:
         whole = content(path)
-        cases = ((b"", "empty"), (b"id,name\n" * 99, "not a"), (whole[: len(whole) // 2], "truncated"))
+        cases = ((b"", "empty"), (b"id,name\n" * 99, "not a"), (whole[: len(whole) // 2], "damaged"))
         for text, message in cases:
             overwrite(tmp_path / "broken", text)
             with pytest.raises(DatabaseUnavailable, match=message):

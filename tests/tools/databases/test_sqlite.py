@@ -323,7 +323,7 @@ def test_comments_find_their_columns() -> None:
         "id": "the number on the invoice",
         "amount": "in euros, incl. tax",
         "the, day": "local time",
-        "state": "a: open",
+        "state": "a: open b: closed",
     }
 
 

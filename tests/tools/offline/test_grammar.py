@@ -16,6 +16,7 @@ from quorum.tools.offline.model import tables_of
 from quorum.tools.offline.schema import read_tables
 from quorum.tools.sample import DEMO_QUESTIONS
 from quorum.tools.sql import parse_one_statement
+from tests.tools.test_sample import GOLD
 
 BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC"
 
@@ -57,7 +58,7 @@ QUESTIONS = {
     "How many orders were created before 2024?": "SELECT COUNT(*) FROM orders WHERE created_at < '2024'",
     "How many events were there in June 2024?": "SELECT COUNT(*) FROM events_2024_06",
     "Show customers from Atlantis": "SELECT full_name FROM customers WHERE country = 'Atlantis'",
-} | {sample.question: sample.gold for sample in DEMO_QUESTIONS[:2]}
+} | {sample.question: sql for sample, sql in zip(DEMO_QUESTIONS[:2], GOLD, strict=False)}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -16,6 +16,7 @@ from quorum.tools.databases.introspection import (
     Row,
     grouped,
     is_unread,
+    literal,
     nothing_to_read,
 )
 from quorum.tools.databases.sampling import Source, with_values
@@ -81,7 +82,7 @@ async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
     await connector.look_again()
     look = Introspection(connector, connector.run, quote=quoted)
-    schemas = ", ".join(_literal(name) for name in connector.schemas)
+    schemas = ", ".join(literal(name) for name in connector.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))
     columns = grouped(await look.ask(COLUMNS.format(schemas=schemas)), "schema", "table")
     keys = grouped(await look.ask(KEYS.format(schemas=schemas)), "schema", "table")
@@ -155,10 +156,6 @@ async def _grants(connector: MysqlConnector) -> list[str]:
 def quoted(*names: str) -> str:
     """A qualified name in backticks."""
     return ".".join("`" + name.replace("`", "``") + "`" for name in names if name)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 def _column(row: Row) -> Column:

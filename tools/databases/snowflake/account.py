@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.introspection import CATALOG_SECONDS
+from quorum.tools.databases.introspection import CATALOG_SECONDS, quoted
 from quorum.tools.databases.server import Gone, Refusal
-from quorum.tools.databases.snowflake.url import quoted
 from quorum.tools.query import Limits
 
 if TYPE_CHECKING:

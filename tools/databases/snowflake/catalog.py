@@ -24,11 +24,13 @@ from quorum.tools.databases.introspection import (
     Row,
     grouped,
     listed,
+    literal,
     nothing_to_read,
+    quoted,
 )
 from quorum.tools.databases.server import Gone, Refusal
 from quorum.tools.databases.snowflake.account import who_asks
-from quorum.tools.databases.snowflake.url import Place, quoted
+from quorum.tools.databases.snowflake.url import Place
 from quorum.tools.query import ErrorKind, Limits, QueryError
 
 if TYPE_CHECKING:
@@ -308,8 +310,3 @@ def _base(column: Column) -> str:
 
 def _path(table: Table) -> str:
     return quoted(table.database, table.schema, table.name)
-
-
-def literal(text: str) -> str:
-    """A text in single quotes."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

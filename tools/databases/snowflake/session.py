@@ -26,10 +26,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.server import CANCEL_SECONDS, GRACE_SECONDS, Gone, Refusal, ThreadLink
 from quorum.tools.databases.snowflake.errors import COSTLY, REFUSED, driver_errors, failure, reason
 from quorum.tools.databases.snowflake.scope import check
-from quorum.tools.databases.snowflake.url import quoted
 from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Estimate, Limits
 

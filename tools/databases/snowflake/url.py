@@ -169,11 +169,6 @@ def exact(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.upper()
 
 
-def quoted(*names: str) -> str:
-    """A qualified name that means exactly these names."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)
-
-
 def _who(before: str) -> tuple[dict[str, str], dict[str, str]]:
     """User and password; the account."""
     who, at, account = before.rpartition("@")

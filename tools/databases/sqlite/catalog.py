@@ -19,6 +19,7 @@ from quorum.tools.databases.introspection import (
     sample_query,
 )
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
+from quorum.tools.sql import sqlglot_dialect
 
 if TYPE_CHECKING:
     from quorum.tools.databases.sqlite.connector import SqliteConnector
@@ -48,16 +49,7 @@ SHADOWS = {
 """Tables in which a virtual table of a module keeps its data, by the end of their names."""
 HIDDEN = 1  # table_xinfo's mark of a column that SELECT * leaves out
 
-_TOKEN = re.compile(
-    r"""
-      (?P<comment>--[^\n]*|/\*.*?(?:\*/|$))
-    | (?P<newline>\n)
-    | (?P<name>"(?:[^"]|"")*"|`(?:[^`]|``)*`|\[[^\]]*\]|'(?:[^']|'')*'|\w+)
-    | (?P<mark>[(),])
-    """,
-    re.VERBOSE | re.DOTALL,
-)
-_CONSTRAINTS = {"constraint", "primary", "foreign", "unique", "check"}
+_CONSTRAINTS = {"constraint", "primary key", "primary", "foreign key", "foreign", "unique", "check"}
 
 Row = dict[str, Any]
 
@@ -135,40 +127,31 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
 def comments_of(sql: str) -> dict[str, str]:
     """Read the comments of a CREATE TABLE statement, of which SQLite keeps the text, by column in lower case.
 
-    A comment on a line of a column's definition is that column's: ``price INT, -- euros``. A comment
-    on a line of its own belongs to the next column. The table's comments, under the empty name, come
-    before the opening parenthesis or on its line.
+    A comment on a line of a column's definition is that column's: ``price INT, -- euros``. A comment on a
+    line of its own belongs to what follows. The table's comments, under the empty name, are outside of the
+    brackets or on the line where they open.
     """
+    from sqlglot.errors import SqlglotError
+
+    if "--" not in sql and "/*" not in sql:
+        return {}
+    try:
+        tokens = sqlglot_dialect("sqlite").tokenize(sql)
+    except SqlglotError:
+        return {}
     found: dict[str, list[str]] = defaultdict(list)
-    waiting: list[str] = []  # comments on lines of their own
-    depth, opening, at_name = 0, True, False  # up to the end of the parenthesis's line; a definition begins
-    column = on_line = ""  # the definition under way; the column of which this line shows a part
-    for token in _TOKEN.finditer(sql):
-        text = token.group()
-        match token.lastgroup:
-            case "comment":
-                words = " ".join(text.removeprefix("--").removeprefix("/*").removesuffix("*/").split())
-                place = waiting if not (on_line or opening) and depth else found[on_line]
-                place.append(words)
-            case "newline":
-                on_line, opening = "", depth == 0
-            case "mark":
-                depth += {"(": 1, ")": -1}.get(text, 0)
-                at_name = at_name or (text != ")" and depth == 1)
-            case "name" if depth:
-                if depth == 1 and at_name:
-                    at_name, column = False, "" if text.lower() in _CONSTRAINTS else _unquoted(text).lower()
-                    if column and waiting:
-                        found[column] += waiting
-                    waiting.clear()
-                on_line = column
-    return {name: " ".join(words) for name, words in found.items()}
-
-
-def _unquoted(name: str) -> str:
-    if name[0] == "[":
-        return name[1:-1]
-    return name[1:-1].replace(name[0] * 2, name[0]) if name[0] in "\"`'" else name
+    depth, column, begins = 0, "", False
+    for token in tokens:
+        sign = token.text if token.token_type.name in ("L_PAREN", "R_PAREN", "COMMA") else ""
+        depth += {"(": 1, ")": -1}.get(sign, 0)
+        if depth == 0:
+            column = ""
+        elif depth == 1 and begins and not sign:
+            begins, column = False, token.text.lower()
+        begins = begins or (depth == 1 and sign in ("(", ","))
+        if column not in _CONSTRAINTS:
+            found[column] += (" ".join(comment.split()) for comment in token.comments)
+    return {name: " ".join(words) for name, words in found.items() if words}
 
 
 def _with_foreign_keys(look: Introspection, tables: list[Table], rows: list[Row]) -> list[Table]:

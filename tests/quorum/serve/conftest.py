@@ -1,0 +1,81 @@
+"""A service over the small shop, with scripted models."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from quorum import Settings
+from quorum.serve.http import make_app
+from quorum.serve.keys import Keys
+from quorum.serve.service import Service
+from quorum.tools.models.scripted import scripted
+from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql, written
+
+ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
+DIFFER = {
+    "m:a": scripted(script(action=sql(GOOD), sql_writer=written(GOOD))),
+    "m:b": scripted(script(action=sql(ABOVE_SIX), sql_writer=written(ABOVE_SIX))),
+}
+"""Models whose answers differ."""
+ONE = {"m:a": DIFFER["m:a"]}
+
+Make = Callable[..., Service]
+
+
+@pytest.fixture
+async def make(workplace: Path) -> AsyncIterator[Make]:
+    """Makes services over the same home, as processes one after the other would."""
+    made, shop = list[Service](), make_shop(workplace / "shop.db")
+
+    def service(chat_models: Any = ONE, **given: Any) -> Service:
+        about = {"recipe": "single", "models": [*(chat_models or ())], "home": workplace / "q"}
+        made.append(Service(Settings(**about | given), {"shop": f"sqlite:///{shop}"}, chat_models))
+        return made[-1]
+
+    yield service
+    for each in made:
+        await each.aclose()
+
+
+@asynccontextmanager
+async def served(service: Service, keys: Keys | None = None) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the service over a socket."""
+    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0, lifespan="off")
+    server = uvicorn.Server(config)
+    socket = config.bind_socket()
+    task = asyncio.ensure_future(server.serve(sockets=[socket]))
+    async with httpx.AsyncClient(
+        base_url=f"http://127.0.0.1:{socket.getsockname()[1]}", timeout=60
+    ) as client:
+        yield client
+    server.should_exit = True
+    await task
+    socket.close()
+
+
+async def answered(client: httpx.AsyncClient, **asked: Any) -> dict[str, Any]:
+    """A question's body, once it has ended or waits."""
+    begun = await client.post("/v1/questions", json={"question": QUESTION, **asked})
+    assert begun.status_code == 202, begun.text
+    return dict((await client.get(begun.json()["links"]["self"], params={"wait": 30})).json())
+
+
+async def events(client: httpx.AsyncClient, id: str, last: str = "") -> list[tuple[str, str, dict[str, Any]]]:
+    """All events of a question: their ids, kinds and data."""
+    found, headers = [], {"last-event-id": last} if last else {}
+    async with client.stream("GET", f"/v1/questions/{id}/events", headers=headers) as response:
+        assert response.headers["content-type"].startswith("text/event-stream")
+        text = "".join([part async for part in response.aiter_text()])
+    for block in text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.splitlines())
+        found.append((fields.get("id", ""), fields["event"], json.loads(fields["data"])))
+    return found

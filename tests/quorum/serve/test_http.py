@@ -1,0 +1,277 @@
+"""The HTTP API: nothing of an answer is lost, bad input is said to be so, wrong keys get nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quorum.graph.runs import RunFolder
+from quorum.knowledge.errors import ConfigurationError
+from quorum.serve.http import LARGEST_BODY
+from quorum.serve.keys import Keys, add_key
+from tests.graph.shop import GOOD, QUESTION
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, served
+from tests.quorum.serve.test_service import held
+from tests.servers.process import missing
+
+ONE = "/v1/questions/{id}"
+
+
+async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out(
+    make: Make, workplace: Path
+) -> None:
+    service = make(DIFFER, recipe="recap", votes=2)
+    async with served(service) as client:
+        got = await answered(client)
+        id, answer = got["id"], got["answer"]
+        kept = RunFolder(service.home / "runs" / id).answer()
+        assert kept is not None
+        whole = kept.model_dump(mode="json")
+        places = {"trace": ONE + "/trace", "result_file": ONE + "/rows"}
+        for name, value in whole.items():
+            if name in places:
+                assert answer[name] == places[name].format(id=id)
+            elif name == "candidates":
+                files = [each["result_file"] for each in answer[name]]
+                answer[name] = [each | {"result_file": ""} for each in answer[name]]
+                assert files == [f"/v1/questions/{id}/rows?candidate={each}" for each in ("c1", "c2")]
+                assert answer[name] == [each | {"result_file": ""} for each in value]
+            else:
+                assert answer[name] == value
+        shown = answer["shown"]
+        assert (shown["status"], shown["rows"]) == (
+            "Answer of low confidence",
+            [["Ghent", "1"], ["Lyon", "3"]],
+        )
+        steps = await events(client, id)
+        numbers = [int(number) for number, _, _ in steps[:-1]]
+        assert numbers == [*range(1, len(steps))]
+        assert steps[-1] == ("", "end", {"status": "answered"})
+        assert steps[0][2]["agent"] == "Run"
+        assert await events(client, id, "3") == steps[3:]
+        for odd in ("x", "-1", "1e9", "9" * 40, "99999999"):
+            assert len(await events(client, id, odd)) in (1, len(steps))
+        rows = {
+            form: await client.get(f"{ONE}/rows".format(id=id), params={"format": form}) for form in FORMS
+        }
+        table = pq.read_table(io.BytesIO(rows["parquet"].content))
+        assert table == pa.ipc.open_file(rows["arrow"].content).read_all()
+        assert rows["csv"].text == "city,orders\nGhent,1\nLyon,3\n"
+        assert rows["json"].json()["rows"] == [["Ghent", 1], ["Lyon", 3]]
+        others = (await client.get(files[1])).json()["rows"]
+        assert others == [["Ghent", 1], ["Lyon", 2]]
+        pages = [
+            "/v1/history?words=CITY",
+            "/v1/schema",
+            "/v1/values?words=Lyon",
+            "/v1/spent",
+            "/v1/databases",
+        ]
+        pages += [
+            "/metrics",
+            "/openapi.json",
+            "/health",
+            got["links"]["trace"],
+            got["links"]["self"],
+            files[0],
+        ]
+        texts = [await client.get(page) for page in pages]
+        assert {each.status_code for each in texts} == {200}
+        for each in (*texts, *rows.values()):
+            assert str(workplace) not in each.text
+            assert each.headers["x-content-type-options"] == "nosniff"
+            assert "default-src 'none'" in each.headers["content-security-policy"]
+        assert texts[0].json()["questions"][0]["id"] == id
+        assert 'quorum_questions_total{status="answered"} 1' in texts[5].text
+
+
+FORMS = ("json", "csv", "parquet", "arrow")
+
+
+async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make) -> None:
+    service = make(DIFFER, recipe="recap", votes=2)
+    async with served(service) as client:
+        waiting = await answered(client, clarify="on")
+        at = waiting["links"]["self"]
+        assert (waiting["status"], waiting["waiting"]["kind"]) == ("waiting", "clarification")
+        assert (await events(client, waiting["id"]))[-1][2] == {"status": "waiting"}
+        replies = [client.post(f"{at}/reply", json={"reply": "B"}) for _ in range(5)]
+        codes = sorted(each.status_code for each in await asyncio.gather(*replies))
+        assert codes == [202, 409, 409, 409, 409]
+        got = (await client.get(at, params={"wait": 30})).json()
+        assert (got["status"], got["answer"]["sql"]) == ("answered", ABOVE_SIX)
+        kept = (await client.post(f"{at}/correct", json={"sql": GOOD, "note": "all orders"})).json()
+        assert kept["row_count"] == 2
+        assert (await client.post(f"{at}/cancel")).json()["status"] == "answered"
+        ran = (await client.post("/v1/sql", json={"sql": "SELECT 1 AS one"})).json()
+        assert (ran["columns"], ran["rows"], ran["shown"]) == (["one"], [[1]], [["1"]])
+
+
+WRONG: list[tuple[str, str, Any, int, str]] = [
+    ("POST", "/v1/questions", {"questin": "How many?"}, 422, "Did you mean 'question'"),
+    ("POST", "/v1/questions", {"question": ""}, 422, "question: "),
+    ("POST", "/v1/questions", {"question": "x" * 20_001}, 422, "question: "),
+    ("POST", "/v1/questions", {"question": "q", "votes": 10**9}, 422, "votes: must be less"),
+    ("POST", "/v1/questions", {"question": "q", "votes": "many"}, 422, "votes: must be a whole number"),
+    ("POST", "/v1/questions", {"question": "q", "max_usd": -1}, 422, "max_usd: "),
+    ("POST", "/v1/questions", {"question": "q", "session": "../../x"}, 422, "session: "),
+    ("POST", "/v1/questions", {"question": "q", "recipe": "os:path"}, 422, "no recipe"),
+    ("POST", "/v1/questions", {"question": "q", "database": "none"}, 404, "There are: shop"),
+    ("POST", "/v1/questions", {"question": "q", "after": "../x"}, 404, "There is no question"),
+    ("POST", "/v1/questions", [], 422, "the body: "),
+    ("POST", "/v1/questions", b"{", 400, "no JSON"),
+    ("POST", "/v1/questions", b"[" * 200_000, 400, "no JSON"),
+    ("POST", "/v1/questions", b"\xff\xfe", 400, "no JSON"),
+    ("POST", "/v1/questions", b" " * (LARGEST_BODY + 1), 413, "larger than"),
+    ("POST", "/v1/sql", {"sql": "DELETE FROM orders"}, 422, "only pure reads"),
+    ("POST", "/v1/sql", {"sql": "SELECT ct FROM customers"}, 422, "Did you mean: city"),
+    ("POST", "/v1/sql", {"sql": "SELECT 1", "rows": 10**30}, 422, "rows: "),
+    ("POST", "/v1/chat/completions", {"model": "shop", "messages": []}, 422, "messages: "),
+    ("GET", "/v1/questions/..%2F..%2Fq", None, 404, "Not Found"),
+    ("GET", "/v1/questions/nobody", None, 404, "There is no question"),
+    ("GET", "/v1/questions/nobody?wait=61", None, 422, "from 0 to 60"),
+    ("GET", "/v1/questions/nobody/rows?format=xls", None, 422, "one of json"),
+    ("GET", "/v1/history?limit=-1", None, 422, "whole number"),
+    ("GET", "/v1/history?lmit=1", None, 422, "Did you mean 'limit'"),
+    ("GET", "/page/../../http.py", None, 404, ""),
+    ("GET", "/page/%2e%2e/http.py", None, 404, ""),
+    ("DELETE", "/v1/questions/nobody", None, 405, "Method Not Allowed"),
+]
+
+
+async def test_what_is_wrong_with_a_request_is_said(make: Make) -> None:
+    async with served(make()) as client:
+        for method, path, body, status, said in WRONG:
+            content = (
+                body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
+            )
+            headers = {"content-type": "application/json"} if content is not None else {}
+            got = await client.request(method, path, content=content, headers=headers)
+            assert got.status_code == status, (path, body if status != 413 else "", got.text)
+            error = got.json()["error"]
+            assert said in f"{error['message']} {error['hint']}", (path, error)
+        plain = await client.post("/v1/questions", content=b'{"question": "q"}')
+        assert plain.status_code == 415, "a form of another page could send that"
+        for headers, status in (
+            ({"host": "evil.example"}, 403),
+            ({"host": "127.0.0.1.evil.example"}, 403),
+            ({"origin": "https://evil.example"}, 403),
+            ({"origin": "null"}, 403),
+            ({"x-forwarded-host": "evil.example"}, 200),
+            ({"host": "localhost:1"}, 200),
+        ):
+            got = await client.get("/v1/history", headers=headers)
+            assert got.status_code == status, headers
+            assert "access-control-allow-origin" not in got.headers
+
+
+async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workplace: Path) -> None:
+    file = workplace / "keys.toml"
+    ours, theirs = add_key(file, "ours"), add_key(file, "theirs")
+    assert ours not in file.read_text()
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_text(
+        file.read_text().replace('name = "theirs"', 'name = "theirs"\ndatabases = []\nper_minute = 9')
+    )
+    keys = Keys(file)
+    async with served(make(), keys) as client:
+        said = set[str]()
+        for given in (
+            "",
+            "Bearer",
+            f"Bearer {ours[:-1]}",
+            f"Basic {ours}",
+            f"Bearer {ours} x",
+            "Bearer é",
+            ours,
+        ):
+            headers = [(b"authorization", given.encode())] if given else []
+            for path in ("/v1/history", "/v1/databases", "/metrics", "/v1/models", "/v1/questions/x"):
+                got = await client.get(path, headers=headers)
+                assert got.status_code == 401
+                said.add(got.text)
+        assert len(said) == 1, "unknown and malformed get one answer"
+        assert (await client.get("/health")).status_code == 200
+        client.headers["authorization"] = f"Bearer {ours}"
+        got = await answered(client)
+        assert got["status"] == "answered"
+        client.headers["authorization"] = f"bearer {theirs}"
+        assert (await client.get("/v1/databases")).json() == {"databases": []}
+        for part in ("", "/events", "/rows", "/trace"):
+            assert (await client.get(got["links"]["self"] + part)).status_code == 404
+        assert (await client.post(got["links"]["self"] + "/cancel")).status_code == 404
+        assert (await client.get("/v1/history")).json() == {"questions": []}
+        assert (await client.post("/v1/sql", json={"sql": "SELECT 1", "database": "shop"})).status_code == 404
+        assert (await client.get("/v1/history")).status_code == 200
+        assert (await client.get("/v1/history")).status_code == 429
+        file.write_text(re.sub(r'name = "theirs"\n', 'name = "theirs"\nbad = 1\n', file.read_text()))
+        assert (await client.get("/v1/history")).status_code == 429, "a file being edited changes nothing"
+    with pytest.raises(ConfigurationError, match=r"Cannot read the keys .*bad"):
+        Keys(file)
+    with pytest.raises(ConfigurationError, match="cannot name a key"):
+        add_key(workplace / "more.toml", "../x")
+
+
+async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) -> None:
+    slow = held()
+    service = make({"m:a": slow})
+    async with served(service) as client:
+        id = (await client.post("/v1/questions", json={"question": QUESTION})).json()["id"]
+        host, port = client.base_url.host, client.base_url.port
+        open_sockets = []
+        for n in range(40):
+            _, writer = await asyncio.open_connection(host, port, limit=1)
+            writer.write(f"GET /v1/questions/{id}/events HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
+            await writer.drain()
+            writer.transport.abort() if n % 2 else open_sockets.append(writer)
+        slow.may.set()
+        readers = await asyncio.gather(*(events(client, id) for _ in range(20)))
+        assert len({json.dumps(each) for each in readers}) == 1
+        assert readers[0][-1][2] == {"status": "answered"}
+        for writer in open_sockets:
+            writer.transport.abort()
+    assert service.monitor.streams == 0
+
+
+@pytest.mark.heavy
+async def test_two_hundred_questions_at_fifty_at_once_are_all_answered(make: Make) -> None:
+    gate = asyncio.Semaphore(50)
+    async with served(make()) as client:
+
+        async def one(n: int) -> str:
+            async with gate:
+                got = await answered(client, question=f"{QUESTION} {n}")
+                steps = await events(client, got["id"])
+            assert [int(number) for number, _, _ in steps[:-1]] == [*range(1, len(steps))]
+            assert (got["status"], got["question"]) == ("answered", f"{QUESTION} {n}")
+            return str(got["id"])
+
+        ids = await asyncio.gather(*(one(n) for n in range(200)))
+        assert len(set(ids)) == 200
+        spent = (await client.get("/v1/spent")).json()
+        assert (spent["questions"], spent["calls"]) == (200, 200)
+
+
+@pytest.mark.heavy
+async def test_no_request_that_schemathesis_thinks_of_is_a_fault(make: Make, root: Path) -> None:
+    program = root / ".venv" / "servers" / "bin" / "st"
+    if not program.exists():
+        missing("schemathesis is not installed (make .venv/.servers)")
+    async with served(make()) as client:
+        args = ["--checks", "all", "--exclude-checks", "ignored_auth,positive_data_acceptance"]
+        args += ["--max-examples", "10", "--max-time", "45", "--seed", "1", "--suppress-health-check", "all"]
+        at = f"{client.base_url}/openapi.json"
+        tried = await asyncio.create_subprocess_exec(
+            program, "run", at, *args, "--no-color", stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await tried.communicate()
+    assert tried.returncode == 0, out.decode()[-9000:]
+    assert b"Tested: " in out

@@ -166,9 +166,10 @@ class Service:
         Raises:
             Refused: The database is not the caller's, a limit is reached, or a turn is being answered.
         """
-        asked_before = self.home / "runs" / run_id / "run.json"
-        if run_id and await asyncio.to_thread(lambda: asked_before.is_file()):
-            return await self.question(who, run_id)
+        if run_id:
+            meta = self.home / "runs" / run_id / "run.json"
+            if await asyncio.to_thread(meta.is_file):
+                return await self.question(who, run_id)
         if after:
             before = await self.question(who, after)
             database, session = before.database, before.session

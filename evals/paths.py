@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError
 
 
@@ -31,8 +32,8 @@ def check_no_file(path: Path, *, hint: str) -> None:
             raise ConfigurationError(f"{place} is a file, not a folder.", hint=hint)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file in UTF-8, and its folder if that is missing.
+def write_bytes(path: Path, made: bytes) -> None:
+    """Write a file and its folder, the file whole or not at all.
 
     Raises:
         ConfigurationError: It cannot be written.
@@ -42,7 +43,12 @@ def write_text(path: Path, text: str) -> None:
     check_no_file(path.parent, hint="Name another file to write.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        replace_file(path, made)
     except OSError as error:
         message = f"Cannot write {path}: {error.strerror}."
         raise ConfigurationError(message, hint="Name another file to write.") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file in UTF-8 as ``write_bytes``."""
+    write_bytes(path, text.encode())

@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, Withheld
 from quorum.knowledge.definitions.dbt import with_properties
 from quorum.knowledge.definitions.model import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
@@ -44,7 +44,6 @@ from quorum.tools.ledger import Budget
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, ModelSettings, check_priced, make_models
 from quorum.tools.models.embeddings import CachedEmbedder, make_embedder
-from quorum.tools.rights import Rights, seen_documents, seen_knowledge
 from quorum.tools.sample import sample_database, sample_documents
 from quorum.tools.sql.linking import marks_hold
 from quorum.tools.triplet_store import load_explored
@@ -148,7 +147,9 @@ class Resources:
             return self
         now = await asyncio.to_thread(KnowledgeBase.load, before.folder)
         known = now.of(catalog.name, catalog.dialect)
-        return replace(self, knowledge=seen_knowledge(known, catalog.withheld))
+        if catalog.withheld:
+            _, known = await asyncio.to_thread(_seen, catalog.withheld, None, known)
+        return replace(self, knowledge=known)
 
     async def aclose(self) -> None:
         """Close the database and the models' clients; safe to call twice."""
@@ -284,7 +285,9 @@ async def open_resources(
             stack.push_async_callback(values.aclose)
             if connector.live:
                 guard.prepare(linter)
-            withheld, own = catalog.withheld, seen_documents(documents, catalog.withheld)
+            own, known = documents, knowledge.of(catalog.name, catalog.dialect)
+            if catalog.withheld:
+                own, known = await asyncio.to_thread(_seen, catalog.withheld, own, known)
             opened = Resources(
                 connector=connector,
                 catalog=catalog,
@@ -296,7 +299,7 @@ async def open_resources(
                 documents=own,
                 demonstrations=demonstrations,
                 embedder=open_embedder(options, api_key=api_key),
-                knowledge=seen_knowledge(knowledge.of(catalog.name, catalog.dialect), withheld),
+                knowledge=known,
                 explored=await asyncio.to_thread(_explored, options, catalog),
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
                 _values=values,
@@ -321,6 +324,15 @@ async def both(first: Awaitable[S], second: Awaitable[T]) -> tuple[S, T]:
     return cast("tuple[S, T]", (one, other))
 
 
+def _seen(
+    withheld: Withheld, documents: Documents | None, known: KnowledgeBase
+) -> tuple[Documents | None, KnowledgeBase]:
+    """Return documents and verified answers without what names a hidden table."""
+    from quorum.tools.rights import seen_documents, seen_knowledge
+
+    return documents and seen_documents(documents, withheld), seen_knowledge(known, withheld)
+
+
 async def to_the_end(work: Callable[[], T], undo: Callable[[T], object]) -> T:
     """Run ``work`` in a thread; where this is cancelled, wait for the thread and undo what it made."""
     task = asyncio.ensure_future(asyncio.to_thread(work))
@@ -333,7 +345,7 @@ async def to_the_end(work: Callable[[], T], undo: Callable[[T], object]) -> T:
         raise
 
 
-def _sources(options: RunOptions) -> tuple[list[str], Documents | None]:
+def _sources(options: Options) -> tuple[list[str], Documents | None]:
     """The databases' URLs and the documents; the sample brings its own documents."""
     folder, home = options.documents, options.home
     if SAMPLE in options.database:
@@ -354,8 +366,26 @@ def _sample_url(home: Path) -> str:
 def catalog_cache(options: Options) -> CatalogCache:
     """Return the cache of the catalogs of servers' databases, which keeps to the options' rights."""
     rules = tuple(options.show), tuple(options.hide), tuple(options.mask)
-    rights = Rights(*rules, options.home) if any(rules) else None
+    rights = None
+    if any(rules):
+        from quorum.tools.rights import Rights
+
+        rights = Rights(*rules, options.home)
     return CatalogCache(options.home / "catalogs", options.catalog_age, rights)
+
+
+async def seen_catalog(connector: Connector, options: Options) -> Catalog:
+    """Return the catalog without what documents say, but as far as the options' rights show it.
+
+    Raises:
+        ConfigurationError: The documents cannot be read, which may have tags for the rights.
+        DatabaseUnavailable: The database cannot be read.
+    """
+    cache = catalog_cache(options)
+    if cache.rights is None:
+        return await cache.catalog(connector)
+    _, documents = await asyncio.to_thread(_sources, options)
+    return await read_catalog(connector, documents, cache=cache)
 
 
 async def read_catalog(
@@ -377,8 +407,9 @@ async def read_catalog(
     Raises:
         DatabaseUnavailable: The database cannot be read.
     """
-    reading = cache.catalog(connector, samples=samples) if cache else connector.catalog(samples=samples)
-    catalog = await reading
+    cached = cache is not None and cache.rights is None
+    reading = cache.catalog(connector, samples=samples) if cache and cached else None
+    catalog = await (reading or connector.catalog(samples=samples))
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
     notes = await contradicted(connector, catalog, declared, scan=scan)
     catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog

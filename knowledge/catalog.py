@@ -137,7 +137,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Withheld:
-    """What rules withhold of a database (``quorum.tools.rights``).
+    """Tables and columns that rules withhold of a database (``quorum.tools.rights``).
 
     Attributes:
         tables: Names of hidden tables in lower case, but those that a table of the catalog has, too.

@@ -9,9 +9,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorum.evals.paths import check_no_file
+from quorum.evals.paths import check_no_file, write_bytes
 from quorum.graph.answer import Answer
-from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.text import count, trust
 
@@ -70,21 +69,8 @@ def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
         QuorumError: The rows cannot be read, or do not fit the format.
     """
     made, said = kinds[path.suffix.lower()](answer)
-    write_whole(path, made)
+    write_bytes(path, made)
     return said
-
-
-def write_whole(path: Path, made: bytes) -> None:
-    """Write a file and its folder, the file whole or not at all.
-
-    Raises:
-        ConfigurationError: It cannot be written there.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, made)
-    except OSError as error:
-        raise ConfigurationError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:

@@ -17,7 +17,7 @@ from quorum.graph.answer import Answer
 from quorum.graph.ballots import NO_VERDICT
 from quorum.graph.context import experts_in
 from quorum.graph.options import Options
-from quorum.graph.resources import catalog_cache, database_urls
+from quorum.graph.resources import database_urls, seen_catalog
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.knowledge.triplets import Explored
@@ -171,7 +171,7 @@ async def opened(options: Options) -> AsyncIterator[Database]:
             raise ConfigurationError(
                 f"{', '.join(options.database)} is a schema without data: no query can run there."
             )
-        catalog = await catalog_cache(options).catalog(connector)
+        catalog = await seen_catalog(connector, options)
         yield Database(connector, catalog, Linter(catalog), options.query_limits, Ledger())
 
 

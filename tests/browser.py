@@ -198,17 +198,29 @@ class Browser:
         call = partial(browser, session=session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             call(f"{domain}.enable")
+        call("Page.setLifecycleEventsEnabled", enabled=True)
         window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         call("Emulation.setDeviceMetricsOverride", **window)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
         self._events.clear()
-        call("Page.navigate", url=url)
-        self._settle(time.monotonic() + seconds)
+        self._settle(call("Page.navigate", url=url)["loaderId"], time.monotonic() + seconds)
         try:
             yield Tab(self, url, call)
         finally:
             browser("Target.disposeBrowserContext", browserContextId=context)
+
+    def until(self, method: str, seconds: float = 60.0) -> dict[str, Any]:
+        """Return the parameters of the next event of a method, which is not seen again."""
+        while not (found := next(self.seen(method), None)):
+            self._events.append(self._receive(time.monotonic() + seconds))
+        self._events.remove(found)
+        parameters: dict[str, Any] = found["params"]
+        return parameters
+
+    def call(self, method: str, *, seconds: float = 60.0, **parameters: Any) -> dict[str, Any]:
+        """Return the browser's reply to a command."""
+        return self._call(method, time.monotonic() + seconds, **parameters)
 
     def seen(self, method: str) -> Iterator[dict[str, Any]]:
         return (event for event in self._events if event.get("method") == method)
@@ -224,9 +236,12 @@ class Browser:
             entry = event["params"]["entry"]
             yield f"{entry['level']}: {entry['text']} {entry.get('url', '')}".rstrip()
 
-    def _settle(self, until: float) -> None:
+    def _settle(self, loader: str, until: float) -> None:
         """Wait until the page is loaded and nothing has happened for a moment."""
-        while not list(self.seen("Page.loadEventFired")):
+        loaded = {"loaderId": loader, "name": "load"}
+        while not any(
+            loaded.items() <= event["params"].items() for event in self.seen("Page.lifecycleEvent")
+        ):
             self._events.append(self._receive(until))
         while (event := self._receive(until, quiet=SETTLED)) != {}:
             self._events.append(event)
@@ -307,6 +322,17 @@ class Tab:
     def write(self, text: str) -> None:
         """Type a text where the focus is."""
         self.call("Input.insertText", text=text)
+
+    def download(self, start: str, folder: Path) -> Path:
+        """Run an expression that saves a file, and return that once it is there whole."""
+        context = self.call("Target.getTargetInfo")["targetInfo"]["browserContextId"]
+        how = {"behavior": "allow", "downloadPath": str(folder), "eventsEnabled": True}
+        self._browser.call("Browser.setDownloadBehavior", browserContextId=context, **how)
+        self.run(start)
+        name = self._browser.until("Browser.downloadWillBegin")["suggestedFilename"]
+        while self._browser.until("Browser.downloadProgress")["state"] != "completed":
+            pass
+        return folder / name
 
     def look(self) -> Visit:
         """Say what the page did and shows."""

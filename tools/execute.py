@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import BudgetExceeded, QuorumError
@@ -20,6 +20,10 @@ from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from quorum.tools.record import Recall, Recorder, no_recall, no_record, request_of
+
+if TYPE_CHECKING:
+    from quorum.tools.guard.text import Allowed
+    from quorum.tools.lint.lineage import Masks
 
 Outcome: TypeAlias = QueryResult | QueryError
 
@@ -127,7 +131,7 @@ class Database:
     recall: Recall = no_recall
     approver: Approver | None = None
 
-    async def judge(self, sql: str) -> str | QueryError:
+    async def judge(self, sql: str) -> Allowed | QueryError:
         """Return the text that may run, or why guard or lint refuse it."""
         return await allowed(sql, self.linter)
 
@@ -158,9 +162,10 @@ async def execute(database: Database, sql: str, *, agent: str, candidate: str = 
     """
     database.ledger.check_time()
     event = _QueryEvent(database, agent, candidate, sql)
-    text = await database.judge(sql)
-    if isinstance(text, QueryError):
-        return event.record(text)
+    judged = await database.judge(sql)
+    if isinstance(judged, QueryError):
+        return event.record(judged)
+    event, text = replace(event, masks=judged.masks), str(judged)
     if database.estimates_first and (refusal := await _refusal(event, text)):
         return event.record(refusal, executed=text)
     outcome, fresh = await database.cache.outcome(text, lambda: _run(event, text))
@@ -196,8 +201,14 @@ async def _estimate(database: Database, sql: str) -> Estimate | QueryError:
     """
     limits = database.limits.within(database.ledger.remaining_seconds())
     estimate = await database.cache.estimate(sql, lambda: admission.estimate(database.connector, sql, limits))
+    withheld = database.linter.catalog.withheld  # an engine's plan and errors name what is behind views
     if isinstance(estimate, QueryError):
+        if withheld:
+            from quorum.tools.rights import without_values
+
+            estimate = without_values(estimate, sql, withheld)
         return estimate
+    estimate = replace(estimate, plan="") if withheld else estimate
     if problem := admission.refusal(estimate, database.limits, database.ledger, database.connector):
         return problem
     database.ledger.check_bytes(estimate.bytes or 0)
@@ -231,6 +242,10 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
     started = time.monotonic()
     try:
         outcome = await _run_in_time(database, sql, expected)
+        if (catalog := database.linter.catalog).withheld:
+            from quorum.tools.rights import withhold
+
+            outcome = await asyncio.to_thread(withhold, outcome, sql, event.masks, catalog)
     finally:
         ledger.release_bytes(expected)
     usage = Usage()
@@ -311,6 +326,7 @@ class _QueryEvent:
     agent: str
     candidate: str
     sql: str
+    masks: Masks = False
 
     def record(self, outcome: Outcome, *, executed: str = "", cached: bool = False, **more: Any) -> Outcome:
         """Record the event and return the outcome. A step that is repeated records a query once."""

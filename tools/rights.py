@@ -12,26 +12,51 @@ us in results and in errors of engines, where ``masked`` replaces them.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import json
 import logging
 import os
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from quorum.knowledge.catalog import Catalog, Column, Table, Withheld
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases.base import Connector
+from quorum.tools.guard.vocabulary import words
+from quorum.tools.lint.lineage import Lineage, Masks
+from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.masking import MASK
+from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 KEY = "mask.key"
 _TAG = re.compile(r"#([\w-]+)")
 _LISTED = re.compile(r"(?is)\b(enum|set)\W.*")
+_VIEWS = {
+    "": "SELECT table_schema AS place, table_name AS name, view_definition AS text "
+    "FROM information_schema.views",
+    "sqlite": "SELECT '' AS place, name, sql AS text FROM sqlite_master WHERE type = 'view'",
+    "duckdb": "SELECT schema_name AS place, view_name AS name, sql AS text FROM duckdb_views()",
+    "postgres": "SELECT schemaname AS place, viewname AS name, definition AS text FROM pg_catalog.pg_views "
+    "UNION ALL SELECT schemaname, matviewname, definition FROM pg_catalog.pg_matviews",
+}
+"""Queries for the SQL of views, by dialect."""
+_BLANK = re.compile(r"\s+")
+_WORD = re.compile(r"[^\W\d]\w{2,}")
+_PIECE = re.compile(r"\w+")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 
 
@@ -44,49 +69,50 @@ class Rights:
     mask: tuple[str, ...]
     home: Path
 
-    async def seen(self, catalog: Catalog, connector: Connector) -> Catalog:  # noqa: ARG002
-        """Return the catalog as far as the rules show it; what is withheld of it already stays so.
+    async def seen(self, catalog: Catalog, connector: Connector) -> Catalog:
+        """Return the catalog as far as the rules show it.
 
         Raises:
             ConfigurationError: No table is left, or the key cannot be kept.
         """
-        return await asyncio.to_thread(self._applied, catalog)
+        return await asyncio.to_thread(self._applied, catalog, await _definitions(catalog, connector))
 
-    def _applied(self, catalog: Catalog) -> Catalog:
+    def _applied(self, catalog: Catalog, views: Mapping[str, str]) -> Catalog:
         unused = {*self.show, *self.hide, *self.mask}
 
-        def fits(rules: Iterable[str], names: list[str], *comments: str) -> bool:
+        def fits(rules: Iterable[str], paths: list[tuple[str, ...]], *comments: str) -> bool:
             tags = {f"tag:{tag}" for comment in comments for tag in _TAG.findall(comment.casefold())}
-            found = [rule for rule in rules if _fits(rule.casefold(), names, tags)]
+            found = [rule for rule in rules if _fits(rule.casefold(), paths, tags)]
             unused.difference_update(found)
             return bool(found)
 
         tables, hidden, columns = list[Table](), list[Table](), set[tuple[str, str]]()
         for table in catalog.tables:
-            names = _names(table, catalog.name)
-            out = fits(self.hide, names, table.description)
-            seen = not self.show or fits(self.show, names, table.description)
+            paths = _paths(table, catalog.name)
+            out = fits(self.hide, paths, table.description)
+            seen = not self.show or fits(self.show, paths, table.description)
             (tables if seen and not out else hidden).append(table)
             for column in table.columns if seen and not out else ():
-                paths = [column.name, *(f"{column.name}.{each.path}" for each in column.fields)]
-                own = [path.casefold() for path in paths]
-                own += [f"{name}.{path}" for name in names for path in own]
+                inside = [column.name, *(f"{column.name}.{each.path}" for each in column.fields)]
+                own = [(*path, name.casefold()) for path in [(), *paths] for name in inside]
                 if fits(self.mask, own, column.description, table.description):
                     columns.add((table.full_name, column.name))
-        before = catalog.withheld or Withheld(key=_key(self.home))
+        exact = {rule.casefold() for rule in self.show}
+        for view in _through(catalog, views, {table.full_name for table in hidden}, columns):
+            if exact.isdisjoint(_names(view, catalog.name)):  # shown by a pattern at most
+                tables.remove(view)
+                hidden.append(view)
         if not tables:
             raise ConfigurationError(
                 f"The rights leave no table of {catalog.name} to be seen.",
                 hint="Look at `show` and `hide` in quorum.toml, and at the key's schemas.",
             )
-        if unused and catalog.withheld is None:
+        if unused:
             rules = ", ".join(sorted(unused))
             logging.getLogger(__name__).warning(f"Rules that fit nothing in {catalog.name}: {rules}.")
         own_names = {name for table in tables for name in _names(table, catalog.name)}
         gone = {name for table in hidden for name in _names(table, catalog.name)} - own_names
-        withheld = replace(
-            before, tables=before.tables | frozenset(gone), columns=before.columns | frozenset(columns)
-        )
+        withheld = Withheld(frozenset(gone), frozenset(columns), _key(self.home))
         return replace(
             catalog,
             tables=tuple(_shown(table, withheld, {each.full_name for each in tables}) for table in tables),
@@ -97,16 +123,69 @@ class Rights:
         )
 
 
-def _fits(rule: str, names: list[str], tags: set[str]) -> bool:
-    return rule in tags if rule.startswith("tag:") else any(fnmatchcase(name, rule) for name in names)
+async def _definitions(catalog: Catalog, connector: Connector) -> dict[str, str]:
+    """Return the SQL of each view by its full name; "" where it cannot be known."""
+    views = {table.full_name: table for table in catalog.tables if "view" in table.kind}
+    if not views or not connector.live:
+        return {}
+    answer = await connector.run(_VIEWS.get(connector.dialect, _VIEWS[""]), Limits())
+    rows = answer.table.to_pylist() if isinstance(answer, QueryResult) and not connector.several else []
+    texts = {(row["place"] or "", row["name"]): row["text"] or "" for row in rows}
+    return {name: texts.get((view.schema, view.name), "") for name, view in views.items()}
 
 
-def _names(table: Table, title: str) -> list[str]:
-    """Return a table's name with more and more of what it is in, in lower case, its full name last."""
-    schema, database = table.schema or "main", table.database or title
-    names = [table.name, f"{schema}.{table.name}", f"{database}.{schema}.{table.name}"]
-    names += [f"{database}.{table.name}", table.full_name]
-    return [name.casefold() for name in names]
+def _through(
+    catalog: Catalog, views: Mapping[str, str], hidden: set[str], masked: set[tuple[str, str]]
+) -> list[Table]:
+    """Return the views that read hidden tables; add the columns that show masked ones to ``masked``.
+
+    One whose SQL cannot be read may read whatever is withheld.
+    """
+    tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+    found = dict[str, Table]()
+    before = -1
+    while before != len(found) + len(masked):  # views may read views
+        before = len(found) + len(masked)
+        for view in catalog.tables:
+            if view.full_name not in views or view.full_name in hidden:
+                continue
+            try:
+                tree = parse_one_statement(views[view.full_name], catalog.dialect)
+            except SyntaxProblem:
+                found[view.full_name] = view
+                continue
+            tree = tree.expression if isinstance(tree, exp.Create) else tree
+            read = {t.full_name for node in tree.find_all(exp.Table) for t in tables.find(node).tables}
+            if read & (hidden | found.keys()):
+                found[view.full_name] = view
+            masks = Lineage(tables, frozenset(masked)).masks(tree) if masked else False
+            flags = masks if isinstance(masks, tuple) and len(masks) == len(view.columns) else ()
+            shown = [column.name for column, flag in zip(view.columns, flags, strict=False) if not flag]
+            if masks is not False:
+                masked |= {(view.full_name, c.name) for c in view.columns if c.name not in shown}
+    return list(found.values())
+
+
+def _fits(rule: str, paths: list[tuple[str, ...]], tags: set[str]) -> bool:
+    """True if a rule is one of the tags, or its parts fit a path, or the whole of it a name."""
+    if rule.startswith("tag:"):
+        return rule in tags
+    parts = rule.split(".")
+    same = (path for path in paths if len(path) == len(parts))
+    return any(all(map(fnmatchcase, path, parts)) for path in same) or any(
+        fnmatchcase(path[-1], rule) for path in paths
+    )
+
+
+def _paths(table: Table, title: str) -> list[tuple[str, ...]]:
+    """Return a table's name alone and in what it is in, in lower case; SQLite's schema is ``main``."""
+    schema, database = (table.schema or "main").casefold(), (table.database or title).casefold()
+    name = table.name.casefold()
+    return [(name,), (schema, name), (database, schema, name), (database, name)]
+
+
+def _names(table: Table, title: str) -> set[str]:
+    return {table.full_name.casefold(), *map(".".join, _paths(table, title))}
 
 
 def _shown(table: Table, withheld: Withheld, seen: set[str]) -> Table:
@@ -140,9 +219,9 @@ def without(text: str, withheld: Withheld) -> str:
     return text
 
 
-def seen_documents(documents: Documents | None, withheld: Withheld | None) -> Documents | None:
+def seen_documents(documents: Documents, withheld: Withheld) -> Documents:
     """Return documents without the paragraphs that name a hidden table, and the files that are called so."""
-    if documents is None or withheld is None or not withheld.tables:
+    if not withheld.tables:
         return documents
     texts = {}
     for name, text in documents.texts.items():
@@ -153,14 +232,84 @@ def seen_documents(documents: Documents | None, withheld: Withheld | None) -> Do
     return Documents.of(texts, notes=notes, own=documents.own)
 
 
-def seen_knowledge(known: KnowledgeBase, withheld: Withheld | None) -> KnowledgeBase:
+def seen_knowledge(known: KnowledgeBase, withheld: Withheld) -> KnowledgeBase:
     """Return a knowledge base without what names a hidden table."""
-    if withheld is None or not withheld.tables:
-        return known
     pairs = tuple(pair for pair in known.pairs if not withheld.named(f"{pair.file} {pair.as_text()}"))
     texts = {name: text for name, text in known.texts.items() if not withheld.named(f"{name} {text}")}
     problems = [problem for problem in known.problems if not withheld.named(problem)]
     return replace(known, pairs=pairs, texts=texts, problems=problems)
+
+
+def withhold(
+    outcome: QueryResult | QueryError, sql: str, masks: Masks, catalog: Catalog
+) -> QueryResult | QueryError:
+    """Return a query's outcome as it may be seen: pseudonyms in masked columns, no value in an error."""
+    if isinstance(outcome, QueryResult):
+        if masks is False or (masks is not True and not any(masks) and len(masks) == len(outcome.columns)):
+            return outcome
+        return replace(outcome, table=_masked(outcome.table, sql, masks, catalog), column_types=())
+    withheld = catalog.withheld or Withheld()
+    if masks is not False:
+        return without_values(outcome, sql, withheld)
+    near = tuple(each for each in outcome.suggestions if not withheld.named(each))
+    return replace(outcome, message=without(outcome.message, withheld), suggestions=near)
+
+
+def without_values(error: QueryError, sql: str, withheld: Withheld) -> QueryError:
+    """Return an engine's error without what may be a value, or the name of a hidden table."""
+    return replace(error, message=without(_kept(error.message, sql), withheld), suggestions=(), also=())
+
+
+def _masked(table: pa.Table, sql: str, masks: Masks, catalog: Catalog) -> pa.Table:
+    """Return a result with pseudonyms: equal values get equal ones, NULL stays.
+
+    All of it is masked where its columns are not those that were expected.
+    """
+    import pyarrow as pa
+
+    from quorum.tools.results.values import plain_column
+
+    key, known = catalog.withheld.key if catalog.withheld else b"", dict[str, str]()
+
+    def pseudonym(value: Any) -> str | None:
+        if value is None:
+            return None
+        if isinstance(value, float):
+            value = int(value) if value.is_integer() else f"{value:.9g}"
+        text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+        if text not in known:
+            known[text] = MASK + hmac.digest(key, text.encode(errors="surrogatepass"), "sha256").hex()[:6]
+        return known[text]
+
+    names, flags = list(table.column_names), (True,) * table.num_columns
+    if not isinstance(masks, bool) and len(masks) == table.num_columns:
+        flags = masks
+    else:  # some engines call columns by the values that they pivot
+        written = _BLANK.sub("", sql).casefold()
+        own = {column.name for _, column in catalog.columns()}
+        names = [
+            name if name in own or _BLANK.sub("", name).casefold() in written else str(pseudonym(name))
+            for name in names
+        ]
+    columns = [
+        pa.array(map(pseudonym, plain_column(column)), pa.string()) if flag else column
+        for column, flag in zip(table.columns, flags, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _kept(message: str, sql: str) -> str:
+    """Return an engine's message without what may be a value: any word that is neither one of the query, of
+    three letters at least, nor of those that errors are made of (``lists/errors.txt``)."""
+    known = words("errors") | {*_WORD.findall(sql.casefold())}
+    shown: list[str] = []
+    for part in message.split():
+        plain = part.casefold().strip("\"'`()[]{}.,:;!?<>=")
+        if plain not in known and not known.issuperset(_PIECE.findall(plain) or ("?",)):
+            part = MASK
+        if part != MASK or shown[-1:] != [MASK]:
+            shown.append(part)
+    return " ".join(shown)
 
 
 def _key(home: Path) -> bytes:

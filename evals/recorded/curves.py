@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from quorum.evals.paths import write_bytes
 from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.format import one_line
 from quorum.evals.reports.vega import WIDTH, Spec, draw, legend
-from quorum.knowledge.errors import QuorumError
 
 VOTES = {
     "wma": ("WMA (weighted majority)", "#6aa5e0"),
@@ -33,19 +32,14 @@ def draw_curves(learned: OnlineWeights, folder: Path) -> list[Path]:
     """Write ``weights``, ``error`` and ``regret`` as SVG and PNG; returns the files.
 
     Raises:
-        ConfigurationError: The extra ``plots`` is not installed.
-        QuorumError: The folder cannot be written to.
+        ConfigurationError: The extra ``plots`` is not installed, or the folder cannot be written to.
     """
     written = []
     for name, (title, made) in CURVES.items():
         for form in FORMS:
             path = folder / f"{name}.{form}"
             picture = draw(made(learned) | {"title": title}, form)
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(picture)
-            except OSError as error:
-                raise QuorumError(f"Cannot write {path}: {os.strerror(error.errno or 0)}.") from error
+            write_bytes(path, picture)
             written.append(path)
     return written
 

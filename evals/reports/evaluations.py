@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -140,16 +140,14 @@ def open_evaluation(folder: Path) -> Opened:
     Raises:
         ConfigurationError: The folder holds no evaluation, a damaged one, or several.
     """
-    members = members_of(folder)
-    found = list(merged(members))
+    found = open_evaluations([folder])
     if len(found) > 1:
-        listed = ", ".join(path.name for path in members[:5])
+        listed = ", ".join(path.name for path in members_of(folder)[:5])
         raise ConfigurationError(
             f"{folder} holds {len(found)} evaluations.",
             hint=f"Name one of them, or a folder with the shards of one: {listed}.",
         )
-    ((manifest, records, _),) = found
-    return Opened(folder.name, folder, tuple(members), manifest, records, _places(manifest, members))
+    return replace(found[0], name=folder.name, folder=folder)
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:

@@ -11,7 +11,6 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from quorum.evals.records import Record
-from quorum.evals.reports import taxonomy
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.frame import Frame, answered, cost_of, tokens_of
@@ -264,31 +263,6 @@ def edges(values: Sequence[float]) -> tuple[list[float], bool]:
     return [low + (high - low) * step / BINS for step in range(BINS)] + [high], False
 
 
-def errors(found: Opened) -> Drawing:
-    records = found.frame.records
-    kinds = {"wrong answer": taxonomy.wrong(records), "no answer": taxonomy.unanswered(records)}
-    rows: list[dict[str, Any]] = [
-        {"label": one_line(row["name"].replace("_", " "), LABEL), "questions": len(row["ids"]), "kind": kind}
-        for kind, own in kinds.items()
-        for row in own
-    ]
-    if not rows:
-        return "No question that was asked is known to be wrong or unanswered."
-    rows.sort(key=lambda row: -row["questions"])
-    colours: Looks = {"wrong answer": (ORANGE, []), "no answer": (SOFT, [])}
-    numbers = {
-        "mark": {"type": "text", "align": "left", "dx": 4},
-        "encoding": {"text": {"field": "questions"}},
-    }
-    questions = _axis("questions", "questions", axis={"tickMinStep": 1})
-    figures = ", ".join(f"{row['label']} {row['questions']}" for row in rows)
-    return (
-        _bars(rows, questions, numbers, color=legend("kind", colours, symbol="square")["color"]),
-        f"{figures}.",
-        "Each question that is not right belongs to one category; the table says what they mean.",
-    )
-
-
 def scatter(found: Sequence[Opened]) -> Drawing:
     """Return EX against dollars per question if all have a price, else against tokens."""
     unit = "dollars" if all(each.frame.cost("usd").total for each in found) else "tokens"
@@ -358,6 +332,5 @@ CHARTS: dict[str, Callable[[Opened], Drawing]] = {
     "Risk by coverage": risk_coverage,
     "Tokens per question": histogram(lambda it: tokens_of(it.usage), "tokens per question, in and out"),
     "Model calls per question": histogram(lambda it: cost_of(it, "model_calls"), "model calls per question"),
-    "What went wrong": errors,
 }
 """Title, and what draws it or says why there is nothing to draw."""

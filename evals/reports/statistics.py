@@ -86,7 +86,7 @@ def share_of(flags: Iterable[bool]) -> Share:
     return Share(count, n, share, error, *wilson(count, n))
 
 
-def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
+def wilson(count: int, n: int) -> tuple[float, float]:
     """Return the interval of a share that ``count`` of ``n`` were drawn from, both within 0 to 1.
 
     The score interval without continuity correction (Wilson, 1927), which holds its level for small
@@ -97,9 +97,9 @@ def wilson(count: int, n: int, z: float = Z95) -> tuple[float, float]:
     """
     if not 0 <= count <= n or n < 1:
         raise ValueError(f"{count} of {n} is no share")
-    share, square = count / n, z * z
+    share, square = count / n, Z95 * Z95
     centre = (share + square / (2 * n)) / (1 + square / n)
-    half = z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
+    half = Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
     low = 0.0 if count == 0 else max(0.0, centre - half)
     high = 1.0 if count == n else min(1.0, centre + half)
     return low, high
@@ -147,9 +147,7 @@ def mcnemar(gained: int, lost: int) -> float:
     return min(1.0, 2 * tail / (1 << differing))
 
 
-def bootstrap_interval(
-    values: Sequence[float], *, resamples: int = RESAMPLES, level: float = 0.95
-) -> tuple[float, float]:
+def bootstrap_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -> tuple[float, float]:
     """Return the percentile bootstrap interval of a mean, as of paired differences (Efron, 1979), seeded.
 
     Equal values are drawn together: how often each occurs in a resample is multinomial.
@@ -167,5 +165,5 @@ def bootstrap_interval(
     for start in range(0, resamples, _AT_ONCE):
         drawn = random.multinomial(len(values), counts / len(values), min(_AT_ONCE, resamples - start))
         means.append(drawn @ distinct / len(values))
-    low, high = np.quantile(np.concatenate(means), ((1 - level) / 2, (1 + level) / 2))
+    low, high = np.quantile(np.concatenate(means), (0.025, 0.975))
     return float(low), float(high)

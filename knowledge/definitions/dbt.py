@@ -89,7 +89,16 @@ def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str
 
 
 def _text(item: Mapping[str, Any], blocks: Mapping[str, str]) -> str:
-    return one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), text(item.get("description"))))
+    return _tagged(
+        item, one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), text(item.get("description"))))
+    )
+
+
+def _tagged(item: Mapping[str, Any], description: str) -> str:
+    """Return a description with the tags of what it describes, as ``#pii``."""
+    given = [item.get("tags"), mapping(item.get("config")).get("tags")]
+    tags = [tag for each in given for tag in ([each] if isinstance(each, str) else texts(each))]
+    return " ".join(filter(None, [description, *dict.fromkeys(f"#{tag}" for tag in tags)]))
 
 
 NEWEST = 12
@@ -157,9 +166,9 @@ class _Project:
             columns = {
                 column_name(text(column["name"])).casefold(): said
                 for column in named(node, "columns")
-                if (said := text(column.get("description")))
+                if (said := _tagged(column, text(column.get("description"))))
             }
-            description = text(node.get("description"))
+            description = _tagged(node, text(node.get("description")))
             if description or columns:
                 yield DefinedTable(names, description, columns)
 

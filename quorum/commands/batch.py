@@ -224,7 +224,7 @@ class _Batch:
         """Write the rows with the answers that there are; returns how many have which status."""
         import pyarrow as pa
 
-        from quorum.files import write_whole
+        from quorum.evals.paths import write_bytes
 
         empty = {"status": "failed", "error": "The question is empty."}
         answers = [
@@ -237,7 +237,7 @@ class _Batch:
         for name, kind in ANSWER.items():
             column = pa.array([answer.get(name) for answer in answers], pa.type_for_alias(kind))
             table = table.append_column(prefix + name, column)
-        write_whole(self.out, _made(table, self.out))
+        write_bytes(self.out, _made(table, self.out))
         ended = Counter(answer["status"].replace("_", " ") for answer in answers).most_common()
         named = f"; columns {prefix}status and so on" if prefix else ""
         return ", ".join(f"{number:,} {status}" for status, number in ended) + named

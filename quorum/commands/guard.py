@@ -78,7 +78,7 @@ async def _by_database(
 
     A table or column that is not there is named with the nearest ones, before a database is asked.
     """
-    from quorum.graph.resources import catalog_cache, database_urls
+    from quorum.graph.resources import database_urls, seen_catalog
     from quorum.settings import Settings
     from quorum.tools.admission import estimate
     from quorum.tools.databases import connect_all
@@ -93,7 +93,7 @@ async def _by_database(
         verdict = await asyncio.to_thread(check, sql, connector.dialect)
         if not isinstance(verdict, Passed):
             return verdict, None
-        linter = Linter(await catalog_cache(settings).catalog(connector))
+        linter = Linter(await seen_catalog(connector, settings))
         if isinstance(wrong := await allowed(sql, linter), QueryError):
             return verdict, wrong
         if isinstance(connector, ManyConnector):

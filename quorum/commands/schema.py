@@ -17,7 +17,6 @@ from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
-    from quorum.knowledge.documents.search import Documents
     from quorum.tools.databases.catalog_cache import CatalogCache
 
 budget_option = click.option(
@@ -152,14 +151,7 @@ def _described_folders(source: str) -> tuple[Path, ...]:
         return ()
 
 
-async def live_catalog(
-    urls: Sequence[str],
-    home: Path,
-    *,
-    documents: Documents | None = None,
-    samples: int = 3,
-    cache: CatalogCache | None = None,
-) -> Catalog:
+async def live_catalog(urls: Sequence[str], home: Path, *, cache: CatalogCache) -> Catalog:
     """Open databases read-only and introspect them, or take the cached catalogs.
 
     Raises:
@@ -171,4 +163,4 @@ async def live_catalog(
 
     where = await asyncio.to_thread(database_urls, urls, home)
     async with await asyncio.to_thread(connect_all, where) as connector:
-        return await read_catalog(connector, documents, samples=samples, cache=cache)
+        return await read_catalog(connector, None, cache=cache)

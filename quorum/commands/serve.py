@@ -49,7 +49,7 @@ def command(
     Each --db is a database of its own, which may be given a name: --db shop=postgresql://…; several URLs
     with commas between are read in one question. Without --keys it listens at this machine only.
     """
-    for package in ("starlette", "uvicorn"):
+    for package in ("starlette", "uvicorn", "mcp"):
         if not is_installed(package):
             raise missing_extra("serve", "`quorum serve`", needs=package)
     from quorum.serve.keys import Keys, add_key

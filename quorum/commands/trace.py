@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from quorum.commands.options import setting_flags
-from quorum.knowledge.errors import ConfigurationError
 
 
 @click.group(short_help="Show a run step by step.")
@@ -46,12 +45,10 @@ def show_command(run: str, home: str | None, page: Path | None, full: bool, as_j
 
         show_report(report, console(), full=full)
         return
+    from quorum.evals.paths import write_text
     from quorum.page import page_of
 
-    try:
-        page.write_text(page_of(report), encoding="utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"Cannot write {page}: {error.strerror}.") from error
+    write_text(page, page_of(report))
     click.echo(f"{page} ({page.stat().st_size // 1024:,} KB): open it in a browser, it needs no network.")
 
 

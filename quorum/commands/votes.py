@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich import box
-from rich.table import Table
 
 from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from quorum.evals.recorded.candidates import Source
     from quorum.evals.recorded.refit import KnownVote, Refit
     from quorum.evals.recorded.replay import Replay, Row
@@ -233,22 +233,16 @@ def _draw(learned: OnlineWeights, folder: Path) -> None:
 
 
 def _table(model: str, rows: Sequence[Row]) -> Table:
-    """A model's strategies, the best first and marked; what the recorded pipeline chose is dim."""
+    """Return a model's strategies, the best first and marked."""
+    from quorum.render import plain_table
+
     own = sorted((row for row in rows if row.model == model), key=_order)
+    best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
     limit = own[0].pass_at_k
     possible = "" if limit is None else f": {100 * limit:.1f} % could be answered (pass@k)"
-    title = one_line(model, 40) + possible
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.collapse_padding = True
-    for name in ("strategy", "stopping"):
-        table.add_column(name, no_wrap=True)
-    for name in ("EX %", "95 %", "ties", "samples", "saved", "=final", "Brier"):
-        table.add_column(name, justify="right", no_wrap=True)
-    best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
-    for row in own:
-        style = "bold green" if row is best else "dim" if row.strategy == "final" else ""
-        table.add_row(*_cells(row, best=row is best), style=style)
-    return table
+    head = "strategy | stopping | >EX % | >95 % | >ties | >samples | >saved | >=final | >Brier"
+    cells = [_cells(row, best=row is best) for row in own]
+    return plain_table(head, cells, one_line(model, 40) + possible)
 
 
 def _order(row: Row) -> tuple[float, float]:

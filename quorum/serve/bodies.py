@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -311,7 +312,7 @@ def table_body(table: Table, dialect: str) -> TableBody:
             description=each.description,
             nullable=each.nullable,
             samples=list(each.samples[:5]),
-            odd=oddities(each, dialect, keyless=not table.primary_key),
+            odd=oddities(each, dialect, ends=False),
             key=each.name in table.primary_key,
             refers_to=refers.get(each.name, ""),
         )
@@ -326,12 +327,15 @@ def table_body(table: Table, dialect: str) -> TableBody:
     )
 
 
-def answer_body(answer: Answer, at: str) -> AnswerBody:
+def answer_body(answer: Answer, at: str, clean: Callable[[str], str]) -> AnswerBody:
     """Return an answer for clients.
 
     Args:
         at: The link of its question.
+        clean: Takes places of the server out of its errors and warnings.
     """
+    said = {"error": clean(answer.error), "hint": clean(answer.hint)}
+    answer = answer.model_copy(update=said | {"warnings": [clean(each) for each in answer.warnings]})
     fields = dict(answer) | {"shown": shown(answer), "trace": f"{at}/trace"}
     if answer.result_file:
         fields["result_file"] = f"{at}/rows"

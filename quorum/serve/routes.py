@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -146,7 +147,7 @@ async def ask(call: Call) -> BaseModel:
     about = {name: getattr(asked, name) for name in ("database", "session", "after")}
     about["run_id"] = asked.id
     made = await call.service.ask(call.who, asked.question, **about, **asked.options())
-    return await question_body(made)
+    return await question_body(made, call.service)
 
 
 @way(f"GET {_ONE}", Parameter("wait", "seconds to wait for its end", 0, 60), reply=QuestionBody)
@@ -159,7 +160,7 @@ async def question(call: Call) -> BaseModel:
                 await found.change()
     except TimeoutError:
         pass
-    return await question_body(found)
+    return await question_body(found, call.service)
 
 
 @way(f"GET {_ONE}/events", types=("text/event-stream",))
@@ -174,7 +175,7 @@ async def events(call: Call) -> Response:
     async def counted() -> AsyncIterator[bytes]:
         monitor.streams += 1
         try:
-            async for text in stream(found, after):
+            async for text in stream(found, after, call.service.clean):
                 yield text
         finally:
             monitor.streams -= 1
@@ -185,19 +186,21 @@ async def events(call: Call) -> Response:
 @way(f"POST {_ONE}/reply", body=Reply, reply=QuestionBody, status=202)
 async def reply(call: Call) -> BaseModel:
     """Reply to what it waits for."""
-    return await question_body(await call.service.reply(call.who, call.given["id"], call.body.reply))
+    return await question_body(
+        await call.service.reply(call.who, call.given["id"], call.body.reply), call.service
+    )
 
 
 @way(f"POST {_ONE}/cancel", reply=QuestionBody)
 async def cancel(call: Call) -> BaseModel:
     """Stop it."""
-    return await question_body(await call.service.cancel(call.who, call.given["id"]))
+    return await question_body(await call.service.cancel(call.who, call.given["id"]), call.service)
 
 
 @way(f"POST {_ONE}/resume", reply=QuestionBody, status=202)
 async def resume(call: Call) -> BaseModel:
     """Go on with it, if an end of the server has interrupted it."""
-    return await question_body(await call.service.resume(call.who, call.given["id"]))
+    return await question_body(await call.service.resume(call.who, call.given["id"]), call.service)
 
 
 @way(f"POST {_ONE}/keep", body=Keep, reply=TaughtBody)
@@ -278,7 +281,8 @@ async def trace(call: Call) -> Response:
     if not found.folder.folder.is_dir():
         raise Refused("It failed before it began.", 404, "not_found")
     html = await asyncio.to_thread(lambda: page_of(report_of(found.folder)))
-    return HTMLResponse(call.service.clean(html), headers={"content-security-policy": TRACE_POLICY})
+    html = re.sub(r' href="file://[^"]*"', "", call.service.clean(html))  # of the code
+    return HTMLResponse(html, headers={"content-security-policy": TRACE_POLICY})
 
 
 @way(
@@ -325,8 +329,8 @@ async def spent(call: Call) -> BaseModel:
     return await call.service.spent(call.who)
 
 
-async def question_body(found: Question) -> QuestionBody:
-    """Return a question for clients, with its answer if there is one."""
+async def question_body(found: Question, service: Service) -> QuestionBody:
+    """Return a question for clients, with its answer if there is one; its errors name no place."""
     at, error = f"/v1/questions/{found.id}", found.error
     links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
     answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
@@ -337,9 +341,9 @@ async def question_body(found: Question) -> QuestionBody:
         session=found.session,
         status=found.status,
         waiting=bodies.waiting_body(found.waiting) if found.waiting else None,
-        error=Exception.__str__(error) if error else "",
-        hint=error.hint if error else "",
-        answer=bodies.answer_body(await found.answer(), at) if answered else None,
+        error=service.clean(Exception.__str__(error)) if error else "",
+        hint=service.clean(error.hint) if error else "",
+        answer=bodies.answer_body(await found.answer(), at, service.clean) if answered else None,
         links=links,
     )
 
@@ -352,7 +356,7 @@ def taught_body(taught: Taught) -> TaughtBody:
     return TaughtBody(replaced=taught.replaced, warning=taught.warning, dates=dates, row_count=count, **about)
 
 
-async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
+async def stream(found: Question, after: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
     """Yield a question's steps as server-sent events, at last ``end`` with its status."""
     steps = aiter(found.events(after))
     waiting: asyncio.Task[Any] | None = None
@@ -369,7 +373,7 @@ async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
             number, event = item
             step = step_of(event, width=300)
             about = {name: value for name, value in asdict(step).items() if name not in ("origin", "gist")}
-            yield _sent({**about, "text": step.gist, "live": step.live}, event["kind"], number)
+            yield _sent({**about, "text": clean(step.gist), "live": step.live}, event["kind"], number)
     finally:
         if waiting:
             waiting.cancel()

@@ -32,7 +32,7 @@ from quorum.session import Quorum
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.query import QueryError
-from quorum.tools.urls import SAMPLE, location
+from quorum.tools.urls import SAMPLE, anchored, location, mask_url
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +59,8 @@ NOTHING = {"max_usd": 0.0, "max_calls": 0, "max_run_bytes": 0, "queries": 0}
 _AT_MOST = ("max_usd", "max_calls", "deadline", "max_bytes", "max_run_bytes", "max_rows")
 """Options of which a question may only ask for less than the server allows."""
 
+_INSTALLED = Path(__file__).resolve().parents[2]
+
 Asking = Callable[..., Awaitable[Answer]]
 
 
@@ -84,6 +86,14 @@ class Service:
         self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
+        folders = (self.home, settings.documents, settings.kb, settings.explored, Path.cwd(), _INSTALLED)
+        places = {
+            str(each.resolve()): each.name for each in folders if each and len(each.resolve().parts) > 2
+        }
+        for name, urls in self._urls.items():
+            given = (anchored(url, Path.cwd()) for url in urls if url != SAMPLE)
+            places |= {place: name for url in given for place in (mask_url(url), location(url))}
+        self._places = sorted(places.items(), reverse=True, key=lambda each: len(each[0]))
         self._sessions: dict[tuple[str, frozenset[str] | None], tuple[Quorum, float]] = {}
         self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
         self._lost: OrderedDict[str, Question] = OrderedDict()
@@ -112,9 +122,8 @@ class Service:
 
     def clean(self, text: str) -> str:
         """Return a text without places of this machine."""
-        for place in (self.home.resolve(), self.home, Path.cwd(), Path.home()):
-            if place.is_absolute():
-                text = text.replace(f"{place}/", "").replace(str(place), place.name)
+        for place, name in self._places:
+            text = text.replace(f"{place}/", "").replace(place, name)
         return text
 
     def admit(self, who: Caller) -> None:

@@ -268,21 +268,6 @@ def judged(prompt: Prompt) -> Any:
     return {"think": "", "answer": "Y" if "table orders" in prompt.text else "N", "columns": []}
 
 
-@pytest.mark.parametrize("recipe", LINKS)
-async def test_the_record_says_what_linking_kept(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...], recipe: str
-) -> None:
-    linked = {"thought": "Seen.", "command": None, "linked_schema": "orders(total: TEXT)"}
-    model = Asked(table_linker=judged, draft_linker={"missing": "", "sql": BY_SQL}, schema_linker=linked)
-    records = await run(tmp_path / "run", asked[:1], model, **LINKS[recipe])
-    assert tables(model.prompts["q1"]) == {"orders"}
-    assert records["q1"].linked
-    assert records["q1"].schema_linking == KEPT[recipe]
-    again = evaluation(tmp_path / "run", asked[:1], model, **LINKS[recipe])  # type: ignore[arg-type]
-    (tmp_path / "run" / "results.jsonl").unlink()  # killed between the answer and its record
-    assert (await run_evaluation(again))["q1"].schema_linking == KEPT[recipe]
-
-
 async def test_linking_counts_where_the_run_failed_after_it(
     tmp_path: Path, asked: tuple[EvalQuestion, ...]
 ) -> None:
@@ -293,18 +278,6 @@ async def test_linking_counts_where_the_run_failed_after_it(
     (record,) = (await run(tmp_path / "run", asked[:1], model, **LINKS["reforce"])).values()
     assert record.status == "failed"
     assert (record.linked, record.schema_linking) == (True, KEPT["reforce"])
-
-
-async def test_a_schema_that_was_not_linked_misses_nothing(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
-) -> None:
-    records = await run(tmp_path / "run", asked, Asked(), recipe="reforce")
-    assert not any(record.linked for record in records.values())
-    assert [records[id].schema_linking for id in ("q1", "q2", "q3")] == [
-        Linking(1.0, None, 1.0, None),
-        Linking(1.0, None, None, None),
-        None,
-    ]
 
 
 async def test_a_question_s_own_document_is_shown_whole(

@@ -79,7 +79,7 @@ def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
     pictured_evaluation: Opened, html: str
 ) -> None:
     page = Page(html)
-    assert len(page.images) == 7
+    assert len(page.images) == 6
     for image in page.images:
         data = (image["src"] or "").removeprefix("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(data, validate=True)

@@ -57,12 +57,10 @@ def test_words_say_what_the_pictures_show(plots: dict[str, Plot]) -> None:
         "Reliability of the confidence": ": 21 answers; ",
         "Risk by coverage": "the surest 4.8 % of the answers are wrong in 0.0 %, all of them in 23.8 %",
         "Model calls per question": "right 2.88, wrong 3.00.",
-        "What went wrong": "values differ 5, syntax 2, endpoint 1.",
     }
     for title, said in words.items():
         assert said in plots[title].alt
     assert {"easy (8)", "medium (8)", "hard (8)", "EX"} <= set(texts(plots["EX by difficulty"]))
-    assert {"values differ", "5", "wrong answer", "no answer"} <= set(texts(plots["What went wrong"]))
 
 
 def test_names_are_text_whatever_they_hold_and_long_ones_are_cut(tmp_path: Path) -> None:
@@ -78,10 +76,9 @@ def test_what_has_no_data_is_a_sentence(tmp_path: Path) -> None:
     empty = opened(tmp_path / "run", [unanswered("a", "endpoint")])
     plots = {plot.title: plot for plot in plots_of(empty)}
     missing = {title for title, plot in plots.items() if not plot.svg}
-    assert missing == set(CHARTS) - {"What went wrong"}
+    assert missing == set(CHARTS)
     assert all(plots[title].why.endswith(".") for title in missing)
     good = opened(tmp_path / "good", [record("a")])
-    assert "No question" in plot_of(good, "What went wrong").why
     assert plot_of(good, "Tokens per question").svg
     unknown = opened(tmp_path / "unknown", [record("a", match=None, gold="missing")])
     assert not plot_of(unknown, "EX by database").svg

@@ -26,7 +26,6 @@ from tests.evals.evaluations import (
     F1,
     VES,
     asked,
-    cut_short,
     linking,
     manifest,
     opened,
@@ -445,14 +444,6 @@ def test_no_record_yet_and_a_single_one(tmp_path: Path) -> None:
     assert "### Execution accuracy" in report([single])
 
 
-def test_a_torn_line_and_a_stranger_are_left_out_and_the_last_record_counts(tmp_path: Path) -> None:
-    records = [without_answer("a", "endpoint"), record("z"), record("a")]
-    folder = write(tmp_path / "run", manifest([asked("a"), asked("b")]), records)
-    cut_short(folder)
-    (found,) = open_evaluations([folder])
-    assert (len(found.frame.records), counts(found, "ex")) == (1, [(1, 2)])
-
-
 def test_json_holds_neither_nan_nor_a_path_of_the_machine(tmp_path: Path) -> None:
     records = [record("a", confidence=math.nan, metrics={"ex": 1.0, "soft_f1": math.inf})]
     values = as_dict(opened(tmp_path / "run", records, metrics=(EX, F1)))
@@ -559,12 +550,6 @@ def test_shards_are_put_together_in_the_suites_order(tmp_path: Path) -> None:
     assert "2 of 2 shards, put together" in report([found])
     shard(tmp_path / "z", 1, "f")
     assert open_evaluations([second, first])[0].name == "x and 1 more"
-
-
-def test_missing_shards_are_said(tmp_path: Path) -> None:
-    (found,) = open_evaluations([shard(tmp_path / "x", 1, "a", 8), shard(tmp_path / "y", 3, "c", 8)])
-    said = next(notes(found))
-    assert said == "2 of 8 shards: the figures say nothing of shards 2, 4, 5, 6, 7, 8."
 
 
 @pytest.mark.parametrize(

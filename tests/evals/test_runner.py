@@ -22,7 +22,6 @@ from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, Databases, replace_options
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
-from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.query import Limits, QueryError
 from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
@@ -136,18 +135,6 @@ async def test_another_evaluation_in_the_folder_is_refused(
     with pytest.raises(ConfigurationError, match=named):
         await run_evaluation(given)
     assert not model.asked
-
-
-async def test_a_roles_own_model_is_shared_by_all_questions_and_has_its_account(tmp_path: Path) -> None:
-    usual, writer = Knowing(), Knowing()
-    given = evaluation(tmp_path, usual, questions(3, shops=2), model_for={"writing": "own"})
-    own = ScriptedChatModel(script=writer, source="own")
-    records = await run_evaluation(dataclasses.replace(given, chat_models={**given.chat_models, "own": own}))
-    assert writer.numbers == {0, 1, 2}
-    assert not usual.asked
-    assert {record.usage["by_model"]["own"]["model_calls"] for record in records.values()} == {1}
-    assert {row.model for record in records.values() for row in record.candidates} == {MODEL}
-    assert EvalFolder(tmp_path).manifest().options["model_for"] == {"writing": "own"}
 
 
 async def test_a_result_that_the_limits_cut_is_none_in_the_record(

@@ -155,22 +155,6 @@ def ask(shop: Path, tmp_path: Path) -> Callable[..., Asked]:
     return lambda *queries, **given: Asked(shop, tmp_path / "home", *queries, **given)
 
 
-@pytest.mark.parametrize("recipe", list(RECIPES))
-async def test_if_all_say_yes_the_answer_is_the_one_without_asking(recipe: str, ask: Any) -> None:
-    one = {"recipe": recipe, "matched_values": 0, **({"votes": 1} if recipe == "single" else {})}
-    queries = (GOOD,) if recipe == "single" else (GOOD, RENAMED)
-    free = await ask(*queries, **one, approve="never")(all_say("yes"))
-    assert (free.rounds, free.answer.status) == ([], "answered")
-    ways: list[dict[str, Any]] = [{}, {"streamed": True}, {"killed": True}]
-    for seed, way in enumerate(ways):
-        asked = await ask(*queries, **one)(shuffled(seed), **way)
-        assert told(asked) == told(free), way
-        assert len(asked.of("query")) == len(free.of("query")) or "killed" in way
-        assert set(asked.asked) == {event["executed"] for event in free.of("query")}
-        assert all(event["reply"] == "yes" for event in asked.of("approval"))
-        assert len(asked.of("approval")) == len(asked.of("approval_asked"))
-
-
 async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(ask: Any) -> None:
     asked = await ask(GOOD, RENAMED)(all_say("yes"))
     (both,) = asked.rounds
@@ -242,16 +226,6 @@ async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> 
     asked = await run(lambda waiting: {each.id: each.value["sql"] == GOOD for each in waiting})
     assert (asked.answer.status, asked.answer.sql) == ("answered", GOOD)
     assert "did not approve it" in prompts[1]
-
-
-async def test_the_same_text_is_asked_about_once(ask: Any) -> None:
-    asked = await ask(GOOD, GOOD, GOOD)(all_say("yes"))
-    assert [len(waiting) for waiting in asked.rounds] == [3], "branches cannot know of each other"
-    assert len([event for event in asked.of("query") if "usage" in event]) == 1
-    above = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
-    later = await ask(GOOD, above, votes=6, stopping="decided")(all_say("yes"))
-    assert len(later.of("vote")) > 1, "the second batch writes what was asked about"
-    assert [len(waiting) for waiting in later.rounds] == [len(later.rounds[0])]
 
 
 COUNTED: Any = {"switches": {"confirm_empty": True}}

@@ -44,14 +44,6 @@ def ballot(candidate: str, fingerprint: str = "", expert: str = "m", **more: obj
     return replace(made, **more)  # type: ignore[arg-type]
 
 
-def test_majority_wins() -> None:
-    vote = hold_vote([ballot("a", "x"), ballot("b", "y"), ballot("c", "y")])
-    assert vote.winner in ("b", "c")
-    assert (vote.share, vote.tie, vote.low) == (2 / 3, False, False)
-    assert [(cluster.fingerprint, cluster.weight) for cluster in vote.clusters] == [("y", 2.0), ("x", 1.0)]
-    assert [cluster.share for cluster in vote.clusters] == [2 / 3, 1 / 3]
-
-
 def test_near_equal_results_vote_together() -> None:
     ballots = [ballot("a", "x", cluster="x"), ballot("b", "y"), ballot("c", "z", cluster="x")]
     assert hold_vote(ballots).winner in ("a", "c")

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.builder import build_graph
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
-from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import CandidateState, Failure
-from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import GOOD, Ran, Run, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
@@ -287,19 +283,3 @@ def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str
     here = CandidateState(**state)
     assert after_step(here, max_steps=2) == on_step
     assert after_query(here, max_steps=2) == on_query
-
-
-def test_its_limits_are_its_only_switches() -> None:
-    own = set(find_recipe("react").switches()) - set(PaperRecipe.switches())
-    assert own == {"seen", "max_steps", "max_link_steps"}
-    for wrong in ({"max_steps": 0}, {"max_steps": 101}, {"max_steps": "20"}, {"validation": True}):
-        with pytest.raises(ConfigurationError):
-            find_recipe("react", wrong)
-
-
-def test_no_agent_but_its_own_stands_in_its_graph() -> None:
-    nodes = {name.rpartition(":")[2] for name in build_graph("react").get_graph(xray=1).nodes}
-    assert {"ToolUser", "run_sql"} <= nodes
-    assert nodes.isdisjoint(
-        {"SelfRefiner", "PlanCritique", "SQLCritique", "Validator", "Planner", "SyntaxRetriever"}
-    )

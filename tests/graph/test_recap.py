@@ -9,7 +9,6 @@ import pytest
 
 from quorum.graph.confidence import LOW
 from quorum.graph.nodes.recap import REPEATED
-from quorum.knowledge.errors import ModelUnavailable
 from quorum.knowledge.syntax import sections
 from quorum.tools.query import ErrorKind
 from tests.graph.shop import FINE, GOOD, NOTHING, STOP, Run, script, sql
@@ -132,36 +131,6 @@ async def test_terminate_accepts_the_last_result(run: Run) -> None:
     assert ran.calls()["validator"] == 1
 
 
-async def test_the_majority_wins_over_a_dissenting_candidate(run: Run) -> None:
-    ran = await run({**script(), "action/c2": sql(BY_NAME)}, votes=3)
-    assert ran.answer.sql == GOOD
-    assert ran.answer.vote is not None
-    assert [cluster.candidates for cluster in ran.answer.vote.clusters][1] == ["c2"]
-    assert not ran.answer.vote.tie
-    assert ran.answer.usage["queries"] == 2, "c1 and c3 write the same SQL, which runs once"
-
-
-async def test_models_share_the_candidates_and_one_that_is_down_costs_only_its_own(run: Run) -> None:
-    down = ModelUnavailable("The endpoint of model b is unreachable.")
-    said = {"a": script(), "b": {**script(), "action": down, "planner": down}}
-    ran = await run(said, models=["a", "b"], votes=4)
-    by_model = {candidate.id: candidate.model for candidate in ran.answer.candidates}
-    assert by_model == {"c1": "a", "c2": "b", "c3": "a", "c4": "b"}
-    assert ran.answer.status == "answered"
-    assert sum(bool(candidate.error) for candidate in ran.answer.candidates) == 2
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.strategy == "wma"
-
-
-@pytest.mark.parametrize(("calls", "sql_shown"), [(1, ""), (4, ""), (5, GOOD)])
-async def test_max_calls_ends_the_run_with_the_best_so_far(run: Run, calls: int, sql_shown: str) -> None:
-    ran = await run(script(), max_calls=calls)
-    assert ran.answer.status == "stopped"
-    assert ran.answer.stopped_by == "max_calls"
-    assert ran.answer.usage["model_calls"] == calls
-    assert bool(ran.answer.rows) == bool(sql_shown)
-
-
 async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) -> None:
     ran = await run(script(), votes=3)
     with_schema = ("planner", "plan_critique", "action", "sql_critique")
@@ -225,11 +194,3 @@ async def test_the_syntax_retriever_asks_in_its_own_words(run: Run) -> None:
     asked = ran.prompt("syntax_retriever").split("<task>")[1]
     assert not [topic for topic in listed if f"- {topic}\n" in asked]
     assert "group_concat" in ran.prompt("action").split("<syntax>")[1]
-
-
-async def test_judgements_are_not_sampled(run: Run) -> None:
-    ran = await run(script(), votes=3, temperature=0.9)
-    heat = {(event["agent"], event["temperature"]) for event in ran.of("model_call")}
-    assert ("action", 0.9) in heat
-    assert {("sql_critique", 0.0), ("validator", 0.0)} <= heat
-    assert ("validator", 0.9) not in heat

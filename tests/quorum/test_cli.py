@@ -299,7 +299,7 @@ def test_trace_show(run: Trace, workplace: Path) -> None:
     page = (workplace / "page.html").read_text()
     assert page.startswith("<!doctype html>")
     assert run.run_id in page
-    assert quorum("trace", "show", "last", "--html", "no/such/folder.html").exit_code == 2
+    assert quorum("trace", "show", "last", "--html", "page.html/folder.html").exit_code == 2
 
 
 def test_recipes_are_listed_with_their_papers() -> None:

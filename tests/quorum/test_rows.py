@@ -91,12 +91,6 @@ def test_json_holds_no_character_that_a_terminal_obeys(
     assert Answer.model_validate_json(text) == made
 
 
-def test_many_rows_come_in_order(answer: dict[str, Any], tmp_path: Path) -> None:
-    table = pa.table({"n": range(12_000)})
-    rows = written(answered(answer, tmp_path, table))
-    assert [row[0] for row in rows[1:]] == [str(n) for n in range(12_000)]
-
-
 def test_without_a_file_the_preview_is_all_there_is(answer: dict[str, Any]) -> None:
     assert len(written(Answer(**answer))) == 3
 

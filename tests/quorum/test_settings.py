@@ -39,14 +39,6 @@ def test_files_are_found_from_a_folder_below(workplace: Path, monkeypatch: pytes
     assert settings.home == Path("/elsewhere")
 
 
-@pytest.mark.parametrize(
-    "url", ["sqlite:////abs/shop.db", "sqlite:///:memory:", "postgresql://h/db", "sample"]
-)
-def test_other_databases_in_the_file_stay_as_they_are(workplace: Path, url: str) -> None:
-    (workplace / "quorum.toml").write_text(f'database = "{url}"')
-    assert Settings().database == [url]
-
-
 def test_openai_names_count_where_quorum_names_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://openai")
@@ -80,11 +72,6 @@ def test_lists_times_and_sizes_are_read_as_people_write_them(monkeypatch: pytest
     assert settings.query_timeout == 0.5
     assert settings.result_bytes == 10 * 2**20
     assert settings.prices == {"m": {"input": 1.0, "output": 2.0}}
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("90s", 90), ("5m", 300), ("1.5m", 90)])
-def test_a_deadline(text: str, seconds: float) -> None:
-    assert Settings(deadline=text).deadline == seconds
 
 
 @pytest.mark.parametrize(
@@ -233,15 +220,6 @@ def test_home_folders_are_spelt_out(workplace: Path, monkeypatch: pytest.MonkeyP
 def test_where_a_database_lies_no_longer_depends_on_the_folder(given: str, made: str) -> None:
     assert anchored(given, Path("/at/here now")) == made
     assert anchored(made, Path("/elsewhere")) == made
-
-
-def test_a_run_keeps_absolute_places(workplace: Path) -> None:
-    options = Settings(
-        database="sqlite:///shop.db", models=["offline"], documents="docs", home="q"
-    ).run_options()
-    assert options.database == [f"sqlite:///{workplace}/shop.db"]
-    assert options.documents == workplace / "docs"
-    assert options.home == workplace / "q"
 
 
 def test_the_example_file_sets_every_option_and_nothing_else(root: Path, workplace: Path) -> None:

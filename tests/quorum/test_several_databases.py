@@ -11,14 +11,11 @@ from click.testing import CliRunner, Result
 
 from quorum import ask_sync
 from quorum.cli import cli
-from quorum.graph.options import RunOptions
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.settings import Settings, resumed_options
-from quorum.tools.models.scripted import scripted
 from quorum.tools.urls import locations, urls_in
-from tests.engines import start_no_process
 from tests.graph.shop import FINE
 from tests.tools.databases import test_duckdb, test_sqlite
 
@@ -75,24 +72,6 @@ def test_a_question_on_the_command_line(two: list[str]) -> None:
     assert run("keep", "last").exit_code == 0
     again = run("ask", QUESTION, "--db", two[0], "--db", two[1], "--model", "offline")
     assert "verified by" in again.stdout
-
-
-def test_a_question_from_a_script_with_a_relative_and_an_absolute_place(
-    two: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start_no_process(monkeypatch)
-    answer = ask_sync(
-        QUESTION, db=two, chat_models={"m": scripted(SAID)}, votes=1, switches={"checks": False}
-    )
-    assert sorted(answer.rows) == [["Ann", 2.0], ["Bo", 4.0]]
-    assert (answer.database, answer.dialect) == ("shop+crm", "duckdb")
-    assert [part.partition(",")[0] for part in answer.parts] == ["crm", "shop"]
-    assert answer.usage["rows"] == 2
-
-
-def test_the_graph_itself_takes_a_list_or_a_comma_list(two: list[str]) -> None:
-    assert RunOptions(database=two, models=["offline"]).database == two
-    assert RunOptions(database=",".join(two), models=["offline"]).database == two
 
 
 def test_a_variable_and_a_file_name_several(

@@ -185,17 +185,6 @@ def test_a_query_from_which_a_secret_was_removed_is_not_kept(
         quorum.keep("last")
 
 
-def test_git_sees_what_was_kept(shop: str, workplace: Path) -> None:
-    import subprocess
-
-    answered(shop, {"m": GOOD})
-    file = quorum.keep("last").file
-    subprocess.run(["git", "init", "-q", "."], check=True)
-    seen = subprocess.run(["git", "status", "--short", "-uall"], check=True, capture_output=True, text=True)
-    kept = [line[3:] for line in seen.stdout.splitlines() if line[3:].startswith(".quorum")]
-    assert kept == [str(file.relative_to(workplace)) if file.is_absolute() else str(file)]
-
-
 def test_what_cannot_be_written_is_said(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     answered(shop, {"m": GOOD})
     (home() / "kb").write_text("")

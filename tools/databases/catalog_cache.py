@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import quorum
 from quorum.knowledge.atomic import lock, replace_file
@@ -32,7 +32,9 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import own_garbage
-from quorum.tools.rights import Rights
+
+if TYPE_CHECKING:
+    from quorum.tools.rights import Rights
 
 FORMAT = 6
 FORGOTTEN_SECONDS = 30 * 86_400.0
@@ -53,7 +55,7 @@ class CatalogCache:
 
     Attributes:
         age: Seconds for which a catalog is used before it is read again; with 0 it is read each time.
-        rights: Rules of what may be seen: with them nothing is cached, and the database is read each time.
+        rights: Rules of what may be seen; with them ``read_catalog`` caches nothing.
     """
 
     folder: Path
@@ -66,8 +68,6 @@ class CatalogCache:
         Raises:
             DatabaseUnavailable: As ``Connector.catalog``.
         """
-        if self.rights:
-            return await self.rights.seen(await connector.catalog(samples=samples), connector)
         if isinstance(connector, ManyConnector):
             reading = (self.catalog(each, samples=samples) for each in connector.members)
             return await connector.take(await asyncio.gather(*reading))

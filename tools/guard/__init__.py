@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard import process
-from quorum.tools.guard.text import Passed, Refused
+from quorum.tools.guard.text import Allowed, Passed, Refused
 from quorum.tools.query import QueryError
 from quorum.tools.sql import dialect_name
 
@@ -57,7 +57,7 @@ def check(sql: str, dialect: str) -> Passed | Refused:
     return found
 
 
-async def allowed(sql: str, linter: Linter) -> str | QueryError:
+async def allowed(sql: str, linter: Linter) -> Allowed | QueryError:
     """Return the text that may run by guard and lint, or why none may; the event loop goes on meanwhile.
 
     A verdict depends on text and catalog alone, so the linter remembers the latest. A verdict that judging
@@ -76,12 +76,12 @@ def prepare(linter: Linter) -> None:
     process.THREAD.submit(process.PROCESS.prepare, linter)
 
 
-def _allowed(sql: str, linter: Linter) -> str | QueryError:
+def _allowed(sql: str, linter: Linter) -> Allowed | QueryError:
     if known := linter.verdicts.get(sql):  # another caller asked while this one waited
         return known
     found = process.PROCESS.ask(sql, dialect_name(linter.catalog.dialect), linter)
     if isinstance(found, Passed):
-        verdict: str | QueryError = found.sql
+        verdict: Allowed | QueryError = Allowed(found.sql, found.masks)
     else:
         verdict = found.error() if isinstance(found, Refused) else found
     if found is not process.TOO_MUCH:

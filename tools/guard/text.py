@@ -10,7 +10,7 @@ import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import MAX_TOKENS, sqlglot_dialect
@@ -18,6 +18,8 @@ from quorum.tools.sql import MAX_TOKENS, sqlglot_dialect
 if TYPE_CHECKING:
     from sqlglot import exp
     from sqlglot.tokenizer_core import Token
+
+    from quorum.tools.lint.lineage import Masks
 
 MAX_CHARACTERS = 100_000
 """Longest SQL that is judged; people's queries are below 10,000."""
@@ -49,6 +51,7 @@ class Passed:
         kind: ``query``, ``explain`` or ``inspection``.
         script: The statements before the query, in order (BigQuery's DECLARE, SET, TEMP FUNCTION); empty
             where another process judged.
+        masks: Which columns of the result are masked (``quorum.tools.lint.lineage``).
     """
 
     sql: str
@@ -56,6 +59,18 @@ class Passed:
     tree: exp.Expr | None = field(default=None, compare=False)
     kind: str = "query"
     script: tuple[exp.Expr, ...] = field(default=(), compare=False)
+    masks: Masks = False
+
+
+class Allowed(str):
+    """A text that may run; ``masks`` says which columns of its result are masked."""
+
+    masks: Masks
+
+    def __new__(cls, sql: str, masks: Masks = False) -> Self:
+        made = super().__new__(cls, sql)
+        made.masks = masks
+        return made
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import count, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Column, Table
 from quorum.tools.lint.tables import Names, Tables
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from quorum.knowledge.catalog import Catalog
-    from quorum.tools.guard.text import Passed
+    from quorum.tools.guard.text import Allowed, Passed
+    from quorum.tools.lint.lineage import Masks
 
 __all__ = ["Linter"]
 
@@ -53,7 +54,7 @@ class Linter:
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
         self.number = next(_NUMBERS)
-        self.verdicts: dict[str, str | QueryError] = {}
+        self.verdicts: dict[str, Allowed | QueryError] = {}
         self._names = Names(dialect_name(catalog.dialect))
 
     @cached_property
@@ -71,7 +72,9 @@ class Linter:
                 for c in table.columns
             )
             tables.append(Table(table.name, columns, table.schema, table.database, table.kind))
-        return replace(self.catalog, tables=tuple(tables), notes=(), left_out=(), filtered=())
+        withheld = self.catalog.withheld and replace(self.catalog.withheld, tables=frozenset(), key=b"")
+        bare: dict[str, Any] = {"notes": (), "left_out": (), "filtered": ()}
+        return replace(self.catalog, tables=tuple(tables), withheld=withheld, **bare)
 
     def prepare(self) -> None:
         """Index the catalog now; else the first check does, and the first one that finds a name wrong."""
@@ -88,7 +91,14 @@ class Linter:
         closed = self._tables.closed
         if closed and (found.kind != "query" or found.script or inspects(found.tree, found.dialect)):
             return CLOSED
-        return self.lint(found.tree) or replace(found, tree=None, script=())
+        if problem := self.lint(found.tree):
+            return problem
+        masks: Masks = False
+        if found.tree is not None and (withheld := self.catalog.withheld) and withheld.columns:
+            from quorum.tools.lint.lineage import Lineage
+
+            masks = Lineage(self._tables, withheld.columns).masks(found.tree)
+        return replace(found, tree=None, script=(), masks=masks)
 
     def lint(self, tree: exp.Expr | None) -> QueryError | None:
         """Return the first problem, with up to two more; None if nothing is wrong.

@@ -63,18 +63,23 @@ _PSEUDO = {
     "clickhouse": frozenset({"_part", "_partition_id", "_sample_factor", "_table"}),
     "databricks": frozenset({"_metadata", "user"}),
 }
+PSEUDO = frozenset().union(*_PSEUDO.values())
+"""Names by which some engine gives more of a table than its columns."""
 _ROW_FUNCTIONS = ("json_each", "json_tree")
 _ROW_COLUMNS = ["key", "value", "type", "atom", "id", "parent", "fullkey", "path", "json", "root"]
 """The columns of SQLite's table functions that are known."""
 _FLATTENED = ["SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"]
+_SAY_RECURSIVE = frozenset({"duckdb", "postgres", "mysql", "bigquery"})
+"""Dialects where without that word a CTE that names itself reads another table."""
 _STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres", *STRICT_DIALECTS} - {"oracle"})
 """Dialects where a.b may be a field of column a."""
 _PATHS = frozenset({"bigquery", "duckdb", "snowflake"})  # what is below a column is declared, or has a colon
 _INSPECTS = re.compile(
     r"(?i)pragma_|duckdb_|pg_(?!typeof|column_size|size_|lsn)|has_\w+_privilege|(to_)?reg(class|type|proc|oper"
     r"|role|namespace|config|dict|coll)|(obj|col|shobj)_description|get_ddl|last_query_id|result_scan"
+    r"|error\b"
 )
-"""Functions and types that tell of a database what is in no table of its schema."""
+"""Functions and types that tell what is in no table of the schema, or say a value as an error."""
 _OPAQUE = ("MatchRecognize", "Pivot")
 _INNER = (exp.Dot, exp.Bracket)
 _TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -278,12 +283,22 @@ class Resolver:
             body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
             own = dict(ctes)
             if isinstance(body, exp.SetOperation):  # it may read itself: its first branch names the columns
+                self._anchored(body, key, recursive=bool(clause.args.get("recursive")))
                 own[key] = None
                 own[key] = _renamed(self._first_columns(body, parent, own), aliases)
             ctes[key] = _renamed(self.query(cte.this, parent, own), aliases)
             if clause.args.get("search") or clause.args.get("cycle"):
                 ctes[key] = None  # which add columns
         return ctes
+
+    def _anchored(self, body: exp.SetOperation, key: str, *, recursive: bool) -> None:
+        """Check tables that are called as the CTE that reads them; some engines then mean the table."""
+        if self.tables.closed and self.dialect in _SAY_RECURSIVE:
+            anchor = body.left if recursive and isinstance(body, exp.Union) else body
+            for node in anchor.find_all(exp.Table):
+                same = isinstance(node.this, exp.Identifier) and self.names.key(node.this) == key
+                if same and not self.tables.find(node).tables:
+                    self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
 
     def _first_columns(self, body: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
         """Return the columns of the first branch of a set operation, whose issues are found later."""
@@ -541,9 +556,17 @@ class Resolver:
 
 
 def inspects(tree: exp.Expr | None, dialect: str) -> bool:
-    """True if a query asks about the database itself, by a function or by a cast of a name to its table."""
+    """True if a query asks about the database itself, by a function or by a cast of a name to its table.
+
+    So may one that spells a name in two ways which are the same to us but not to every engine.
+    """
+    spelt: dict[str, str] = {}
     for node in tree.walk() if tree else ():
         name = ""
+        if isinstance(node, exp.Identifier) and not node.name.isascii():
+            plain = "".join(letter.lower() if letter.isascii() else letter for letter in node.name)
+            if spelt.setdefault(plain.casefold(), plain) != plain or plain.casefold().isascii():
+                return True
         if isinstance(node, exp.DataType):
             name = write(node, dialect)
         elif isinstance(node, exp.Func):

@@ -40,7 +40,7 @@ export function editor(sql, database, { run = "", correcting = false, onClose = 
       fill(
         out,
         table(found, "Result of your query"),
-        h("p", { class: "soft" }, [rows, found.truncated && `cut off: ${found.truncated}`].filter(Boolean).join("; ")),
+        h("p", { class: "soft" }, [rows, found.truncated && "cut off at the limit, there are more in the database"].filter(Boolean).join("; ")),
         run && correcting && keeping("This is right: keep it", (note) => post(`/v1/questions/${run}/correct`, { sql: text.value, note })),
       );
     } catch (error) {

@@ -16,7 +16,7 @@ function order(a, b) {
 function cells(row, texts, numeric) {
   return texts.map((text, n) => {
     const look = [numeric[n] && "num", row[n] === null && "null"].filter(Boolean).join(" ");
-    return h("td", { class: look || null }, text);
+    return h("td", { class: look || null }, h("div", {}, text));
   });
 }
 
@@ -68,7 +68,7 @@ export function table(result, caption, load = null) {
   }
 
   const heads = result.columns.map((name, n) =>
-    h("th", { scope: "col", class: numeric[n] ? "num" : null }, button(name, () => sort(n), { class: "sort", title: `Sort by ${name}` })),
+    h("th", { scope: "col", class: numeric[n] ? "num" : null }, button(h("span", {}, name), () => sort(n), { class: "sort", title: `Sort by ${name}` })),
   );
   draw();
   const scroll = { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };

@@ -27,10 +27,9 @@ function clarification(waiting, reply) {
   return [
     h("h3", { tabindex: -1 }, "Which answer is meant?"),
     h("p", { class: "soft" }, "The question can be read in several ways."),
-    waiting.differences.length > 0 && h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, text))),
     h(
       "div",
-      { class: "choices" },
+      {},
       waiting.choices.map((each) =>
         h(
           "section",
@@ -42,7 +41,9 @@ function clarification(waiting, reply) {
         ),
       ),
     ),
-    waiting.own_words && h("div", { class: "row" }, own, send),
+    waiting.differences.length > 0 && h("h4", {}, "How they differ"),
+    h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, text))),
+    waiting.own_words && h("div", { class: "row own" }, own, send),
   ];
 }
 
@@ -118,7 +119,13 @@ export function follow(id, words, ask, done) {
     } else {
       const what = { cancelled: "Stopped. What it had found so far is in its steps.", interrupted: "The server ended while this was asked." };
       const message = asked.error || what[status] || `It ended without an answer (${status}).`;
-      fill(place, h("section", { class: "card" }, fault({ message, hint: asked.hint }), h("button", { type: "button", onclick: () => ask(asked.question) }, "Ask again")));
+      const goOn = async () => {
+        await post(`/v1/questions/${id}/resume`);
+        article.leave();
+        article.replaceWith(follow(id, asked.question, ask, done));
+      };
+      const again = status === "interrupted" ? button("Go on", goOn) : button("Ask again", () => ask(asked.question));
+      fill(place, h("section", { class: "card" }, fault({ message, hint: asked.hint }), again));
     }
     done(asked);
   }
@@ -128,7 +135,7 @@ export function follow(id, words, ask, done) {
     for (;;) {
       for await (const step of events(`/v1/questions/${id}/events`, leaving.signal, after)) {
         after = step.id;
-        if (step.text) show(step);
+        if (step.live) show(step);
       }
       const asked = await get(`/v1/questions/${id}`);
       head.textContent = asked.answer?.turn || asked.question;

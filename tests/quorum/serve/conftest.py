@@ -19,6 +19,7 @@ from quorum.serve.keys import Keys
 from quorum.serve.service import Service
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql, written
+from tests.waiting import until
 
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 DIFFER = {
@@ -49,10 +50,11 @@ async def make(workplace: Path) -> AsyncIterator[Make]:
 @asynccontextmanager
 async def served(service: Service, keys: Keys | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service over a socket."""
-    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0, lifespan="off")
+    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0)
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     task = asyncio.ensure_future(server.serve(sockets=[socket]))
+    await until(lambda: server.started)
     async with httpx.AsyncClient(
         base_url=f"http://127.0.0.1:{socket.getsockname()[1]}", timeout=60
     ) as client:

@@ -12,19 +12,17 @@ from typing import Any
 import httpx2
 import mcp_types as types
 import pytest
-import uvicorn
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 
 from quorum import Settings
-from quorum.serve.http import make_app
 from quorum.serve.keys import Caller, Keys, add_key
 from quorum.serve.mcp import TAKES, mcp_server
 from quorum.serve.service import Service
 from quorum.tools.ledger import Budget, Ledger
 from tests.graph.shop import GOOD, QUESTION
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, served
 
 ME = Caller()
 CHANNELS = {"question": "How many orders did each channel bring?"}
@@ -43,18 +41,6 @@ async def sample(workplace: Path) -> AsyncIterator[Service]:
 def doubtful(make: Make) -> Service:
     """A database about which two models disagree."""
     return make(DIFFER, recipe="recap", votes=2)
-
-
-@asynccontextmanager
-async def listening(service: Service, keys: Keys) -> AsyncIterator[str]:
-    """The address of the server over HTTP."""
-    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0)
-    server, socket = uvicorn.Server(config), config.bind_socket()
-    task = asyncio.ensure_future(server.serve(sockets=[socket]))
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}/mcp"
-    server.should_exit = True
-    await task
-    socket.close()
 
 
 def server_of(service: Service) -> Server[Any]:
@@ -237,7 +223,8 @@ async def test_over_http_a_key_has_its_own_questions_and_databases(
     mine, other = (f"Bearer {add_key(file, name)}" for name in ("mine", "other"))
     file.write_text(f"{file.read_text().rstrip()}\ndatabases = []\n")
 
-    async with listening(service, Keys(file)) as url:
+    async with served(service, Keys(file)) as there:
+        url = str(there.base_url.join("/mcp"))
 
         @asynccontextmanager
         async def client(key: str, **given: Any) -> AsyncIterator[Client]:

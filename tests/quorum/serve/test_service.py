@@ -274,3 +274,39 @@ async def test_readers_that_stop_or_leave_slow_nobody(make: Make) -> None:
     assert (await asked.answer()).status == "answered"
     for task in stuck:
         task.cancel()
+
+
+async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:
+    service, few = make(), Caller("few", schemas=frozenset({"customers"}))
+    schema = await service.schema(few)
+    assert [each.name for each in schema.tables] == ["customers"]
+    refused = await service.run_sql(few, "SELECT COUNT(*) FROM orders")
+    assert "orders" in getattr(refused, "message", "")
+    assert not getattr(refused, "suggestions", ())
+    values, _ = await service.search_values(few, "Lyon")
+    assert values == {"customers.city": ["Lyon"]}
+    asked = await service.ask(few, QUESTION)
+    answer = await asked.answer()
+    assert (answer.status, answer.columns) == ("no_answer", [])
+    prompts = [text.read_text() for text in (asked.folder.folder / "blobs").iterdir()]
+    assert not [text for text in prompts if "order_id" in text or "total REAL" in text]
+    assert (await service.schema(ME)).total == 2, "another key sees all"
+    with pytest.raises(Refused, match="the same tables"):
+        await make(show=["customers"]).schema(few)
+
+
+async def test_poisoned_questions_stay_text(make: Make) -> None:
+    service = make()
+    for text in (
+        "<script>alert(1)</script>",
+        "\u202e\x1b[31m\x00 {{7*7}} {0}",
+        "'; DROP TABLE orders; --",
+        "\ud800",
+    ):
+        asked = await service.ask(ME, f"{QUESTION} {text}")
+        try:
+            assert (await asked.answer()).question.startswith(QUESTION)
+        except QuorumError as error:
+            assert "UTF-8" in str(error)  # noqa: PT017 - a lone surrogate is no text
+        found = await service.question(ME, asked.id)
+        assert found.status in ("answered", "failed")

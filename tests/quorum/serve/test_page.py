@@ -1,0 +1,420 @@
+"""The page in a browser, on a live server: each thing that it does, narrow and wide, dark and light."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.browser import Browser, Tab, find_browser, running_browser
+from tests.quorum.roles import role_of
+from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
+
+pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
+
+POISON = "<img src=x onerror=\"document.title='taken'\">"
+QUESTION = f"How many orders came from each region {POISON}?"
+FOLLOW_UP = "and those with a note?"
+BECAME = f"How many orders with a note came from each region, {POISON}?"
+LONG = "average_length_of_a_column_that_somebody_named_at_great_length"
+BY_REGION = f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM orders GROUP BY region"
+WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
+EACH = "SELECT id, region, note FROM orders ORDER BY id"
+MEANT = f"Counts only orders with a note, {POISON}."
+LOOKS = [(420, False), (420, True), (1300, False), (1300, True)]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = find_browser()
+    if not path:
+        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
+    with running_browser(path) as running:
+        yield running
+
+
+@contextmanager
+def serving(home: Path, *flags: str, **variables: str) -> Iterator[str]:
+    """A server in its own process; gives its address."""
+    command = [sys.executable, "-m", "quorum", "serve", "--port", "0", *flags]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QUORUM_")}
+    process = subprocess.Popen(command, cwd=home, env=clean | variables, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stderr
+        said = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        assert found, said + process.stderr.read()
+        yield found[0]
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+class Model:
+    """A model's endpoint that answers by role; a question that says ``slowly`` waits until ``go``."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def __call__(self, request: Request) -> Answer:
+        *_, asked = re.findall(r"<question>(.*?)</question>", request.text, re.DOTALL) or [""]
+        if "slowly" in asked:
+            self.go.wait(60)
+        sql = EACH if "List" in asked else WITH_NOTE if "with a note came" in asked else BY_REGION
+        replies: dict[str, Any] = {
+            "sql_writer": {"reasoning": "", "sql": sql, "summary": f"It is {POISON}.", "readings": [MEANT]},
+            "reading_writer": {"answered": "Counts all.", "readings": [{"meaning": MEANT, "sql": WITH_NOTE}]},
+            "question_rewriter": {"ask": "question", "question": BECAME},
+            "reviser": {"explanation": "It stands.", "sql": None},
+        }
+        if sql != BY_REGION:
+            replies["sql_writer"]["readings"] = []
+        return say(json.dumps(replies[role_of(request)]), usage=tokens(1200, 40, 1024))
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return Model()
+
+
+@pytest.fixture(scope="module")
+def poisoned(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator[str]:
+    """A server of a poisoned database and the sample, whose model is ``model``."""
+    home = tmp_path_factory.mktemp("poisoned")
+    with sqlite3.connect(home / "shop.db") as shop:
+        shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, region TEXT, amount TEXT, note TEXT)")
+        regions = ["north", "South ", "south", "N/A", POISON]
+        rows = [(n, regions[n % 5], f"${n}.50", POISON if n % 3 else None) for n in range(900)]
+        shop.executemany("INSERT INTO orders VALUES (?, ?, ?, ?)", rows)
+        name = POISON.replace('"', '""')
+        shop.execute(f'CREATE TABLE "{name}" (id INTEGER PRIMARY KEY, "{name}" TEXT)')
+    shop.close()
+    with ChatServer(model) as server:
+        flags = ("--db", "shop.db", "--db", "sample", "--model", "openai:gpt-4.1", "--base-url", server.url)
+        with serving(home, *flags, OPENAI_API_KEY="sk-none") as address:
+            yield address
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The one command of the README; gives the address that it opened in the browser."""
+    home = tmp_path_factory.mktemp("sample")
+    opener = home / "open.sh"
+    opener.write_text(f'#!/bin/sh\necho "$1" > "{home}/opened"\n')
+    opener.chmod(0o755)
+    flags = ("--db", "sample", "--model", "offline", "--open")
+    with serving(home, *flags, BROWSER=f"{opener} %s") as address:
+        yield address
+
+
+def control(label: str, within: str = "body") -> str:
+    """The expression that presses the last visible control of that label."""
+    controls = f"[...document.querySelectorAll('{within} :is(button, a, summary, label)')]"
+    return f"{controls}.findLast(it => it.textContent.trim() === {label!r} && it.checkVisibility()).click()"
+
+
+def click(tab: Tab, label: str, within: str = "body") -> None:
+    tab.run(control(label, within))
+
+
+def ask(tab: Tab, text: str, until: str = ".answer") -> None:
+    """Type a text, press Enter and wait for what comes of it: a new article that shows ``until``."""
+    tab.wait("document.querySelector('.welcome, article')")
+    before = tab.run("document.querySelectorAll('article').length")
+    tab.run("document.querySelector('#question').focus()")
+    tab.write(text)
+    tab.press("Enter")
+    tab.wait(f"document.querySelectorAll('article')[{before}]?.querySelector('{until}')")
+
+
+def anew(tab: Tab) -> None:
+    """Leave the conversation."""
+    click(tab, "New question")
+    tab.wait("document.querySelector('.welcome')")
+
+
+def fits(tab: Tab, width: int, *expected: str) -> None:
+    """Hold what every view has to keep: no message, no other host, no sideways scrolling, no finding."""
+    visit = tab.look()
+    assert [said for said in visit.messages if not any(part in said for part in expected)] == []
+    origin = tab.url.partition("/page")[0]
+    assert [url for url in visit.requests if not url.startswith((origin, f"blob:{origin}"))] == []
+    assert visit.width == width
+    assert [
+        cut for cut in visit.cut if not cut.startswith(("div.scroll", "span.", "label.unseen", "p.now"))
+    ] == []
+    assert tab.run("document.title") == "Quorum"
+    if AXE:
+        tab.run(f"{AXE}; 0")
+        found = tab.run("axe.run().then(all => all.violations.map(each => "
+                        "[each.impact, each.id, each.nodes.map(node => node.html).join()]))")  # fmt: skip
+        assert [each for each in found if each[0] in ("serious", "critical")] == []
+
+
+AXE = Path(os.environ["AXE_CORE"]).read_text() if os.environ.get("AXE_CORE") else ""
+"""The script axe.min.js of the npm package axe-core, where that variable names it; else it is left out."""
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_the_first_answer_is_one_command_and_one_press_away(
+    browser: Browser, sample: str, width: int, dark: bool
+) -> None:
+    with browser.tab(sample, seconds=20, width=width, dark=dark) as tab:
+        tab.wait("document.querySelector('.welcome li button')")
+        fits(tab, width)
+        tab.run("document.querySelector('.welcome li button').click()")
+        tab.wait("document.querySelector('.answer .drawing svg')")
+        text = tab.run("document.body.innerText")
+        for part in ("demonstration", "not rated", "SELECT", "steps", "model call", "Is this right?"):
+            assert part in text
+        assert tab.run("document.querySelector('.answer a').href").endswith("/trace")
+        fits(tab, width)
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_poisoned_names_values_and_questions_stay_text_everywhere(
+    browser: Browser, poisoned: str, width: int, dark: bool
+) -> None:
+    with browser.tab(poisoned, seconds=20, width=width, dark=dark) as tab:
+        ask(tab, QUESTION, ".asks")
+        fits(tab, width)
+        assert tab.run("document.activeElement.textContent") == "Which answer is meant?"
+        click(tab, "I mean this", ".reading")
+        tab.wait("document.querySelector('.answer .drawing svg')")
+        tab.run("document.querySelector('.log').open = true")
+        fits(tab, width)
+        for panel in ("schema", "history"):
+            click(tab, panel.title(), "header")
+            tab.wait(f"document.querySelector('#{panel} .found :is(details, li)')")
+            tab.run("document.querySelectorAll('#schema details').forEach(each => each.open = true)")
+            assert POISON in tab.run(f"document.querySelector('#{panel}').innerText")
+            fits(tab, width)
+            click(tab, panel.title(), "header")
+        assert tab.run("document.querySelectorAll('img').length") == 0
+        assert tab.run("document.querySelector('article').innerText").count(POISON) > 4
+
+
+def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        tab.run("document.querySelector('#clarify').click()")
+        ask(tab, QUESTION)
+        text = tab.run("document.querySelector('.answer').innerText")
+        for part in ("Read as: Counts all.", f"If you meant: {MEANT}", f"It is {POISON}.", "doubtful"):
+            assert part in text
+        assert tab.run("document.querySelector('ul.warn').previousSibling.textContent") == "The data shows"
+        tab.run("document.querySelector('.reading .row button').click()")
+        tab.wait("document.querySelectorAll('.answer').length == 2")
+        said = tab.run("document.querySelector('article:last-of-type .asked').textContent")
+        assert said == f"{QUESTION}\n\nTo be precise: {MEANT}"
+
+
+def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Browser, poisoned: str) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        tab.run("document.querySelector('#clarify').click()")
+        ask(tab, QUESTION)
+        ask(tab, FOLLOW_UP, ".answer .drawing svg")
+        last = "document.querySelector('article:last-of-type')"
+        assert tab.run(f"{last}.querySelector('.asked').textContent") == FOLLOW_UP
+        assert f"Understood as: {BECAME}" in tab.run(f"{last}.innerText")
+        click(tab, "Correct this")
+        assert tab.run("[document.activeElement.id, document.activeElement.value]") == ["question", BECAME]
+        anew(tab)
+        assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
+
+
+def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_path: Path) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        ask(tab, "List the orders")
+        first = "[...document.querySelectorAll('.answer tbody tr:first-child td')].map(td => td.textContent)"
+        assert tab.run(first) == ["0", "north", "NULL"]
+        assert "the first 20 of 900 rows" in tab.run("document.body.innerText")
+        click(tab, "id", "th")
+        tab.wait("document.querySelector('th').ariaSort == 'descending'")
+        assert tab.run(first)[0] == "899"  # of all rows, not of the 20 that were shown
+        click(tab, "region", "th")
+        tab.wait("document.querySelectorAll('th')[1].ariaSort == 'ascending'")
+        assert tab.run("document.querySelectorAll('.answer tbody tr').length") == 100
+        click(tab, "Show more rows")
+        tab.wait("document.querySelectorAll('.answer tbody tr').length == 200")
+        tab.run("navigator.clipboard.writeText = async text => { window.copied = text; }; 0")
+        click(tab, "Copy", ".under")
+        tab.wait("[...document.querySelectorAll('button')].some(each => each.textContent == 'Copied')")
+        lines = tab.run("window.copied").split("\n")
+        assert (lines[0], lines[2], len(lines)) == ("id\tregion\tnote", f"1\tSouth \t{POISON}", 901)
+        run = tab.run("document.querySelector('article').dataset.run")
+        for name, form in (("CSV", "csv"), ("Parquet", "parquet")):
+            file = tab.download(control(name), tmp_path)
+            assert file.name == f"{run}.{form}"
+            count = (
+                pq.read_table(file).num_rows if form == "parquet" else len(file.read_text().splitlines()) - 1
+            )
+            assert count == 900
+        fits(tab, 1200)
+
+
+def test_the_kind_of_a_chart_can_be_changed(browser: Browser, sample: str) -> None:
+    with browser.tab(sample, seconds=20) as tab:
+        ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
+        shapes = "document.querySelectorAll('.drawing svg .mark-{0} path').length"
+        assert tab.run(shapes.format("rect")) == 3
+        for label, mark, number in (("Line", "line", 1), ("Points", "symbol", 3), ("Bars", "rect", 3)):
+            click(tab, label)
+            tab.wait(f"{shapes.format(mark)} == {number}")
+        click(tab, "None")
+        tab.wait("!document.querySelector('.drawing')")
+        fits(tab, 1200)
+
+
+def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Browser, poisoned: str) -> None:
+    with browser.tab(poisoned, seconds=20, width=420) as tab:
+        ask(tab, "List what is wrong")
+        click(tab, "Edit and run")
+        editor = "document.querySelector('.editor textarea')"
+        for query, shown in (("DELETE FROM orders", "only pure reads"), ("SELECT nope FROM orders", "nope")):
+            tab.run(f"{editor}.value = {query!r}; {editor}.focus()")
+            tab.press("Enter", ctrl=True)
+            tab.wait(f"document.querySelector('.out .fault')?.textContent.includes({shown!r})")
+        tab.run(f"{editor}.value = 'SELECT 7 AS seven'")
+        click(tab, "Run")
+        tab.wait("document.querySelector('.out td')?.textContent == '7'")
+        click(tab, "Close", ".editor")
+        click(tab, "Wrong")
+        tab.run(f"{editor}.value = 'SELECT COUNT(*) AS n FROM orders'; {editor}.focus()")
+        tab.press("Enter", ctrl=True)
+        tab.wait("document.querySelector('.out .keeping')")
+        click(tab, "This is right: keep it")
+        tab.wait("document.querySelector('.kept')")
+        fits(tab, 420, "422")
+        anew(tab)
+        ask(tab, "List what is wrong")
+        assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
+
+
+def test_a_right_answer_is_kept_with_a_note(browser: Browser, sample: str) -> None:
+    with browser.tab(sample, seconds=20) as tab:
+        ask(tab, "How many customers are there?")
+        click(tab, "Right")
+        tab.write("All of them count.")
+        click(tab, "Keep it")
+        tab.wait("document.querySelector('.kept')")
+        anew(tab)
+        ask(tab, "How many customers are there?")
+        assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
+
+
+def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        ask(tab, "List them slowly", ".steps li")
+        click(tab, "Stop")
+        tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
+        model.go.set()
+
+
+def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
+    with browser.tab(poisoned, seconds=20) as tab:
+        tab.wait("document.querySelector('.welcome')")
+        asked = json.dumps({"question": "List all", "database": "shop", "approve": "always"})
+        tab.run("import('/page/api.js').then(async api => { location.hash = '#run=' + (await "
+                f"api.post('/v1/questions', {asked})).id; }})")  # fmt: skip
+        tab.wait("document.querySelector('.asks')?.innerText.includes('May this query run?')")
+        query = tab.run("document.querySelector('.asks pre').innerText")
+        assert "SELECT id, region, note FROM orders" in query
+        fits(tab, 1200)
+        click(tab, "Yes to all of this question")
+        tab.wait("document.querySelector('.answer td')")
+
+
+def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
+    made = subprocess.run(
+        [sys.executable, "-m", "quorum", "serve", "--keys", "keys.toml", "--new-key", "ann"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    key = re.search(r"qk_[\w-]+", made.stdout)
+    assert key, made
+    flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
+    with serving(tmp_path, *flags) as address, browser.tab(address, width=420, seconds=20) as tab:
+        for given in ("qk_wrong", key[0]):
+            tab.wait("document.querySelector('#key').open && document.activeElement.type == 'password'")
+            fits(tab, 420, "401")
+            tab.write(given)
+            tab.press("Enter")
+            tab.wait(
+                "!document.querySelector('#key').open || document.querySelector('#key .fault').textContent"
+            )
+        ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
+        assert tab.run("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 1, ""]
+        file = tab.download(control("Every step (trace)"), tmp_path)
+        assert "Every step" in file.read_text()
+        fits(tab, 420, "401")
+
+
+def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, sample: str) -> None:
+    with browser.tab(sample, seconds=20) as tab:
+        ask(tab, "How many reviews are there?")
+        anew(tab)
+        ask(tab, "How many products are there?")
+        click(tab, "History", "header")
+        tab.wait("document.querySelectorAll('.runs a').length > 1")
+        tab.write("MANY reviews")
+        tab.wait("document.querySelectorAll('.runs a').length == 1")
+        tab.run("document.querySelector('.runs a').click()")
+        tab.wait("document.querySelector('.asked').textContent == 'How many reviews are there?'")
+        tab.wait("document.querySelector('.answer')")
+        click(tab, "Schema", "header")
+        tab.wait("document.querySelector('#schema details')")
+        tab.write("loyalty")
+        tab.wait("document.querySelectorAll('#schema details').length < 8")
+        fits(tab, 1200)
+
+
+def test_by_keyboard_alone(browser: Browser, sample: str) -> None:
+    with browser.tab(sample, seconds=20) as tab:
+        tab.wait("document.querySelector('.welcome li button')")
+        assert tab.run("document.activeElement.id") == "question"
+        tab.write("How many orders did each channel bring?")
+        tab.press("Enter")
+        tab.wait("document.querySelector('.answer .drawing svg')")
+        assert tab.run("document.querySelector('#live').textContent").startswith("Answer. not rated. 3 rows")
+        stops = []
+        for _ in range(60):
+            tab.press("Tab", shift=True)
+            stops.append(tab.run("document.activeElement.textContent.trim() || document.activeElement.id"))
+            assert tab.run("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            if stops[-1] == "Skip to the question":
+                break
+        for part in ("Wrong", "Right", "Edit and run", "CSV", "Copy", "channel", "History"):
+            assert part in stops
+        tab.press("Enter")
+        assert tab.run("document.activeElement.id") == "question"
+
+
+def test_a_stream_that_breaks_goes_on_where_it_was(browser: Browser, sample: str) -> None:
+    with browser.tab(sample, seconds=20) as tab:
+        ask(tab, "How many orders are there?")
+        found = tab.run("""(async () => {
+            const { events } = await import("/page/api.js");
+            const real = window.fetch, asked = [], got = [];
+            window.fetch = async (path, how) => {
+                asked.push(how.headers["Last-Event-ID"]);
+                const text = await (await real(path, how)).text();
+                return new Response(asked.length > 1 ? text : text.slice(0, text.indexOf("id: 4") + 30));
+            };
+            const run = document.querySelector("article").dataset.run;
+            const path = `/v1/questions/${run}/events`;
+            for await (const step of events(path, new AbortController().signal)) got.push(step.id);
+            window.fetch = real;
+            return [asked, got];
+        })()""")
+        assert found[0] == ["0", "3"]
+        assert found[1] == [str(n) for n in range(1, len(found[1]) + 1)]

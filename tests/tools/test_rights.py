@@ -1,0 +1,407 @@
+"""Rights: what rules hide is named nowhere and read by no query; what they mask leaves as pseudonyms only."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quorum.graph.options import RunOptions
+from quorum.graph.resources import Resources, open_resources
+from quorum.knowledge.catalog import Catalog, Column, Table, Withheld
+from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.execute import Database, execute
+from quorum.tools.guard.text import Passed
+from quorum.tools.guard.verdict import verdict_on
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.masking import MASK
+from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.rights import withhold
+from tests.servers.postgres_server import PostgresServer
+
+SHOP = """
+CREATE TABLE c (id INTEGER PRIMARY KEY, email VARCHAR(80), country VARCHAR(20), salary INTEGER);
+CREATE TABLE o (oid INTEGER, cid INTEGER, amount REAL, mail VARCHAR(80));
+CREATE TABLE secret (v VARCHAR(20));
+CREATE VIEW contacts AS SELECT id, lower(email) AS contact, country FROM c;
+CREATE VIEW again AS SELECT contact || '' AS reached FROM contacts;
+CREATE VIEW peek AS SELECT v FROM secret;
+CREATE VIEW sizes AS SELECT country, count(*) AS n FROM c GROUP BY country;
+INSERT INTO c VALUES (1, 'zqxanna@zqxmail.example', 'DE', 770001),
+    (2, 'zqxbob@zqxmail.example', 'DE', 770002), (3, 'zqxeve@zqxpost.example', 'FR', 770003);
+INSERT INTO o VALUES (1, 1, 5.0, 'zqxanna@zqxmail.example'), (2, 1, 7.0, 'x');
+INSERT INTO secret VALUES ('zqxsecret');
+"""
+LEAK = re.compile(r"(?i)zqx|77000\d|7a7178")
+PSEUDONYM = re.compile(rf"{MASK}[0-9a-f]{{6}}")
+RULES: dict[str, Any] = {"hide": ["secret"], "mask": ["c.email", "*.salary", "mail"]}
+
+
+def made(engine: str, folder: Path, script: str = SHOP) -> str:
+    """The URL of a new database file."""
+    path = folder / f"shop.{engine}"
+    if engine == "duckdb":
+        with duckdb.connect(str(path)) as database:
+            database.execute(script)
+    else:
+        with closing(sqlite3.connect(path)) as database:
+            database.executescript(script)
+    return f"{engine}:///{path}"
+
+
+@asynccontextmanager
+async def opened(url: str, home: Path, **rules: Any) -> AsyncIterator[tuple[Resources, Database]]:
+    options = RunOptions(database=[url], models=["offline"], home=home, **(rules or RULES))
+    found = await open_resources(options)
+    try:
+        yield found, Database(found.connector, found.catalog, found.linter, Limits(seconds=30), Ledger())
+    finally:
+        await found.aclose()
+
+
+def lines(name: str) -> list[str]:
+    path = Path(__file__).with_name("rights_cases") / f"{name}.sql"
+    return [line for line in path.read_text("utf-8").splitlines() if line and not line.startswith("--")]
+
+
+async def attack(database: Database, queries: list[str]) -> None:
+    """Run queries; none shows a value, in a result or an error, and what rules hide is not read."""
+    shown = []
+    for sql in queries:
+        found = await execute(database, sql, agent="test")
+        said = found.describe() if isinstance(found, QueryError) else f"{found.columns} {found.preview(50)}"
+        if found_leak := LEAK.search(said.replace(sql, "")):
+            shown.append((sql, found_leak.group(), said))
+    assert shown == []
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+async def test_no_query_gets_a_masked_value_out(engine: str, tmp_path: Path) -> None:
+    async with opened(made(engine, tmp_path), tmp_path / "home") as (found, database):
+        assert not LEAK.search(repr(found.catalog) + found.schema.text)
+        await attack(database, lines("attacks") + lines(engine))
+
+
+@pytest.mark.heavy
+async def test_no_query_gets_a_masked_value_out_of_postgres(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = f"{postgres.admin_url}/{postgres.new_database(SHOP)}"
+    async with opened(url, tmp_path / "home") as (found, database):
+        assert not LEAK.search(repr(found.catalog) + found.schema.text)
+        await attack(database, lines("attacks") + lines("postgres"))
+
+
+HIDDEN = [
+    "SELECT * FROM secret",
+    'SELECT * FROM "SECRET"',
+    "SELECT * FROM main.secret",
+    "SELECT (SELECT v FROM secret)",
+    "SELECT 1 FROM c WHERE EXISTS (SELECT 1 FROM secret)",
+    "WITH a AS (SELECT * FROM secret) SELECT * FROM a",
+    "WITH secret AS (SELECT * FROM secret) SELECT * FROM secret",
+    "WITH secret AS (SELECT * FROM secret UNION ALL SELECT 'x') SELECT * FROM secret",
+    "SELECT * FROM c UNION ALL SELECT * FROM secret",
+    "SELECT * FROM peek",
+    'WITH "ſecret" AS (SELECT 1) SELECT * FROM secret',
+]
+SQLITE = [
+    "SELECT 1 IN secret",
+    'SELECT 1 IN "secret"',
+    "SELECT name FROM sqlite_master",
+    "SELECT * FROM pragma_table_info('secret')",
+    "PRAGMA table_info(secret)",
+    "EXPLAIN SELECT 1",
+]
+DUCKDB = [
+    "FROM secret",
+    "SELECT * FROM shop.main.secret",
+    "PIVOT secret ON v USING count(*)",
+    "WITH RECURSIVE secret AS (FROM secret UNION SELECT 'x' FROM secret WHERE 1 = 0 LIMIT 5) FROM secret",
+    "SUMMARIZE secret",
+    "DESCRIBE secret",
+    "SELECT table_name FROM information_schema.tables",
+    "SELECT * FROM duckdb_tables()",
+    "SELECT * FROM pragma_storage_info('c')",
+    "SHOW TABLES",
+]
+
+
+@pytest.mark.parametrize(("engine", "own"), [("sqlite", SQLITE), ("duckdb", DUCKDB)])
+async def test_what_is_hidden_is_refused_as_what_is_not_there(
+    engine: str, own: list[str], tmp_path: Path
+) -> None:
+    async with opened(made(engine, tmp_path), tmp_path / "home") as (found, database):
+        assert {table.name for table in found.catalog.tables} == {"c", "o", "contacts", "again", "sizes"}
+        assert not re.search("secret|peek", repr(found.catalog.tables) + found.schema.text)
+        for sql in HIDDEN + own:
+            refused = await execute(database, sql, agent="test")
+            assert isinstance(refused, QueryError), sql
+            assert refused.by in ("guard", "lint"), sql
+            absent = await execute(database, sql.replace("secret", "nowhere"), agent="test")
+            if isinstance(absent, QueryError) and "nowhere" in sql.replace("secret", "nowhere"):
+                assert absent.message.replace("nowhere", "secret") == refused.message, sql
+            assert not refused.suggestions, sql
+        fine = await execute(database, "WITH secret AS (SELECT 1 AS v) SELECT * FROM secret", agent="test")
+        assert isinstance(fine, QueryResult)
+
+
+async def test_questions_over_masked_columns_are_answered(tmp_path: Path) -> None:
+    async with opened(made("sqlite", tmp_path), tmp_path / "home") as (_, database):
+
+        async def rows(sql: str) -> list[list[Any]]:
+            found = await execute(database, sql, agent="test")
+            assert isinstance(found, QueryResult), found
+            return found.preview(50)
+
+        counted = await rows("SELECT country, COUNT(*) FROM c WHERE email LIKE '%zqxmail%' GROUP BY country")
+        assert counted == [["DE", 2]]
+        assert await rows("SELECT COUNT(DISTINCT email), COUNT(salary) FROM c WHERE salary > 770001") == [
+            [2, 2]
+        ]
+        grouped = await rows(
+            "SELECT email, COUNT(*), SUM(amount) FROM c JOIN o ON c.id = o.cid GROUP BY email"
+        )
+        assert [row[1:] for row in grouped] == [[2, 12.0]]
+        assert PSEUDONYM.fullmatch(grouped[0][0])
+        assert await rows("SELECT email FROM c WHERE id = 1") == [grouped[0][:1]], "equal stays equal"
+        assert await rows("SELECT contact FROM contacts WHERE id = 1") == [grouped[0][:1]], "in views as well"
+        assert await rows("SELECT country FROM c ORDER BY salary DESC LIMIT 1") == [["FR"]]
+        assert await rows("SELECT o.oid, c.country FROM c JOIN o ON o.mail = c.email") == [[1, "DE"]]
+        assert await rows("SELECT NULLIF(email, email) FROM c LIMIT 1") == [[None]]
+    key = tmp_path / "home" / "mask.key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    async with opened(made("duckdb", tmp_path), tmp_path / "home") as (_, database):
+        again = await execute(database, "SELECT email FROM c WHERE id = 1", agent="test")
+        assert isinstance(again, QueryResult)
+        assert again.preview() == [grouped[0][:1]], "the key is kept"
+
+
+@pytest.mark.parametrize(
+    ("rules", "tables", "masked"),
+    [
+        ({"show": ["c", "main.si*"]}, {"c", "sizes"}, set()),
+        ({"show": ["shop.main.C"]}, {"c"}, set()),
+        ({"show": ["tag:open"], "mask": ["tag:pii"]}, {"c"}, {"c.email"}),
+        ({"hide": ["tag:open"]}, {"o", "secret", "peek"}, set()),
+        ({"hide": ["s*"], "mask": ["email", "o.*"]}, {"c", "o", "contacts", "again"}, None),
+        (
+            {"hide": ["secret"], "show": ["*", "peek"]},
+            {"c", "o", "contacts", "again", "sizes", "peek"},
+            set(),
+        ),
+    ],
+)
+async def test_rules(rules: Any, tables: set[str], masked: set[str] | None, tmp_path: Path) -> None:
+    url, folder = made("sqlite", tmp_path), tmp_path / "docs"
+    folder.mkdir()
+    model = {"name": "c", "description": "People. #open", "columns": [{"name": "email", "tags": ["PII"]}]}
+    (folder / "schema.yml").write_text(json.dumps({"version": 2, "models": [model]}), "utf-8")
+    async with opened(url, tmp_path / "home", documents=folder, **rules) as (found, _):
+        assert {table.name for table in found.catalog.tables} == tables
+        assert found.catalog.withheld is not None
+        if masked is not None:
+            assert {".".join(each) for each in found.catalog.withheld.columns} == masked
+
+
+async def test_rules_that_leave_nothing_or_fit_nothing_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = made("sqlite", tmp_path)
+    with pytest.raises(ConfigurationError, match="leave no table"):
+        async with opened(url, tmp_path / "home", show=["hr.*"]):
+            pass
+    async with opened(url, tmp_path / "home", mask=["c.emial"]):
+        assert "fit nothing in shop: c.emial" in caplog.text
+
+
+async def test_documents_and_verified_answers_name_nothing_hidden(tmp_path: Path) -> None:
+    docs, kb = tmp_path / "docs", tmp_path / "kb" / "notes"
+    docs.mkdir()
+    kb.mkdir(parents=True)
+    (docs / "terms.md").write_text(
+        "# Terms\n\nThe table secret holds codes.\n\nA country is a code.\n", "utf-8"
+    )
+    (docs / "secret.md").write_text("Codes.\n", "utf-8")
+    (kb / "rule.md").write_text("Join SECRET on v.\n", "utf-8")
+    more: dict[str, Any] = {"documents": docs, "kb": tmp_path / "kb"}
+    async with opened(made("sqlite", tmp_path), tmp_path / "home", **RULES, **more) as (found, _):
+        assert found.documents is not None
+        assert found.documents.texts == {"terms.md": "# Terms\n\nA country is a code.\n"}
+        assert found.knowledge.empty
+
+
+LINEAGE = [
+    ("SELECT * FROM c", (0, 1, 0)),
+    (
+        "SELECT country, email e, upper(email), COUNT(email), email IS NULL FROM c GROUP BY 1, 2",
+        (0, 1, 1, 0, 0),
+    ),
+    ("SELECT id FROM c UNION ALL SELECT email FROM c", (1,)),
+    ("SELECT (SELECT email FROM c LIMIT 1), 1", (1, 0)),
+    ("WITH a(x, y, z) AS (SELECT * FROM c) SELECT x, y FROM a", (0, 1)),
+    ("SELECT o.mail, o.cid FROM c JOIN o ON o.mail = c.email", (1, 0)),
+    ("SELECT c.id, v.ch FROM c JOIN v ON substr(c.email, 1, 1) = v.ch", (0, 1)),
+    ("SELECT d.b FROM (SELECT ch, ch AS b FROM v) d, c WHERE c.email LIKE d.ch || '%'", (1,)),
+    ("SELECT v.ch, (SELECT COUNT(*) FROM c WHERE email LIKE v.ch || '%') FROM v", (1, 0)),
+    (
+        "SELECT id, row_number() OVER (PARTITION BY email ORDER BY id), lag(email) OVER (ORDER BY id) FROM c",
+        (0, 0, 1),
+    ),
+    ("SELECT id, country FROM c WHERE email LIKE 'a%' ORDER BY email LIMIT 3", (0, 0)),
+    ("WITH a AS (SELECT * FROM o), o AS (SELECT email FROM c) SELECT * FROM a", True),
+    ("SELECT * FROM c a JOIN c b USING (id)", True),
+    ("SELECT COUNT(*) FROM c LIMIT (SELECT length(email) FROM c)", True),
+    ("SELECT rowid, x.email FROM c x", (1, 1)),
+    ("SELECT mail FROM o, c", (0,)),
+    ("SELECT mail FROM o", False),
+]
+
+
+def outline(dialect: str, masked: set[tuple[str, str]]) -> Linter:
+    text = [Column(name, "TEXT") for name in ("id", "email", "country", "cid", "mail", "ch")]
+    tables = (Table("c", tuple(text[:3])), Table("o", tuple(text[3:5])), Table("v", tuple(text[5:])))
+    return Linter(Catalog("shop", dialect, tables, withheld=Withheld(columns=frozenset(masked), key=b"k")))
+
+
+@pytest.mark.parametrize(("sql", "masks"), LINEAGE)
+def test_lineage(sql: str, masks: Any) -> None:
+    passed = verdict_on(sql, "sqlite")
+    assert isinstance(passed, Passed), passed
+    judged = outline("sqlite", {("c", "email")}).judge(passed)
+    assert isinstance(judged, Passed), judged
+    assert judged.masks == (tuple(map(bool, masks)) if isinstance(masks, tuple) else masks)
+
+
+def test_an_engines_error_holds_no_value() -> None:
+    catalog = outline("duckdb", {("c", "email")}).catalog
+    error = QueryError(
+        ErrorKind.OTHER, "Could not parse string \"O'Neil\" to INT32\nO'Neil 770001\n^ expected c.id"
+    )
+    told = withhold(error, "SELECT CAST(email AS INT) FROM c", True, catalog)
+    assert isinstance(told, QueryError)
+    assert told.message == f"Could not parse string {MASK} to INT32 {MASK} expected {MASK}"
+    assert withhold(error, "SELECT 1", False, catalog) == error
+
+
+MARKERS = ["qzwxkva", "jvkqzpx", "wqjzkxv"]
+names = st.sampled_from(["t.id", "t.m", "m", "id", "u.k", "k", "u.p", "p", "x", "y", "t.x"])
+literals = st.sampled_from(["1", "'a'", "NULL", "2"])
+
+
+def _wider(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    one = """upper({}) lower({}) max({}) count({}) min({})~OVER~(ORDER~BY~1) ({}~||~'z') hex({})
+        cast({}~AS~TEXT) substr({},1,6) (SELECT~max({})~FROM~t) (SELECT~{}~FROM~u~LIMIT~1)
+        ({}~IS~NULL) group_concat({}) (SELECT~x~FROM~(SELECT~{}~AS~x~FROM~t)~LIMIT~1)"""
+    forms = [form.replace("~", " ") for form in one.split()]
+    two = ["coalesce({}, {})", "CASE WHEN {} = 'a' THEN {} END", "({} || {})", "nullif({}, {})", "({} = {})"]
+    return st.one_of(
+        st.builds(str.format, st.sampled_from(forms), inner),
+        st.builds(str.format, st.sampled_from(two), inner, inner),
+    )
+
+
+values = st.recursive(st.one_of(names, literals), _wider, max_leaves=4)
+items = st.lists(
+    st.one_of(values, values.map("{} AS x".format), values.map("{} AS m".format)), min_size=1, max_size=3
+)
+TABLES = [
+    "t",
+    "u",
+    "t, u",
+    "t JOIN u ON t.id = u.k",
+    "t JOIN u ON t.m = u.p",
+    "u AS t, t AS u",
+    "t LEFT JOIN u USING (p)",
+]
+
+
+def _select(wanted: list[str], source: str, where: str, group: str) -> str:
+    return f"SELECT {', '.join(wanted)} FROM {source} WHERE {where} IS NOT NULL OR 1 = 1 {group}"
+
+
+groups = st.sampled_from(["", "", "GROUP BY 1", "ORDER BY 1", "LIMIT 2"])
+sources = st.sampled_from(TABLES)
+plain = st.builds(
+    _select, st.one_of(items, st.sampled_from([["*"], ["t.*"], ["*", "1"]])), sources, values, groups
+)
+FORMS = [
+    "{}",
+    "SELECT * FROM ({}) AS t",
+    "WITH t AS ({}) SELECT * FROM t, u",
+    "WITH u AS ({}) SELECT u.* FROM u",
+    "SELECT x FROM ({}) AS u",
+    "SELECT max(x), count(*) FROM ({}) AS t",
+    "SELECT p FROM u WHERE p IN ({})",
+]
+BOTH = [
+    "{} UNION {}",
+    "WITH u AS ({}), t AS ({}) SELECT * FROM t",
+    "SELECT * FROM ({}) a, ({}) b",
+    "{} EXCEPT {}",
+]
+queries = st.one_of(
+    st.builds(str.format, st.sampled_from(FORMS), plain),
+    st.builds(
+        str.format,
+        st.sampled_from(BOTH),
+        plain.map(lambda q: q.replace("LIMIT 2", "").replace("ORDER BY 1", "")),
+        plain,
+    ),
+)
+ROWS = f"""CREATE TABLE t (id INTEGER, m TEXT, p TEXT); CREATE TABLE u (k INTEGER, p TEXT);
+INSERT INTO t VALUES (1, '{MARKERS[0]}', 'a'), (2, '{MARKERS[1]}', 'b'), (3, '{MARKERS[2]}', 'c');
+INSERT INTO u VALUES (1, 'a'), (2, 'zz');"""
+SPELT = {marker[i : i + 6] for marker in MARKERS for i in range(2)}
+SPELT |= {each.encode().hex() for each in SPELT} | {each.upper().encode().hex() for each in SPELT}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "duckdb"])
+def engine(request: pytest.FixtureRequest) -> Any:
+    """Run SQL over the markers and return the outcome as the connectors do."""
+    if request.param == "sqlite":
+        database: Any = sqlite3.connect(":memory:")
+        database.executescript(ROWS)
+    else:
+        database = duckdb.connect()
+        database.execute(ROWS)
+
+    def run(sql: str) -> QueryResult | QueryError:
+        try:
+            cursor = database.execute(sql)
+            found = cursor.fetchmany(200)
+        except (sqlite3.Error, duckdb.Error) as error:
+            return QueryError(ErrorKind.OTHER, str(error))
+        heads = [head[0] for head in cursor.description]
+        columns = [
+            pa.array([None if v is None else str(v) for v in column]) for column in zip(*found, strict=True)
+        ]
+        return QueryResult(pa.Table.from_arrays(columns or [pa.array([])] * len(heads), names=heads), 0.0)
+
+    return request.param, run
+
+
+@settings(max_examples=400, deadline=None)
+@given(sql=queries)
+def test_no_random_query_shows_a_marker(engine: Any, sql: str) -> None:
+    dialect, run = engine
+    columns = {"t": ("id", "m", "p"), "u": ("k", "p")}
+    tables = tuple(Table(name, tuple(Column(c, "TEXT") for c in own)) for name, own in columns.items())
+    withheld = Withheld(columns=frozenset({("t", "m")}), key=b"k")
+    linter = Linter(Catalog("x", dialect, tables, withheld=withheld))
+    passed = verdict_on(sql, dialect)
+    judged = linter.judge(passed) if isinstance(passed, Passed) else None
+    if not isinstance(judged, Passed):
+        return
+    found = withhold(run(judged.sql), judged.sql, judged.masks, linter.catalog)
+    said = found.describe() if isinstance(found, QueryError) else f"{found.columns} {found.preview(200)}"
+    assert not [part for part in SPELT if part in said.replace(sql, "").lower()]

@@ -162,7 +162,7 @@ Begun: TypeAlias = Callable[[Resources], Awaitable[None]]
 OPENED_WITH = frozenset({
     "database", "catalog_age", "documents", "kb", "explored", "demonstrations", "models", "model_for",
     "base_url", "timeout", "requests_per_second", "prices", "schema_tokens", "embedding_model", "home",
-    "show", "hide", "mask",
+    "show", "hide", "mask", "checkpoints",
 })  # fmt: skip
 """Options that resources are opened with; runs that share them may differ in all others."""
 
@@ -212,7 +212,7 @@ class OpenModels:
 
 def secrets_of(options: RunOptions, api_key: str = "") -> tuple[str, ...]:
     """Texts that no trace may hold: the models' key, and what is secret in URLs."""
-    urls = (_base_url(options), *options.database)
+    urls = (_base_url(options), options.checkpoints, *options.database)
     found = (_key(api_key), *(secret for url in urls for secret in url_secrets(url)))
     return tuple(secret for secret in found if secret)
 

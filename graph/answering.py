@@ -57,10 +57,10 @@ async def answer_question(
     """
     trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
     outside = var_child_runnable_config.set(None)  # else a graph around this one would take its checkpoints
-    config: Any = {"configurable": {"thread_id": trace.run_id}}
+    config: Any = {"configurable": {"thread_id": trace.lease.run if trace.lease else trace.run_id}}
     try:
         trace.record("begun", agent="run", run=trace.run_id, resumed=resumed)
-        async with open_checkpoints(trace.checkpoint) as saver:
+        async with open_checkpoints(trace.checkpoint, trace.lease) as saver:
             graph = build_graph(context.recipe, checkpointer=saver)
             under_way = resumed and bool((await graph.aget_state(config)).values)
             start: Any = None if under_way else {"question": question}

@@ -1,4 +1,4 @@
-"""Checkpoints of a run, in its own folder."""
+"""Checkpoints of a run, in its own folder or, with a lease, in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata, CheckpointTuple
+from langgraph.checkpoint.base import (
+    BaseCheckpointSaver,
+    ChannelVersions,
+    Checkpoint,
+    CheckpointMetadata,
+    CheckpointTuple,
+)
 from langgraph.checkpoint.serde.jsonplus import (
     EXT_CONSTRUCTOR_KW_ARGS,
     EXT_CONSTRUCTOR_POS_ARGS,
@@ -22,6 +28,9 @@ from langgraph.types import Send
 
 from quorum.graph.resources import to_the_end
 from quorum.graph.state import STATE_TYPES
+
+if TYPE_CHECKING:
+    from quorum.graph.leases import Lease
 
 _OWN = frozenset(kind for kind in STATE_TYPES if is_dataclass(kind))
 
@@ -118,12 +127,15 @@ class RunSaver(SqliteSaver):
 
 
 @asynccontextmanager
-async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
-    """The saver over ``path``, which is made if need be.
+async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
+    """Open the saver over ``path``, which is made if need be, or that of a lease.
 
     Commits do not wait for the disk: a killed process loses nothing, a power cut may lose the last steps or
     the file of a run that was just closed.
     """
+    if lease is not None:
+        yield lease.saver()
+        return
     opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
     saver = await to_the_end(lambda: _opened(opened, path), lambda saver: saver.conn.close())
     try:
@@ -133,11 +145,24 @@ async def open_checkpoints(path: Path) -> AsyncIterator[RunSaver]:
         opened.__exit__(None, None, None)
 
 
+async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
+    """True if a run has begun in the graph."""
+    if lease is None:
+        return path.exists()  # noqa: ASYNC240 - at once, as the saver writes
+    config: RunnableConfig = {"configurable": {"thread_id": lease.run}}
+    return await lease.saver().aget_tuple(config) is not None
+
+
+def serializer() -> StateSerializer:
+    """Return the serialiser of a run's checkpoints."""
+    return StateSerializer(allowed_msgpack_modules=STATE_TYPES)
+
+
 def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
     if not path.exists():
         path.write_bytes(_empty())
     saver = opening.__enter__()
-    saver.serde = StateSerializer(allowed_msgpack_modules=STATE_TYPES)
+    saver.serde = serializer()
     saver.conn.isolation_level = None
     saver.conn.execute("PRAGMA synchronous = NORMAL")
     saver.setup()

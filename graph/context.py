@@ -11,6 +11,7 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -19,7 +20,7 @@ from quorum.agents.prompting import PromptContext
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of, to_the_end
-from quorum.graph.runs import Event, RunFolder, Spent
+from quorum.graph.runs import Event, RunFolder, Spent, new_run_id
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
@@ -209,6 +210,7 @@ async def open_context(
     )
     async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
         stack.push_async_callback(trace.aclose)
+        stack.push(partial(_never_began, trace, not resume))
         stack.enter_context(rare_collections())
         ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None, shared)
         loading = asyncio.ensure_future(_loaded(recipe))
@@ -271,6 +273,11 @@ def seconds_for_values(ledger: Ledger) -> float | None:
     """Return a quarter of the time that is left to the run; None without a deadline."""
     left = ledger.remaining_seconds()
     return None if left is None else left / 4
+
+
+def _never_began(trace: Trace, new: bool, _: object, error: BaseException | None, __: object) -> None:
+    """Note, where an error keeps a new run from beginning, that nobody is to go on with it."""
+    trace.over = trace.over or (new and isinstance(error, Exception))
 
 
 @asynccontextmanager
@@ -343,15 +350,33 @@ def _trace(
     listener: Callable[[Event], None] | None,
     meta: Mapping[str, Any] | None,
 ) -> Trace:
-    if resume:
-        _check_version(RunFolder.open(options.home, resume))
-        return Trace.resume(options.home, resume, redact=secrets, listener=listener)
+    run_id, lease = run_id or new_run_id(), None
     about = {**(meta or {}), "question": question, "options": options.as_dict(), "state": VERSION}
-    return Trace.create(options.home, run_id or None, meta=about, redact=secrets, listener=listener)
+    if resume:
+        found = RunFolder.open(options.home, resume)
+        _check_version(found)
+        if "thread" in found.meta():
+            from quorum.graph.leases import lease_of
+
+            lease = lease_of(options.checkpoints, found)
+    elif options.checkpoints:
+        from quorum.graph.leases import leases_at, new_thread
+
+        lease = leases_at(options.checkpoints).take(new_thread(run_id))
+        about["thread"] = lease.run
+    given: dict[str, Any] = {"redact": secrets, "listener": listener, "lease": lease}
+    try:
+        if resume:
+            return Trace.resume(options.home, resume, **given)
+        return Trace.create(options.home, run_id, meta=about, **given)
+    except BaseException:
+        if lease:
+            lease.release(ended=not resume, answered=False)
+        raise
 
 
 def _check_version(run: RunFolder) -> None:
-    if run.checkpoint.exists() and run.meta().get("state") != VERSION:
+    if (run.checkpoint.exists() or "thread" in run.meta()) and run.meta().get("state") != VERSION:
         raise ConfigurationError(
             f"The run {run.run_id} was begun by another version of Quorum and cannot go on.",
             hint="Ask its question again; its trace can still be read.",

@@ -285,6 +285,15 @@ class Options(BaseModel):
         "(both need the extra `embeddings`)",
         metavar="NAME",
     )
+    checkpoints: str = option(
+        "",
+        "a PostgreSQL database for LangGraph's checkpoints and the leases of runs, where several processes "
+        "share `home`; `postgresql://user:password@host/name`",
+        unset="in each run's folder",
+        metavar="URL",
+        secret=True,
+        **_ELSEWHERE,
+    )
     home: values.Place = option(
         Path(".quorum"),
         "folder of traces, the sample database and expert weights",

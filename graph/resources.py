@@ -162,7 +162,7 @@ Begun: TypeAlias = Callable[[Resources], Awaitable[None]]
 OPENED_WITH = frozenset({
     "database", "catalog_age", "documents", "kb", "explored", "demonstrations", "models", "model_for",
     "base_url", "timeout", "requests_per_second", "prices", "schema_tokens", "embedding_model", "home",
-    "show", "hide", "mask",
+    "show", "hide", "mask", "checkpoints",
 })  # fmt: skip
 """Options that resources are opened with; runs that share them may differ in all others."""
 
@@ -212,7 +212,7 @@ class OpenModels:
 
 def secrets_of(options: RunOptions, api_key: str = "") -> tuple[str, ...]:
     """Texts that no trace may hold: the models' key, and what is secret in URLs."""
-    urls = (_base_url(options), *options.database)
+    urls = (_base_url(options), options.checkpoints, *options.database)
     found = (_key(api_key), *(secret for url in urls for secret in url_secrets(url)))
     return tuple(secret for secret in found if secret)
 
@@ -286,8 +286,11 @@ async def open_resources(
             if connector.live:
                 guard.prepare(linter)
             own, known = documents, knowledge.of(catalog.name, catalog.dialect)
-            if catalog.withheld:
-                own, known = await asyncio.to_thread(_seen, catalog.withheld, own, known)
+            shots = demonstrations
+            if withheld := catalog.withheld:
+                own, known = await asyncio.to_thread(_seen, withheld, own, known)
+                fits = [each for each in shots.items if not withheld.named(repr(each))] if shots else []
+                shots = replace(shots, items=tuple(fits)) if shots else None
             opened = Resources(
                 connector=connector,
                 catalog=catalog,
@@ -297,7 +300,7 @@ async def open_resources(
                 files=SchemaFiles(catalog, own.texts if own else None),
                 models={},
                 documents=own,
-                demonstrations=demonstrations,
+                demonstrations=shots,
                 embedder=open_embedder(options, api_key=api_key),
                 knowledge=known,
                 explored=await asyncio.to_thread(_explored, options, catalog),

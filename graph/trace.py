@@ -6,7 +6,7 @@
         blobs/<sha>.txt    texts over ``LONG`` characters, once each, named by their SHA-256
         results/*.parquet  finished results
         answer.json        the answer, once there is one
-        checkpoint.sqlite  LangGraph's own
+        checkpoint.sqlite  LangGraph's own, unless it keeps them in PostgreSQL (``quorum.graph.leases``)
 
 A ``RunFolder`` (``quorum.graph.runs``) reads; a ``Trace`` is a run folder that also writes.
 
@@ -35,14 +35,17 @@ from contextvars import ContextVar
 from datetime import datetime
 from enum import Enum
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from quorum.agents.role import find_role
-from quorum.graph.runs import Event, RunFolder, new_run_id
-from quorum.knowledge.atomic import lock, replace_file
-from quorum.knowledge.errors import ConfigurationError
+from quorum.graph.runs import ENDED, Event, RunFolder, new_run_id
+from quorum.knowledge.atomic import lock, replace_file, write_once
+from quorum.knowledge.errors import ConfigurationError, LeaseLost
 from quorum.tools.record import BLOB
 from quorum.tools.urls import REDACTED
+
+if TYPE_CHECKING:
+    from quorum.graph.leases import Lease
 
 LONG = 2048
 """Texts of more characters than this are stored once, as blobs."""
@@ -137,6 +140,8 @@ class Trace(RunFolder):
             caller.
         finished: The answer, once there is one.
         failure: Why something could not be written (a full disk, say); empty while all is well.
+        over: True once the run is not to go on by itself.
+        lease: This process's right to write the run, where its checkpoints are in PostgreSQL.
         earlier_approvals: What interrupted processes asked the user before queries ran, and the replies.
 
     Args:
@@ -154,14 +159,16 @@ class Trace(RunFolder):
         listener: Callable[[Event], None] | None = None,
         spent_seconds: float = 0.0,
         earlier: Iterable[Event] = (),
+        lease: Lease | None = None,
     ) -> None:
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
         self._escaped = [_FIELD.encode(secret)[1:-1] for secret in self.redact]
         self._change = self._clean if self.redact else str
         self.listener = listener
+        self.lease = lease
         self.finished: Any = None
-        self.failure = ""
+        self.failure, self.over = "", False
         self._spent, self._start = spent_seconds, 0.0
         self._kept: set[str] = set()
         self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
@@ -174,7 +181,7 @@ class Trace(RunFolder):
         # ``_FILES`` writes in order: what was asked for before a file is written when that file is
         self._latest: Future[None] | None = None
         self._named: Future[None] | None = None
-        self._lines_file = _locked_for_appending(folder)
+        self._lines_file = _own_for_appending(folder) if lease else _locked_for_appending(folder)
         atexit.register(self.close)
 
     def _remember(self, event: Event) -> None:
@@ -214,6 +221,7 @@ class Trace(RunFolder):
         *,
         redact: Sequence[str] = (),
         listener: Callable[[Event], None] | None = None,
+        lease: Lease | None = None,
     ) -> Self:
         """Start a run: make its folder and write ``run.json`` (``meta``, the id, the time).
 
@@ -235,7 +243,7 @@ class Trace(RunFolder):
         except OSError as error:
             message = f"Cannot write traces to {home}: {error.strerror}."
             raise ConfigurationError(message, hint=_OTHER_HOME) from error
-        trace = cls(folder, redact=redact, listener=listener)
+        trace = cls(folder, redact=redact, listener=listener, lease=lease)
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})}, at_once=True)
         if trace.failure:
@@ -251,6 +259,7 @@ class Trace(RunFolder):
         *,
         redact: Sequence[str] = (),
         listener: Callable[[Event], None] | None = None,
+        lease: Lease | None = None,
     ) -> Self:
         """Go on writing an existing run; its clock continues where the last event left it.
 
@@ -260,7 +269,8 @@ class Trace(RunFolder):
         found = RunFolder.open(home, run)
         events = list(found.events())
         spent = max((event["t"] for event in events), default=0.0)
-        return cls(found.folder, redact=redact, listener=listener, spent_seconds=spent, earlier=events)
+        about: dict[str, Any] = {"redact": redact, "listener": listener, "lease": lease}
+        return cls(found.folder, **about, spent_seconds=spent, earlier=events)
 
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
@@ -269,6 +279,9 @@ class Trace(RunFolder):
 
         An event also names, as far as it has them, the graph's ``node`` with file and line of its ``code``,
         the ``recipe``, and where its agent is ``declared``, with its ``prompt`` file.
+
+        Raises:
+            LeaseLost: Another process may be writing the run.
         """
         self._start = self._start or time.monotonic() - self._spent
         moment = {"t": round(time.monotonic() - self._start, 4), "kind": kind} | _LOCATION.get()
@@ -276,6 +289,9 @@ class Trace(RunFolder):
             moment |= {"declared": role.declared, "prompt": role.prompt}
         if self._closed:  # a cancelled task's last words: recorders never raise
             return
+        if self.lease:
+            self.lease.check()
+        self.over = kind in ENDED
         event, line = moment | fields, ""
         with suppress(TypeError, ValueError):  # JSON has no NaN and no keys but texts
             line = _LINE.encode(event)
@@ -303,7 +319,9 @@ class Trace(RunFolder):
         self._save("run.json", {**meta, **fields}, at_once=True)
 
     def finish(self, answer: Any) -> None:
-        """Write ``answer.json``."""
+        """Write ``answer.json``; one that another process has written stays."""
+        if self.lease:
+            self.lease.check()
         self.finished = answer
         self._save("answer.json", answer)
         self._named = self._latest
@@ -322,12 +340,17 @@ class Trace(RunFolder):
         self.flush()
         self._lines_file.close()
         atexit.unregister(self.close)
+        if self.lease:
+            self.lease.release(ended=self.over, answered=bool(self.finished) and not self.failure)
 
     async def aclose(self) -> None:
         """``close`` without blocking the event loop."""
         self._end()
         await _written(self._latest)
-        self.close()
+        if self.lease:
+            await asyncio.to_thread(self.close)
+        else:
+            self.close()
 
     def _end(self) -> None:
         with self._gate:
@@ -360,7 +383,10 @@ class Trace(RunFolder):
         """Write a file, all of it or nothing: soon, or before this returns."""
 
         def job() -> None:
-            replace_file(path, _bytes(text))
+            if self.lease:
+                self.lease.check()
+            write = write_once if self.lease and path.name == "answer.json" else replace_file
+            write(path, _bytes(text))
 
         if at_once:
             self._do(job)
@@ -372,6 +398,8 @@ class Trace(RunFolder):
     def _do(self, job: Callable[[], object]) -> None:
         try:
             job()
+        except LeaseLost as error:
+            self.finished, self.failure = None, str(error)
         except OSError as error:
             self.failure = self.failure or f"{error.strerror or error}."
         except Exception as error:  # noqa: BLE001 - a trace ends no run
@@ -385,6 +413,17 @@ async def _written(file: Future[None] | None) -> None:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")  # a lone surrogate must not end a run
+
+
+def _own_for_appending(folder: Path) -> io.FileIO:
+    """Open the events for appending, under another inode than before.
+
+    So a process that lost its lease between a look at it and a write appends to a file without a name.
+    """
+    path = folder / "events.jsonl"
+    if path.exists():
+        replace_file(path, b"".join(path.read_bytes().rpartition(b"\n")[:2]))
+    return io.FileIO(path, "a")
 
 
 def _locked_for_appending(folder: Path) -> io.FileIO:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,21 @@ def replace_file(
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file whole unless there is one, which stays: of several processes one writes it.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
+    try:
+        draft.write_bytes(content)
+        with suppress(FileExistsError):
+            path.hardlink_to(draft)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def lock(file: FileDescriptorLike) -> bool:

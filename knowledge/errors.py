@@ -47,6 +47,10 @@ class MachineFailed(QuorumError):
     """This machine ran out of disk, memory or open files: whatever is asked next would fail too."""
 
 
+class LeaseLost(QuorumError):
+    """Another process may have taken the run over, so that this one writes nothing more of it."""
+
+
 class MalformedReply(QuorumError):
     """A model's reply did not fit the expected form, even after the allowed repairs."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import IO, TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from quorum.settings import Settings, resumed_options
 
 if TYPE_CHECKING:
     from quorum.graph.context import Context
+    from quorum.graph.leases import Lease
     from quorum.session import Quorum
 
 
@@ -30,6 +32,7 @@ class Chat:
 
     def __init__(self, session: Quorum, thread: str = "", *, run: str = "") -> None:
         self._session, self._lock = session, asyncio.Lock()
+        self._lease: Lease | None = None
         self.last: Answer | None = None
         if run:
             folder = RunFolder.open(session.settings.home, run)
@@ -57,14 +60,14 @@ class Chat:
             MalformedReply: The QuestionRewriter gave no usable reply.
         """
         async with self._lock:
-            with await asyncio.to_thread(self._alone):
+            async with self._alone():
                 self.last = await self._session.ask(turn, through=self._answered, **given)
             return self.last
 
     async def resume(self, run: str, **given: Any) -> Answer:
         """Go on with the turn of a run that waits for a reply, or was cut short; as ``Quorum.ask``."""
         async with self._lock:
-            with await asyncio.to_thread(self._alone):
+            async with self._alone():
                 self.last = await self._session.ask(resume=run, through=self._answered, **given)
             return self.last
 
@@ -72,7 +75,7 @@ class Chat:
         from langchain_core.messages import HumanMessage
 
         from quorum.graph.answering import answer_question
-        from quorum.graph.checkpoints import open_checkpoints
+        from quorum.graph.checkpoints import has_checkpoint, open_checkpoints
         from quorum.graph.conversation import Talk, answer, build_conversation, remembered
 
         config: Any = {"configurable": {"thread_id": self.thread}}
@@ -81,12 +84,13 @@ class Chat:
         turn = str(meta.get("turn", turn))
         try:
             await asyncio.to_thread(context.trace.amend, talk=self.thread, turn=turn)
-            async with open_checkpoints(self._file) as saver:
+            known = resumed and await has_checkpoint(context.trace.checkpoint, context.trace.lease)
+            async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
-                if resumed and context.trace.checkpoint.exists():  # it is known what the turn became
+                if known:  # what the turn became
                     past, said = (await graph.aget_state(config)).values, HumanMessage(turn)
-                    known = {name: past[name] for name in ("turns", "settled") if name in past}
-                    state, on = Talk([said], became=became, **known), partial(answer_question, resumed=True)
+                    kept = {name: past[name] for name in ("turns", "settled") if name in past}
+                    state, on = Talk([said], became=became, **kept), partial(answer_question, resumed=True)
                     made = await answer(state, context, answering=partial(on, **asked), say=message_of)
                     made["messages"] = [said, *made["messages"]]
                     await graph.aupdate_state(config, made, as_node="answer")
@@ -103,8 +107,23 @@ class Chat:
             await context.aclose()
         return _Answer.model_validate(output["answer"])
 
-    def _alone(self) -> IO[bytes]:
-        """Open the conversation's lock, so that no other turn forgets this one."""
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """Hold the conversation's lock, or its lease, so that no other turn forgets this one."""
+        if not (url := self._session.settings.checkpoints):
+            with await asyncio.to_thread(self._locked):
+                yield
+            return
+        from quorum.graph.leases import leases_at
+
+        lease = await asyncio.to_thread(lambda: leases_at(url).take(f"{self.thread}:talk"))
+        self._lease = lease
+        try:
+            yield
+        finally:
+            await asyncio.to_thread(lambda: lease.release(ended=True, answered=False))
+
+    def _locked(self) -> IO[bytes]:
         self._file.parent.mkdir(parents=True, exist_ok=True)
         file = self._file.with_suffix(".lock").open("ab")
         if not lock(file):

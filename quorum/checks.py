@@ -30,6 +30,7 @@ EXTRAS = {
     "pdf": (("pypdf",), "documents in PDF"),
     "plots": (("vl_convert",), "quorum eval report --html, votes replay and --chart"),
     "postgres": (("psycopg",), "PostgreSQL databases"),
+    "serve": (("mcp", "starlette", "uvicorn"), "quorum serve and quorum mcp"),
     "snowflake": (("snowflake.connector",), "Snowflake databases"),
     "sqlalchemy": (("sqlalchemy",), "databases without a connector of their own"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),

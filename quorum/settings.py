@@ -123,7 +123,8 @@ class Settings(Options):
 
     def secrets(self) -> list[str]:
         """Texts that must never be printed or traced: the key, the URLs' passwords."""
-        found = (secret for url in (*self.database, self.base_url) for secret in url_secrets(url))
+        urls = (*self.database, self.base_url, self.checkpoints)
+        found = (secret for url in urls for secret in url_secrets(url))
         return [*([self.key] if self.key else []), *found]
 
     def shown(self) -> dict[str, str]:
@@ -203,7 +204,8 @@ def resumed_options(meta: dict[str, Any], settings: Settings) -> RunOptions:
     declared = settings.declared()
     again = [name for name, option in declared.items() if option.on_resume]
     given = {name for name, source in settings.provenance().items() if source == "flag"}
-    redacted = [name for name in ("database", "base_url") if REDACTED in str(kept.get(name, ""))]
+    urls = [name for name, option in declared.items() if option.secret and name in kept]
+    redacted = [name for name in urls if REDACTED in str(kept[name])]
     placed = RunOptions.placed({name: getattr(settings, name) for name in given}, Path.cwd())
     given -= {name for name in given if placed[name] == kept.get(name)}  # as it was
     if wrong := sorted(given.difference(again, redacted)):

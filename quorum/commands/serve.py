@@ -122,6 +122,7 @@ async def _serve(
 
     from quorum.serve.http import make_app
     from quorum.serve.service import Service
+    from quorum.serve.takeover import looking_after
 
     (host, port), service = at, Service(settings, named)
     app = make_app(service, keys, hosts=frozenset(_LOOPBACK if host in _LOOPBACK else ()))
@@ -140,7 +141,8 @@ async def _serve(
     for signal in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(signal, server.handle_exit, signal, None)
     try:
-        await server.serve(sockets=[socket])
+        async with looking_after(service, keys):
+            await server.serve(sockets=[socket])
     finally:
         left = service.running
         await service.aclose()

@@ -46,6 +46,11 @@ class Ask(Body):
 
     question: str = Field(min_length=1, max_length=20_000)
     database: str = Field("", pattern=NAME, description="its name; may be left out where there is only one")
+    id: str = Field(
+        "",
+        pattern=f"^$|{RUN}",
+        description="the question's id, of the client's choice: sent again with it, a question is asked once",
+    )
     session: str = Field("", pattern=NAME, description="names a conversation, of which this is a turn")
     after: str = Field("", max_length=81, description="id of a question whose conversation goes on")
     clarify: Literal["off", "on", "always"] | None = Field(
@@ -66,7 +71,7 @@ class Ask(Body):
 
     def options(self) -> dict[str, Any]:
         """Return the options of the question that were given."""
-        return self.model_dump(exclude={"question", "database", "session", "after"}, exclude_none=True)
+        return self.model_dump(exclude={"question", "database", "id", "session", "after"}, exclude_none=True)
 
 
 class Reply(Body):

@@ -80,6 +80,11 @@ class Keys:
         self.file, self._read, self._callers = file, 0, dict[str, Caller]()
         self._load()
 
+    def named(self, name: str) -> Caller | None:
+        """Return the caller of that name."""
+        self.caller("")  # reads the file again if it has changed
+        return next((each for each in self._callers.values() if each.name == name), None)
+
     def caller(self, key: str) -> Caller | None:
         """Return who has a key; None for nobody."""
         with suppress(ConfigurationError, OSError):  # while it is being edited, what was read before counts

@@ -42,12 +42,13 @@ class Question:
         waiting: What it asks, if it waits.
         error: Why it failed.
         here: True while this process answers it.
+        elsewhere: True where another process has taken it over from this one.
     """
 
     def __init__(self, folder: Path, by: str, text: str, database: str, session: str) -> None:
         self.folder, self.id, self.by = RunFolder(folder), folder.name, by
         self.text, self.database, self.session, self.thread = text, database, session, ""
-        self.status, self.here = "running", False
+        self.status, self.here, self.elsewhere = "running", False, False
         self.waiting: Waiting | None = None
         self.error: QuorumError | None = None
         self._changed = asyncio.Event()
@@ -75,11 +76,18 @@ class Question:
                 self.error = QuorumError(str(ended.get("message", "")))
 
     def _is_written(self) -> bool:
+        if "thread" in self.folder.meta():  # by whoever has its lease, or takes it over
+            return True
         try:
             with (self.folder.folder / "events.jsonl").open("ab") as file:
                 return not lock(file)
         except OSError:
             return False
+
+    async def begun(self) -> None:
+        """Wait until its folder is there: from then on no process that dies loses it."""
+        while self.here and not await asyncio.to_thread((self.folder.folder / "run.json").is_file):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
 
     async def change(self) -> None:
         """Wait until something may have changed."""

@@ -151,6 +151,7 @@ async def ask(call: Call) -> BaseModel:
     """Begin a question."""
     asked: Ask = call.body
     about = {name: getattr(asked, name) for name in ("database", "session", "after")}
+    about["run_id"] = asked.id
     made = await call.service.ask(call.who, asked.question, **about, **asked.options())
     return await question_body(made, call.service)
 

@@ -22,12 +22,12 @@ from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
-from quorum.graph.trace import Trace
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, table_body
 from quorum.serve.keys import KINDS, Caller, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
+from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from langchain_core.language_models import BaseChatModel
 
+    from quorum.graph.leases import Leases
     from quorum.graph.resources import Resources
     from quorum.teaching import Taught
     from quorum.tools.execute import Outcome
@@ -48,6 +49,8 @@ MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
 IDLE_SECONDS = 900.0
 """After which a session is closed, if no question is under way in it."""
+CANCEL_SECONDS = 10.0
+"""To wait for another process that is to cancel a question."""
 LOST = 200
 """Questions that failed before they had a folder, and are remembered."""
 NOTHING = {"max_usd": 0.0, "max_calls": 0, "max_run_bytes": 0, "queries": 0}
@@ -98,6 +101,8 @@ class Service:
         self._calls = defaultdict[str, deque[float]](deque)
         self._closing = set[asyncio.Future[None]]()
         self._ending = False
+        self.leases: Leases | None = None
+        """Which process has which run, where several share a home (``quorum.serve.takeover``)."""
 
     async def aclose(self) -> None:
         """End in order: what is under way is interrupted and can be resumed."""
@@ -163,12 +168,17 @@ class Service:
 
         Args:
             session: Names a conversation, of which this is a turn.
+            run_id: The question's id. One that is asked already is returned.
             after: A question whose conversation goes on.
             options: As ``Quorum.ask``; limits are the server's at most.
 
         Raises:
             Refused: The database is not the caller's, a limit is reached, or a turn is being answered.
         """
+        if run_id:
+            meta = self.home / "runs" / run_id / "run.json"
+            if await asyncio.to_thread(meta.is_file):
+                return await self.question(who, run_id)
         if after:
             before = await self.question(who, after)
             database, session = before.database, before.session
@@ -185,6 +195,8 @@ class Service:
             if asks.get(option, getattr(self.settings, option)) not in ("off", "never"):
                 asks[asked] = _nobody
         await self._begin(who, made, partial(asking, text), asks)
+        if self.leases:
+            await made.begun()
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:
@@ -220,13 +232,38 @@ class Service:
     async def cancel(self, who: Caller, run_id: str) -> Question:
         """Stop a question; one that has ended stays as it is."""
         found = await self.question(who, run_id)
-        if running := self._running.get(run_id):
-            running[1].cancel()
-            await asyncio.wait([running[1]])
-        elif found.status in ("waiting", "interrupted"):
-            await asyncio.to_thread(_note_cancelled, found.folder)
+        if await self.cancel_here(run_id):
+            return found
+        if found.status in ("waiting", "interrupted"):
+            await asyncio.to_thread(_note_cancelled, found.folder, self.leases)
             await asyncio.to_thread(found.look)
+        elif found.status == "running" and self.leases:  # another process's
+            meta = await asyncio.to_thread(found.folder.meta)
+            await asyncio.to_thread(self.leases.cancel, str(meta.get("thread")))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CANCEL_SECONDS):
+                    while found.status == "running":
+                        await found.change()
         return found
+
+    async def cancel_here(self, run_id: str) -> bool:
+        """Cancel a question that this process answers; return False if it does not."""
+        if not (running := self._running.get(run_id)):
+            return False
+        running[1].cancel()
+        await asyncio.wait([running[1]])
+        return True
+
+    async def go_on(self, who: Caller, run_id: str) -> None:
+        """Go on with a question of a process that is gone, if it can be done here and now."""
+        with suppress(Refused):
+            await self._resume(who, await asyncio.to_thread(self._found, run_id), _nobody)
+
+    def stop(self, run_id: str) -> None:
+        """Stop a question of this process that another one has taken over."""
+        if running := self._running.get(run_id):
+            running[0].elsewhere = True
+            running[1].cancel()
 
     async def history(
         self, who: Caller, words: str = "", *, database: str = "", before: str = "", limit: int = 20
@@ -397,8 +434,11 @@ class Service:
             status = (await asking()).status
         except NeedsReply as asked:
             status, made.waiting = "waiting", asked.asked
+        except LeaseLost:
+            status = "running"  # in another process
         except asyncio.CancelledError:
-            status = "interrupted" if self._ending else "cancelled"
+            here = "interrupted" if self._ending else "cancelled"
+            status = "running" if made.elsewhere else here
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
             ours = QuorumError(f"{type(error).__name__}: {error}")
             made.error = error if isinstance(error, QuorumError) else ours
@@ -408,7 +448,7 @@ class Service:
                     self._lost.popitem(last=False)
         try:
             if status == "cancelled":
-                await asyncio.to_thread(_note_cancelled, made.folder)
+                await asyncio.to_thread(_note_cancelled, made.folder, self.leases)
             await settle(status, time.monotonic() - begun)
         finally:
             made.status, made.here = status, False
@@ -494,12 +534,15 @@ def _once(waiting: Waiting, reply: str) -> Callable[[Waiting], str]:
     return replied
 
 
-def _note_cancelled(run: RunFolder) -> None:
+def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
     if run.folder.is_dir():
-        with suppress(ConfigurationError):  # another process is writing it
-            trace = Trace.resume(run.folder.parents[1], run.run_id)
-            trace.record("cancelled", agent="run")
-            trace.close()
+        try:
+            end(run, leases, "cancelled")
+        except ConfigurationError:
+            pass
+        except LeaseLost:  # another process goes on with it already
+            assert leases is not None
+            leases.cancel(str(run.meta().get("thread")))
 
 
 def _used(run: RunFolder) -> dict[str, float]:

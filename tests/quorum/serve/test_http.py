@@ -246,6 +246,16 @@ async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) ->
         assert readers[0][-1][2] == {"status": "answered"}
         for writer in open_sockets:
             writer.transport.abort()
+        _, writer = await asyncio.open_connection(host, port)
+        body = b'{"question": "How many orders did each city place, by the way?"}'
+        head = f"POST /v1/questions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        await writer.drain()
+        writer.transport.abort()
+        while not (left := (await client.get("/v1/history?words=way")).json()["questions"]):
+            await asyncio.sleep(0.01)
+        got = await client.get(f"/v1/questions/{left[0]['id']}", params={"wait": 30})
+        assert got.json()["status"] == "answered", "who asked is gone, the question goes on"
     assert service.monitor.streams == 0
 
 

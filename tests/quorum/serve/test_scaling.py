@@ -1,0 +1,119 @@
+"""Several servers over one home: what one that dies, hangs or ends has begun, another one answers, once."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.evals.simulated import make_suite
+from tests.servers.fleet import Fleet, outcome, paid
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.slow_server import SlowServer
+from tests.waiting import until, wait_until
+
+pytest.importorskip("langgraph.checkpoint.postgres", reason="the extra quorum-sql[serve] is not installed")
+
+pytestmark = pytest.mark.heavy
+QUESTIONS, KILLS = 36, 3
+RECIPE = ("--recipe", "recap")
+"""Six model calls, one after the other."""
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[SlowServer]:
+    with SlowServer(latency=0.3) as server:
+        yield server
+
+
+@pytest.fixture
+def checkpoints(postgres: PostgresServer) -> str:
+    return f"{postgres.admin_url}/{postgres.new_database()}"
+
+
+def test_killed_servers_lose_no_question_and_answer_none_twice(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    suite = make_suite(tmp_path, QUESTIONS, 1)
+    texts, db = [each.question for each in suite.questions], [suite.questions[0].url]
+    with Fleet(1, tmp_path / "calm", db, model.url, checkpoints, *RECIPE) as calm:
+        undisturbed = asyncio.run(calm.ask_all(texts))
+    once = model.counts().served
+    with Fleet(3, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.5) as fleet:
+
+        def answered(wanted: int) -> bool:
+            return len(list(fleet.home.glob("runs/*/answer.json"))) >= wanted
+
+        def kill() -> None:
+            """Each process once, whenever a fifth of the questions more is answered."""
+            for number in range(KILLS):
+                wait_until(partial(answered, (number + 1) * QUESTIONS // 5))
+                fleet.signal(number, signal.SIGKILL)
+                fleet.start(number)
+                fleet.wait(number)
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        found = asyncio.run(fleet.ask_all(texts, at_once=12))
+        killing.join()
+        runs = fleet.runs()
+    assert {id: outcome(body) for id, body in found.items()} == {
+        id: outcome(body) for id, body in undisturbed.items()
+    }
+    kinds = {run.run_id: [event["kind"] for event in run.events()] for run in runs}
+    assert list(kinds) == list(found)
+    assert {each.count("answer") for each in kinds.values()} == {1}
+    taken_over = sum(each.count("begun") > 1 for each in kinds.values())
+    assert taken_over >= 1
+    assert {run.run_id: paid(run) for run in runs} == {run.run_id: paid(run) for run in calm.runs()}
+    asked_again = model.counts().served - 2 * once
+    assert 0 <= asked_again <= taken_over, "only replies that were under way"
+
+
+async def test_a_server_that_hangs_loses_its_question_and_shows_the_others_answer(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    suite = make_suite(tmp_path, 1, 1)
+    (question,) = suite.questions
+    with Fleet(2, tmp_path / "q", [question.url], model.url, checkpoints, *RECIPE, seconds=2.0) as fleet:
+        run = fleet.home / "runs" / "slow"
+        async with httpx.AsyncClient(timeout=60) as client:
+            asked = {"question": question.question, "id": "slow"}
+            await client.post(f"{fleet.url(0)}/v1/questions", json=asked)
+            watching = asyncio.ensure_future(client.get(f"{fleet.url(0)}/v1/questions/slow?wait=25"))
+            await until(lambda: b'"kind":"model_call"' in (run / "events.jsonl").read_bytes())
+            fleet.signal(0, signal.SIGSTOP)
+            theirs = await fleet.follow(client, "slow", 1)
+            left = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+            fleet.signal(0, signal.SIGCONT)
+            mine = (await watching).json()
+    assert theirs["status"] == "answered"
+    assert outcome(mine) == outcome(theirs)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == left
+
+
+async def test_a_server_that_ends_hands_over_at_once_and_others_cancel_its_questions(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    """With leases of ten minutes: nobody waits for their end."""
+    suite = make_suite(tmp_path, 2, 1)
+    first, second = (each.question for each in suite.questions)
+    db = [suite.questions[0].url]
+    with Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=600.0, looks=0.2) as fleet:
+        async with httpx.AsyncClient(timeout=60) as client:
+            for id, text in (("a", first), ("b", second)):
+                await client.post(f"{fleet.url(0)}/v1/questions", json={"question": text, "id": id})
+            cancelled = await client.post(f"{fleet.url(1)}/v1/questions/b/cancel", json={})
+            fleet.signal(0, signal.SIGTERM)
+            answered = await fleet.follow(client, "a", 1)
+    assert cancelled.json()["status"] == "cancelled"
+    assert answered["status"] == "answered"
+    kinds = {run.run_id: [event["kind"] for event in run.events()] for run in fleet.runs()}
+    assert kinds["a"].count("begun") == 2
+    assert (kinds["b"].count("begun"), kinds["b"][-1]) == (1, "cancelled")

@@ -286,8 +286,11 @@ async def open_resources(
             if connector.live:
                 guard.prepare(linter)
             own, known = documents, knowledge.of(catalog.name, catalog.dialect)
-            if catalog.withheld:
-                own, known = await asyncio.to_thread(_seen, catalog.withheld, own, known)
+            shots = demonstrations
+            if withheld := catalog.withheld:
+                own, known = await asyncio.to_thread(_seen, withheld, own, known)
+                fits = [each for each in shots.items if not withheld.named(repr(each))] if shots else []
+                shots = replace(shots, items=tuple(fits)) if shots else None
             opened = Resources(
                 connector=connector,
                 catalog=catalog,
@@ -297,7 +300,7 @@ async def open_resources(
                 files=SchemaFiles(catalog, own.texts if own else None),
                 models={},
                 documents=own,
-                demonstrations=demonstrations,
+                demonstrations=shots,
                 embedder=open_embedder(options, api_key=api_key),
                 knowledge=known,
                 explored=await asyncio.to_thread(_explored, options, catalog),

@@ -176,12 +176,13 @@ class ErrorBody(BaseModel):
 
 
 class DatabaseBody(BaseModel):
-    """A database that can be asked; ``examples`` are questions to begin with."""
+    """A database that can be asked, or why it cannot; ``examples`` are questions to begin with."""
 
     name: str
-    dialect: str
-    tables: int
-    title: str
+    error: str = ""
+    dialect: str = ""
+    tables: int = 0
+    title: str = ""
     examples: list[str] = []
 
 

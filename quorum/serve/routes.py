@@ -18,6 +18,7 @@ from starlette.types import Message, Send
 from quorum.chart import MARKS
 from quorum.event_text import step_of
 from quorum.files import TABLES
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.serve import bodies
 from quorum.serve.bodies import Ask, Body, Correct, Keep, QuestionBody, Reply, Rows, RunSql, TaughtBody
 from quorum.serve.keys import Caller
@@ -133,7 +134,12 @@ async def databases(call: Call) -> BaseModel:
     """List the databases that can be asked."""
     found = []
     for name in call.service.databases(call.who):
-        catalog = (await call.service.resources(call.who, name)).catalog
+        try:
+            catalog = (await call.service.resources(call.who, name)).catalog
+        except DatabaseUnavailable as error:  # the others can be asked
+            fault = call.service.clean(Exception.__str__(error))
+            found.append(bodies.DatabaseBody(name=name, error=fault))
+            continue
         about: dict[str, Any] = {"dialect": catalog.dialect, "title": catalog.name}
         about["examples"] = call.service.examples(name)
         found.append(bodies.DatabaseBody(name=name, tables=len(catalog.tables), **about))

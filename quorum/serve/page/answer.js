@@ -1,6 +1,6 @@
 /** An answer as the trace page shows it, with what one may do about it. */
 
-import { at, download, get, hasKey, post } from "./api.js";
+import { download, get, hasKey, post } from "./api.js";
 import { chart } from "./chart.js";
 import { fill, h } from "./dom.js";
 import { keeping, query } from "./sql.js";
@@ -21,10 +21,15 @@ function inline(head, texts) {
 
 /** The rows of an answer or a reading, with the buttons that take them away. */
 function rowsOf(run, result, note, caption, reading = "") {
-  const load = result.row_count > result.rows.length ? () => get(at(`/v1/questions/${run}/rows`, { format: "json", reading })) : null;
+  const said = h("span", { class: "soft" }, note);
+  const whole = async () => {
+    const all = await get(`/v1/questions/${run}/rows`, { format: "json", reading });
+    said.textContent = note.replace(/^the first [\d,]+ of /, "");
+    return all;
+  };
   return [
-    table(result, caption, load),
-    h("div", { class: "row under" }, h("span", { class: "soft" }, note), h("span", { class: "row" }, takeaway(run, result, reading))),
+    table(result, caption, result.row_count > result.rows.length ? whole : null),
+    h("div", { class: "row under" }, said, h("span", { class: "row" }, takeaway(run, result, reading))),
   ];
 }
 

@@ -68,7 +68,7 @@ async function spent() {
 function show(id, text) {
   talk.querySelector(".welcome")?.remove();
   const article = follow(id, text, ask, (asked) => {
-    last = asked.id;
+    last = asked.answer ? asked.id : last;
     if (databases.some((each) => each.name === asked.database)) chosen.value = asked.database;
     mode();
     spent().catch(() => {});
@@ -125,7 +125,8 @@ async function welcome() {
     "section",
     { class: "welcome" },
     h("h1", {}, "What would you like to know?"),
-    mine && h("p", { class: "soft" }, `${mine.title || mine.name}: ${count(mine.tables, "table")}. Every query only reads.`),
+    mine?.error && h("p", { class: "bad", role: "alert" }, mine.error),
+    mine && !mine.error && h("p", { class: "soft" }, `${mine.title || mine.name}: ${count(mine.tables, "table")}. Every query only reads.`),
     mine?.examples?.length > 0 && h("ul", {}, mine.examples.map((text) => h("li", {}, h("button", { type: "button", onclick: () => ask(text) }, text)))),
   );
   fill(talk, place);

@@ -13,11 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from quorum import Settings
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Keys, add_key
-from tests.graph.shop import GOOD, QUESTION
+from quorum.serve.service import Service
+from tests.graph.shop import GOOD, QUESTION, make_shop
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, served
 from tests.quorum.serve.test_service import held
 from tests.servers.process import missing
@@ -312,3 +314,15 @@ async def test_requests_in_one_packet_are_answered_in_order(make: Make) -> None:
         assert re.findall(rb"HTTP/1.1 (\d+)", said) == [b"202", b"200", b"409", b"200"]
         assert b'"status":"cancelled"' in said.rpartition(b"HTTP/1.1 200")[2]
         writer.close()
+
+
+async def test_a_database_that_is_gone_hides_no_other(workplace: Path, root: Path) -> None:
+    there = f"sqlite:///{make_shop(workplace / 'shop.db')}"
+    settings = Settings(models=["offline"], home=workplace / "q")
+    service = Service(settings, {"gone": f"sqlite:///{workplace / 'gone.db'}", "shop": there})
+    async with served(service) as client:
+        gone, shop = (await client.get("/v1/databases")).json()["databases"]
+        assert gone["error"].startswith("There is no file")
+        assert str(workplace) not in gone["error"]
+        assert (shop["name"], shop["error"], shop["dialect"]) == ("shop", "", "sqlite")
+    await service.aclose()

@@ -241,6 +241,7 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
         assert "the first 20 of 900 rows" in tab.run("document.body.innerText")
         click(tab, "id", "th")
         tab.wait("document.querySelector('th').ariaSort == 'descending'")
+        assert "the first 20" not in tab.run("document.querySelector('.under').innerText")
         assert tab.run(first)[0] == "899"  # of all rows, not of the 20 that were shown
         click(tab, "region", "th")
         tab.wait("document.querySelectorAll('th')[1].ariaSort == 'ascending'")
@@ -319,6 +320,7 @@ def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) ->
         click(tab, "Stop")
         tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
         model.go.set()
+        assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
 
 
 def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:

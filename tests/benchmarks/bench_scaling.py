@@ -80,9 +80,7 @@ def main(given: argparse.Namespace) -> None:
         suite = make_suite(folder, given.questions, 1)
         texts, db = [each.question for each in suite.questions], [suite.questions[0].url]
         found = list[tuple[dict[str, Any], dict[str, Any]]]()
-        print(
-            f"{'servers':>7} {'kills':>5} {'s':>6} {'q/s':>5} {'cpu ms':>6} {'MB':>5} {'links':>5} {'again':>5} {'resumed':>7}"
-        )
+        print("servers kills      s   q/s cpu ms    MB links again resumed")
         for count, kills in ((1, 0), (2, 0), (3, 0), (3, given.kills)):
             database = postgres.new_database()
             before = model.counts().served

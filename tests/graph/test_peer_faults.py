@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quorum.graph.ballots import Cluster
 from quorum.graph.builder import build_graph
@@ -137,6 +139,19 @@ async def test_a_single_surviving_candidate_is_an_answer_of_low_confidence(run: 
     ran = await run(said, votes=4)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert 0 < ran.answer.confidence <= 0.4
+
+
+@given(st.permutations(["a", "b", "c", "light"]), st.integers(0, 2**32), st.sampled_from(["tied", "all"]))
+def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
+    def clusters(names: list[str]) -> list[Cluster]:
+        return [
+            Cluster(name, name, (f"{name}1", f"{name}2"), ("m",), 1 if name == "light" else 2)
+            for name in names
+        ]
+
+    winner, chosen = drawn(clusters(order), seed, among)
+    assert (winner, chosen.key) == (drawn(clusters(sorted(order)), seed, among)[0], winner[:-1])
+    assert among == "all" or chosen.key != "light"
 
 
 def test_a_draw_gives_every_tied_answer_its_chance() -> None:

@@ -106,8 +106,8 @@ def end(run: RunFolder, leases: Leases | None, kind: str, **fields: Any) -> None
         if lease:
             lease.release(ended=False, answered=False)
         raise
-    trace.finished = run.answer()
-    if not (trace.finished or run.ended()):
+    trace.finished, ended = run.answer(), run.ended()
+    if not trace.finished and (ended is None or ended["kind"] == "waiting"):
         trace.record(kind, agent="run", **fields)
     trace.over = True
     trace.close()

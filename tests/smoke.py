@@ -12,10 +12,12 @@ import json
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,6 +90,8 @@ def take_tour() -> str:
                 if name == "export":
                     variable, _, value = arguments[0].partition("=")
                     os.environ[variable] = value
+                elif arguments[:1] == ["serve"]:
+                    serve(*arguments)
                 elif name == "quorum":
                     expected = re.search(r"# exit (\d)", line)
                     said.append(command(*arguments, code=int(expected[1]) if expected else 0).stdout)
@@ -98,6 +102,23 @@ def take_tour() -> str:
             exec(script, {})
     assert len(said) >= 10
     return "".join(said)
+
+
+def serve(*arguments: str) -> None:
+    """Serve until the page has been read; without the extra what to install is said."""
+    if not all(map(is_installed, EXTRAS["serve"][0])):
+        check_hint(command(*arguments, code=2))
+        return
+    given = [sys.executable, "-P", "-m", "quorum", *arguments, "--port", "0"]
+    browser = os.environ | {"BROWSER": "true"}
+    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True, env=browser) as server:
+        assert server.stderr is not None
+        place = re.search(r"http://\S+/", server.stderr.readline())
+        assert place is not None
+        with urllib.request.urlopen(place[0]) as page:
+            assert b"<title>Quorum" in page.read()
+        server.send_signal(signal.SIGINT)
+        assert server.wait() == 0
 
 
 def paths(group: click.Command, *path: str) -> Iterator[tuple[str, ...]]:

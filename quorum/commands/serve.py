@@ -131,6 +131,7 @@ async def _serve(
     )
     server = uvicorn.Server(config)
     socket = config.bind_socket()
+    socket.listen(config.backlog)  # whoever reads the line below may ask at once
     place = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
     click.echo(f"Serving {', '.join(named)} at {place}; Ctrl-C ends it.", err=True)
     if open_page:

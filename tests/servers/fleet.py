@@ -170,7 +170,7 @@ def paid(run: RunFolder) -> Counter[Any]:
 
 
 def outcome(body: dict[str, Any]) -> Any:
-    """What a question's answer says, without times and names."""
+    """Return what a question's answer says, without times and names."""
     answer = body["answer"]
     said = ("status", "sql", "columns", "rows", "row_count", "confidence", "assumptions")
     return {name: answer[name] for name in said} | {"model_calls": answer["usage"]["model_calls"]}

@@ -53,8 +53,8 @@ LONG = 2048
 HEAD = 120
 SHORTEST_SECRET = 4  # redacting shorter strings would tear ordinary text apart
 
-_WHOLE = ("reply", "problem")
-"""Texts of a model call that stand in its line, however long: a kill may lose a blob, and so a paid reply."""
+_WHOLE = {"model_call": ("reply", "problem"), "query": ("executed",)}
+"""Texts that stay in their event's line, however long: a resumed run goes by them, a kill may lose a blob."""
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _OTHER_HOME = "Set another folder with QUORUM_HOME or `home` in quorum.toml."
@@ -299,7 +299,7 @@ class Trace(RunFolder):
             event = plain(event, self._change)
             line = _LINE.encode(event)
         if len(line) > LONG:  # else no text in it is longer
-            whole = {name: event[name] for name in _WHOLE if kind == "model_call" and name in event}
+            whole = {name: event[name] for name in _WHOLE.get(kind, ()) if name in event}
             line = _LINE.encode(plain(event, self._stored) | whole)
         with self._gate:
             if not self._closed:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -415,6 +416,21 @@ while True:
     trace.record("query", step=-1)
     time.sleep(0.001)
 """
+
+
+def test_what_a_resumed_run_goes_by_is_in_the_events_themselves(tmp_path: Path) -> None:
+    long = "SELECT 1 -- " + "x" * LONG
+    trace = Trace.create(tmp_path, "run-1")
+    trace.record("query", request="q", sql=long, executed=long)
+    trace.record("model_call", request="m", reply=long, problem=long)
+    trace.close()
+    shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
+    resumed = Trace.resume(tmp_path, "run-1")
+    resumed.close()
+    query, call = resumed.recorded_query("q"), resumed.recorded_call("m")
+    assert query
+    assert call
+    assert (query["executed"], call["reply"], call["problem"]) == (long, long, long)
 
 
 def test_kill_9_loses_nothing_that_was_flushed(tmp_path: Path, root: Path) -> None:

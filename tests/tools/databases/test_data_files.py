@@ -56,15 +56,20 @@ async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n2\n"))
     parquet(folder / "Sales 2024.parquet", region=["north", "south"])
     parquet(folder / "2023.parquet", x=[1])
+    parquet(folder / "visits" / "year=2023" / "a.parquet", n=[1])
+    parquet(folder / "visits" / "year=2024" / "b.parquet", n=[2])
+    parquet(folder / "logs.parquet" / "part-0.parquet", n=[3])
     catalog = await catalog_of(folder)
     assert {item.name: item.row_count for item in catalog.tables} == {
         **{"orders": 2, "people": 1, "cities": 1, "deep": 1, "packed": 2},
-        **{"Sales_2024": 2, "t_2023": 1},
+        **{"Sales_2024": 2, "t_2023": 1, "visits": 2, "logs": 1},
     }
     assert (catalog.name, catalog.dialect, catalog.left_out) == ("data", "duckdb", ())
     found = table(catalog, "orders")
     assert (found.kind, found.description) == ("table", "orders.csv")
     assert [column.type for column in found.columns] == ["BIGINT", "DOUBLE", "DATE"]
+    assert table(catalog, "visits").column("year") is not None
+    assert await answer(folder, "SELECT sum(n) FROM visits WHERE year = 2024") == [(2,)]
 
 
 @pytest.mark.heavy
@@ -84,7 +89,7 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a,b\n1,2\n", empty__csv="", broken__parquet="PAR1xx")
     fill(folder, broken__json='{"a": [1,', book__xlsx="PK", ragged__csv="a,b\n1,2\n3\n4,5,6\n" * 50)
     fill(folder / "inner", more__csv="a\n1\n")
-    fill(folder / "parts.parquet", one__csv="a\n1\n", two__json="[]")
+    fill(folder / "mixed.parquet", one__csv="a\n1\n", two__json="[]")
     outside = fill(tmp_path / "outside", secret__csv="s\n42\n")
     (folder / "link.csv").symlink_to(outside / "secret.csv")
     (folder / "nowhere.csv").symlink_to(folder / "gone.csv")
@@ -97,7 +102,7 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         "book.xlsx is left out",
         "ragged.csv: its lines differ in number of fields (most have 2)",
         "The folder inner is left out",
-        "The folder parts.parquet is left out",
+        "The folder mixed.parquet is left out",
         "link.csv is left out: it is a link out of the folder",
         "nowhere.csv",
     ):

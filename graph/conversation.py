@@ -197,10 +197,11 @@ def remembered(made: Answer) -> dict[str, Any]:
 def conversation(turns: Sequence[dict[str, Any]]) -> str:
     """Return the turns as the QuestionRewriter sees them."""
     found = [Answer.model_validate(each) for each in turns]
-    return "\n\n".join("\n".join(_lines(n, each, n == len(found))) for n, each in enumerate(found, 1))
+    whole = {found[-1].run_id, found[-1].of_run} if found else set()  # a view may hide rows that are meant
+    return "\n\n".join("\n".join(_lines(n, each, each.run_id in whole)) for n, each in enumerate(found, 1))
 
 
-def _lines(number: int, past: Answer, last: bool) -> Iterator[str]:
+def _lines(number: int, past: Answer, whole: bool) -> Iterator[str]:
     yield f"Turn {number}: {past.turn or past.question}"
     yield from [f"It became: {past.became}"] if past.became else []
     yield from [f"Reply: {past.words}"] if past.words else []
@@ -210,7 +211,7 @@ def _lines(number: int, past: Answer, last: bool) -> Iterator[str]:
     yield from (f"The data shows: {text}" for text in past.doubts)
     yield from [f"Query: {past.sql}"] if past.sql else []
     if past.columns:
-        rows = past.rows if last else past.rows[:HEAD_ROWS]
+        rows = past.rows if whole else past.rows[:HEAD_ROWS]
         cut = ", cut off: there are more" if past.truncated else ""
         yield f"Confidence: {100 * past.confidence:.0f} %; columns: {show_row(past.columns)}"
         yield from map(show_row, rows)

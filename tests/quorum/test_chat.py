@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from quorum import Quorum, Settings
 from quorum.chat import settings_of
 from quorum.cli import cli
-from quorum.graph.conversation import stands_alone, supported
+from quorum.graph.answer import Answer
+from quorum.graph.conversation import conversation, stands_alone, supported
 from quorum.graph.runs import Event, RunFolder, list_runs
 from quorum.knowledge.errors import ConfigurationError, MalformedReply
 from quorum.progress import Progress
@@ -97,6 +98,24 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
             assert (asked.became, asked.of_run, asked.usage["queries"]) == (IN_ALL, "", 1)
         kept = await quorum.keep(drawn.run_id)
         assert (kept.pair.question, kept.pair.sql) == (IN_ALL, THIRD), "the query behind what was shown"
+
+
+def test_rows_that_a_view_leaves_out_can_still_be_meant() -> None:
+    all_rows = [["app"], ["phone"], ["web"], ["fax"]]
+    about: dict[str, Any] = {
+        "database": "shop",
+        "dialect": "sqlite",
+        "recipe": "quorum",
+        "status": "answered",
+        "columns": ["channel"],
+    }
+    asked = Answer(question="Which?", rows=all_rows, row_count=4, run_id="r1", **about)
+    view = Answer(question="Which?", rows=all_rows[:1], row_count=1, run_id="r2", of_run="r1", **about)
+    later = Answer(question="What?", rows=[["no"]], row_count=1, run_id="r3", **about)
+    seen = conversation([each.model_dump() for each in (asked, view)])
+    assert "fax" in seen
+    assert seen.endswith('["app"]\n(1 of 1 rows)')
+    assert "fax" not in conversation([each.model_dump() for each in (asked, view, later)])
 
 
 async def test_a_turn_that_cannot_be_paid_is_stopped_as_itself(tmp_path: Path) -> None:

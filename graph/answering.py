@@ -26,7 +26,7 @@ OnApprove: TypeAlias = Callable[[Approval], str | bool | Awaitable[str | bool | 
 
 
 class NeedsReply(QuorumError):
-    """Raised by ``on_clarify`` or ``on_approve`` where nobody can reply: the run ends at its question.
+    """Raise it in ``on_clarify`` or ``on_approve`` where nobody can reply: the run ends at its question.
 
     It can be resumed, and asks again; its trace says ``waiting``.
     """

@@ -71,7 +71,7 @@ SELECT 1 / (SELECT count(*) FROM (SELECT FROM quorum_leases WHERE run = %s AND t
 """Divides by zero where the lease is another's, which ends the transaction without waiting for an answer."""
 _HAND_OVER = "UPDATE quorum_leases SET expires = clock_timestamp() WHERE run = %s AND token = %s"
 _PURGE = "DELETE FROM quorum_leases WHERE expires < clock_timestamp() - interval '7 days'"
-"""Of runs that were interrupted and that nobody goes on with."""
+"""Forgets runs that were interrupted a week ago and that nobody went on with."""
 _END = "DELETE FROM quorum_leases WHERE run = %s AND token = %s"
 _FORGET = """
 WITH mine AS (SELECT run FROM quorum_leases WHERE run = %s AND token = %s),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.browser import Browser, find_browser, running_browser
 from tests.servers.mariadb_server import MariadbServer, running_mariadb
 from tests.servers.postgres_server import PostgresServer, running_postgres
 from tests.servers.snowflake_server import SnowflakeServer, running_snowflake
@@ -106,3 +107,13 @@ def _own_settings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
             and name != "QUORUM_SHARED"
         ):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium for the tests of a module."""
+    path = find_browser()
+    if not path:
+        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
+    with running_browser(path) as running:
+        yield running

@@ -147,7 +147,7 @@ class _Formulas:
         return text(self._measures.get(measure, ("", {}))[1].get("description"))
 
     def _metric(self, name: str, home: str) -> str:
-        """The formula of a metric beside the table of ``home``; its name if it has none."""
+        """Return the formula of a metric beside the table of ``home``; its name if it has none."""
         if (name, home) not in self._known:
             self._known[name, home] = name  # of a metric that rests on itself
             metric = self._metrics.get(name, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import write_page
 from quorum.graph.options import RunOptions
-from tests.browser import Browser, find_browser, running_browser
+from tests.browser import Browser
 from tests.evals.pictured import write_pictured
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
@@ -21,15 +21,6 @@ ONE_PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICT
 WHITE = "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' width='90' height='40'/%3E"
 
 Write = Callable[[str], Path]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = find_browser()
-    if not path:
-        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
-    with running_browser(path) as running:
-        yield running
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import hashlib
 import io
 import itertools
 import re
-from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -26,7 +25,7 @@ from quorum.progress import Progress
 from quorum.render import show_answer, show_report
 from quorum.report import Report, report_of
 from quorum.tools.results.files import write_result
-from tests.browser import Browser, find_browser, running_browser
+from tests.browser import Browser
 from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, made, unfinished_run
 
 LONG = "SELECT name, AVG(rating) FROM reviews WHERE rating > 1 AND city = 'a' GROUP BY name ORDER BY 1, 2"
@@ -451,15 +450,6 @@ def test_the_head_names_the_database_and_a_call_has_two_links(report: Report) ->
 
 
 # In a browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = find_browser()
-    if not path:
-        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
-    with running_browser(path) as running:
-        yield running
 
 
 OPEN = "document.querySelectorAll('details').forEach(part => part.open = true)"

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tests.browser import Browser, Tab, find_browser, running_browser
+from tests.browser import Browser, Tab
 from tests.quorum.roles import role_of
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
@@ -33,15 +33,6 @@ WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
 EACH = "SELECT id, region, note FROM orders ORDER BY id"
 MEANT = f"Counts only orders with a note, {POISON}."
 LOOKS = [(420, False), (420, True), (1300, False), (1300, True)]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = find_browser()
-    if not path:
-        pytest.skip("no Chromium is on the PATH (Debian: apt-get install chromium)")
-    with running_browser(path) as running:
-        yield running
 
 
 @contextmanager

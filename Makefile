@@ -93,9 +93,15 @@ $(VENV)/.wheel: $(PINS) $(MADE)
 	@touch $@
 
 # fakesnow wants another sqlglot than Quorum, and schemathesis another jsonschema-rs than LangGraph's server.
+# Of axe-playwright-python only the script axe.min.js is used, so Playwright is left out. MCP's TypeScript SDK is there
+# where npm is.
 $(VENV)/.servers: tests/servers/constraints.txt $(MADE)
-	@echo "installing the tests' Snowflake server and schemathesis into $(VENV)/servers (once; half a minute)"
+	@echo "installing the tests' Snowflake server, schemathesis, axe and an MCP client into $(VENV)/servers (once; half a minute)"
 	@$(BIN)/python -m venv --clear $(VENV)/servers
 	@$(VENV)/servers/bin/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint tests/servers/constraints.txt "fakesnow[server]" schemathesis
+	@$(VENV)/servers/bin/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint tests/servers/constraints.txt --no-deps axe-playwright-python
+	@! command -v npm >/dev/null || npm install --silent --no-fund --no-audit --no-save \
+	    --prefix $(VENV)/servers @modelcontextprotocol/sdk@1.32.2
 	@touch $@

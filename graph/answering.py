@@ -111,7 +111,9 @@ class _Asked:
         await self.context.trace.aflush()
         start = self.context.ledger.clock()
         replies, said = dict[str, str](), dict[str, str]()
-        for each in waiting:
+        for each in sorted(
+            waiting, key=lambda each: not each.value.get("refused")
+        ):  # it says why it asks again
             try:
                 if each.value.get("kind") != "approval":
                     replies[each.id] = await self._clarified(each.value)

@@ -199,14 +199,12 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             call(f"{domain}.enable")
         call("Page.setLifecycleEventsEnabled", enabled=True)
-        window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-        call("Emulation.setDeviceMetricsOverride", **window)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
+        tab = Tab(self, url, call)
+        tab.looks(width, height, dark=dark, printed=printed)
         self._events.clear()
         self._settle(call("Page.navigate", url=url)["loaderId"], time.monotonic() + seconds)
         try:
-            yield Tab(self, url, call)
+            yield tab
         finally:
             browser("Target.disposeBrowserContext", browserContextId=context)
 
@@ -286,6 +284,13 @@ class Tab:
 
     def __init__(self, browser: Browser, url: str, call: Callable[..., dict[str, Any]]) -> None:
         self._browser, self.url, self.call = browser, url, call
+
+    def looks(self, width: int, height: int = 900, *, dark: bool = False, printed: bool = False) -> None:
+        """Change the window and what the reader prefers; the arguments are those of ``visit``."""
+        window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+        self.call("Emulation.setDeviceMetricsOverride", **window)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
 
     def run(self, expression: str, *, waits: bool = True) -> Any:
         """Return the value of an expression, or of the promise that it is.

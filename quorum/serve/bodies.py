@@ -1,16 +1,20 @@
-"""Requests and replies of the service; OpenAPI and MCP's schemas are made of them."""
+"""Arguments and replies of the service; the OpenAPI document and MCP's schemas are made of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from quorum.graph import values
 from quorum.graph.answer import Answer, AnswerReading
-from quorum.graph.clarification import MAX_REPLY, Asked
+from quorum.graph.approval import Approval
+from quorum.graph.clarification import Asked, Clarification
+from quorum.graph.runs import RunSummary
 from quorum.knowledge.catalog import Table
+from quorum.knowledge.errors import in_words
 from quorum.text import (
     agreement,
     failures,
@@ -28,15 +32,21 @@ from quorum.text import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quorum.teaching import Taught
+
 NAME = r"^[A-Za-z0-9_-]{0,40}$"
 """Names of databases, keys and conversations."""
 RUN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,80}$"
-MOST_ROWS = 10_000
-"""Rows of a query that is run by itself."""
+
+Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=20_000)]
+Words: TypeAlias = Annotated[str, Field(max_length=1_000, description="'refunds in Muenchen'")]
+Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
+Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
+Database: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
 
 
 class Body(BaseModel):
-    """The body of a request; a field that is not declared is an error."""
+    """Arguments; one that is not declared is an error."""
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
@@ -44,8 +54,8 @@ class Body(BaseModel):
 class Ask(Body):
     """A question. What is left out is as the server is set; a limit can only be made tighter."""
 
-    question: str = Field(min_length=1, max_length=20_000)
-    database: str = Field("", pattern=NAME, description="its name; may be left out where there is only one")
+    question: Text
+    database: Database = ""
     id: str = Field(
         "",
         pattern=f"^$|{RUN}",
@@ -69,75 +79,45 @@ class Ask(Body):
     max_run_bytes: int | None = Field(None, ge=1, le=2**50, description="bytes that all queries may read")
     max_rows: int | None = Field(None, ge=1, le=1_000_000)
 
-    def options(self) -> dict[str, Any]:
-        """Return the options of the question that were given."""
-        return self.model_dump(exclude={"question", "database", "id", "session", "after"}, exclude_none=True)
+
+def arguments(function: Callable[..., Any]) -> type[Body]:
+    """Return the arguments of a function behind its first as a model; one called ``body`` is the model."""
+    hints, (_, *given) = (
+        get_type_hints(function, include_extras=True),
+        signature(function).parameters.values(),
+    )
+    if "body" in hints:
+        body: type[Body] = hints["body"]
+        return body
+    fields: Any = {
+        each.name: (hints[each.name], ... if each.default is each.empty else each.default) for each in given
+    }
+    return create_model(function.__name__.capitalize(), __base__=Body, **fields)
 
 
-class Reply(Body):
-    """The reply to what a question waits for; ``waiting.how`` says what it may be."""
-
-    reply: str = Field(max_length=4 * MAX_REPLY)
-
-
-class Keep(Body):
-    """Keeps an answer as verified."""
-
-    note: str = Field("", max_length=2_000, description="what settled the reading, for later questions")
-
-
-class Correct(Keep):
-    """Keeps the right query for a question."""
-
-    sql: str = Field(min_length=1, max_length=200_000)
-
-
-class RunSql(Body):
-    """A query to be judged and run."""
-
-    sql: str = Field(min_length=1, max_length=200_000)
-    database: str = Field("", pattern=NAME)
-    rows: int = Field(100, ge=1, le=MOST_ROWS, description="rows at most")
-
-
-class ShownReading(BaseModel):
-    """Another reading, as the trace page shows it."""
-
-    says: str
-    sql: str
-    columns: list[str]
-    rows: list[list[str]]
-    rows_note: str
-
-
-class Shown(BaseModel):
-    """An answer in words and formatted rows, as the trace page shows it; the terminal says the same.
-
-    Attributes:
-        open_readings: Readings that were not run, in sentences.
-        failures: Which candidates have no result, and why.
-    """
-
-    status: str
-    tone: str
-    trust: str
-    trust_tone: str
-    sql: str
-    rows: list[list[str]]
-    rows_note: str
-    readings: list[ShownReading]
-    open_readings: list[str]
-    notices: list[str]
-    failures: list[list[str]]
-    agreement: str
-    spent: str
-    verified: bool
+def wrong(error: ValidationError, kind: type[Body]) -> str:
+    """Say what is wrong with arguments: ``rows: missing; word: is not known. It takes rows, words?.``"""
+    said, problems = [], error.errors(include_url=False, include_input=False)[:5]
+    for problem in problems:
+        name = ".".join(map(str, problem["loc"]))[:80] or "the body"
+        unknown = problem["type"] == "extra_forbidden"
+        said.append(f"{name}: {'is not known' if unknown else in_words(problem)}")
+    fields = [name if each.is_required() else f"{name}?" for name, each in kind.model_fields.items()]
+    misnamed = {each["type"] for each in problems} & {"extra_forbidden", "missing"}
+    takes = f" It takes {', '.join(fields) or 'nothing'}." if misnamed else ""
+    return f"{'; '.join(said)}.{takes}"
 
 
 class AnswerBody(Answer):
-    """An answer with all its fields; places on the server are links."""
+    """An answer with all its fields; places on the server are links.
 
-    shown: Shown
+    Attributes:
+        confidence: None where it is not rated.
+        shown: Texts and formatted rows, as the trace page and the terminal show them.
+    """
+
+    confidence: float | None  # type: ignore[assignment]
+    shown: dict[str, Any]
 
 
 class QuestionBody(BaseModel):
@@ -147,6 +127,7 @@ class QuestionBody(BaseModel):
         status: ``running``; ``waiting`` for a reply; ``cancelled``, ``failed``, or ``interrupted`` by an end
             of the server; else the answer's.
         waiting: What it asks: a clarification or an approval.
+        after: Id of the turn that it goes on from.
     """
 
     id: str
@@ -158,6 +139,7 @@ class QuestionBody(BaseModel):
     error: str = ""
     hint: str = ""
     answer: AnswerBody | None = None
+    after: str
     links: dict[str, str]
 
 
@@ -182,7 +164,6 @@ class DatabaseBody(BaseModel):
     error: str = ""
     dialect: str = ""
     tables: int = 0
-    title: str = ""
     examples: list[str] = []
 
 
@@ -202,7 +183,7 @@ class ColumnBody(BaseModel):
     type: str
     description: str
     nullable: bool
-    samples: list[str]
+    samples: tuple[str, ...]
     odd: str
     key: bool
     refers_to: str
@@ -233,6 +214,15 @@ class Values(BaseModel):
     unread: list[str]
 
 
+class ChartBody(BaseModel):
+    """A chart of rows as Vega-Lite; without ``spec`` there is none, and ``note`` says why."""
+
+    kind: str = ""
+    alt: str = ""
+    note: str = ""
+    spec: dict[str, Any] | None = None
+
+
 class Rows(BaseModel):
     """Rows of a result. ``truncated`` says why there are more in the database; empty if there are none."""
 
@@ -244,31 +234,13 @@ class Rows(BaseModel):
     truncated: str = ""
     seconds: float = 0.0
     sql: str = ""
-
-
-class ChartBody(BaseModel):
-    """A chart of rows as Vega-Lite; without ``spec`` there is none, and ``note`` says why."""
-
-    kind: str = ""
-    alt: str = ""
-    note: str = ""
-    spec: dict[str, Any] | None = None
-
-
-class Run(BaseModel):
-    """A question of the past."""
-
-    id: str
-    question: str
-    status: str
-    started: str
-    database: str
-    session: str
-    demonstration: bool
+    chart: ChartBody | None = None
 
 
 class History(BaseModel):
-    questions: list[Run]
+    """Questions of the past, with the names of their databases."""
+
+    questions: list[RunSummary]
 
 
 class Spent(BaseModel):
@@ -293,8 +265,16 @@ class TaughtBody(BaseModel):
     credit: str
     replaced: str
     warning: str
-    dates: list[str]
-    row_count: int | None = None
+    dates: tuple[str, ...]
+    row_count: int | None
+
+
+def taught_body(taught: Taught) -> TaughtBody:
+    """Return what was kept, for clients."""
+    pair, count = taught.pair, taught.result.row_count if taught.result else None
+    about: dict[str, Any] = {"id": pair.id, "question": pair.question, "credit": pair.credit}
+    about |= {"replaced": taught.replaced, "warning": taught.warning, "dates": taught.dates}
+    return TaughtBody(row_count=count, **about)
 
 
 def table_body(table: Table, dialect: str) -> TableBody:
@@ -308,50 +288,16 @@ def table_body(table: Table, dialect: str) -> TableBody:
     }
     columns = [
         ColumnBody(
-            name=each.name,
-            type=each.type,
-            description=each.description,
-            nullable=each.nullable,
-            samples=list(each.samples[:5]),
+            **{name: getattr(each, name) for name in ("name", "type", "description", "nullable")},
+            samples=each.samples[:5],
             odd=oddities(each, dialect, ends=False),
             key=each.name in table.primary_key,
             refers_to=refers.get(each.name, ""),
         )
         for each in table.columns
     ]
-    return TableBody(
-        name=table.full_name,
-        kind=table.kind,
-        description=table.description,
-        rows=table.row_count,
-        columns=columns,
-    )
-
-
-def answer_body(answer: Answer, at: str, clean: Callable[[str], str]) -> AnswerBody:
-    """Return an answer for clients.
-
-    Args:
-        at: The link of its question.
-        clean: Takes places of the server out of its errors and warnings.
-    """
-    said = {"error": clean(answer.error), "hint": clean(answer.hint)}
-    answer = answer.model_copy(update=said | {"warnings": [clean(each) for each in answer.warnings]})
-    fields = dict(answer) | {"shown": shown(answer), "trace": f"{at}/trace"}
-    if answer.result_file:
-        fields["result_file"] = f"{at}/rows"
-    fields["readings"] = [
-        each.model_copy(update={"result_file": f"{at}/rows?reading={n}"}) if each.result_file else each
-        for n, each in enumerate(answer.readings, 1)
-    ]
-    fields["candidates"] = [
-        each.model_copy(update={"result_file": f"{at}/rows?candidate={each.id}"})
-        if each.result_file
-        else each
-        for each in answer.candidates
-    ]
-    fields["convention"] = answer.convention.rpartition("/")[2]
-    return AnswerBody.model_construct(**fields)
+    about = {"kind": table.kind, "description": table.description}
+    return TableBody(name=table.full_name, rows=table.row_count, columns=columns, **about)
 
 
 def rows_body(table: pa.Table, **more: Any) -> Rows:
@@ -363,44 +309,87 @@ def rows_body(table: pa.Table, **more: Any) -> Rows:
     return Rows(columns=columns, types=types, rows=plain, shown=texts, row_count=table.num_rows, **more)
 
 
-def waiting_body(asked: Asked) -> dict[str, Any]:
-    """Return what a question waits for; a choice's rows also as the terminal shows them (``shown``)."""
+def chart_body(table: pa.Table, kind: str = "") -> ChartBody:
+    """Return the chart of a table, or why there is none; blocks."""
+    from quorum.chart import chart_of
+    from quorum.evals.reports.vega import styled
+
+    found = chart_of(table, kind or None)
+    if isinstance(found, str):
+        return ChartBody(note=found)
+    return ChartBody(kind=found.mark, alt=found.alt, note=found.note, spec=styled(found.spec()))
+
+
+def asks(asked: Asked, database: str) -> list[str]:
+    """Return what a question of a database asks back, in lines of which one is the query to be approved."""
+    if isinstance(asked, Clarification):
+        lines = ["The question can be read in several ways. Which answer is meant?"]
+        for each in asked.choices:
+            rows = [", ".join(row) for row in shown_rows(each.columns, each.rows[:3], each.types, 300)]
+            lines.append(f"{each.label}: {each.says} ({'; '.join(rows)}{'; …' * (each.row_count > 3)})")
+        lines += asked.differences
+    else:
+        assert isinstance(asked, Approval)
+        lines = ["May this query run?", asked.why, asked.sql, f"Reads: {asked.reads}, in {database}."]
+    return [*filter(None, [asked.refused, *lines, asked.how])]
+
+
+def waiting_body(asked: Asked, database: str) -> dict[str, Any]:
+    """Return what a question of a database waits for; a choice's rows also as text (``shown``)."""
     made = asked.model_dump(mode="json")
+    if "database" in made:  # the name by which it is served
+        made["database"] = database
     for choice in made.get("choices", ()):
         choice["shown"] = shown_rows(choice["columns"], choice["rows"], choice["types"], 300)
     return made
 
 
-def shown(answer: Answer) -> Shown:
-    """Return the texts that the trace page shows."""
-    (status, tone), (trusted, trust_tone), (run, unrun) = (
-        status_of(answer),
-        trust(answer),
-        readings_of(answer),
-    )
-    return Shown(
-        status=status,
-        tone=tone,
-        trust=trusted,
-        trust_tone=trust_tone,
-        sql=laid_out(answer.sql, answer.dialect),
-        rows=[list(row) for row in shown_rows(answer.columns, answer.rows, answer.types, 300)],
-        rows_note=rows_note(answer) if answer.columns else "",
-        readings=[_reading(each, answer.dialect) for each in run],
-        open_readings=unrun,
-        notices=notices(answer),
-        failures=[list(each) for each in failures(answer)],
-        agreement=agreement(answer),
-        spent=spent(answer.usage) if answer.usage else "",
-        verified=is_verified(answer),
-    )
+def answer_body(answer: Answer, at: str) -> AnswerBody:
+    """Return an answer for clients; ``at`` is the link of its question."""
+
+    def linked(each: Any, query: str = "") -> Any:
+        return each.model_copy(update={"result_file": f"{at}/rows{query}"}) if each.result_file else each
+
+    fields = dict(linked(answer)) | {
+        "shown": shown(answer),
+        "trace": f"{at}/trace",
+        "readings": [linked(each, f"?reading={n}") for n, each in enumerate(answer.readings, 1)],
+        "candidates": [linked(each, f"?candidate={each.id}") for each in answer.candidates],
+        "convention": answer.convention.rpartition("/")[2],
+        "confidence": rating(answer),
+    }
+    return AnswerBody.model_construct(**fields)
 
 
-def _reading(reading: AnswerReading, dialect: str) -> ShownReading:
-    return ShownReading(
-        says=reading.says,
-        sql=laid_out(reading.sql, dialect),
-        columns=reading.columns,
-        rows=[list(row) for row in shown_rows(reading.columns, reading.rows, reading.types, 300)],
-        rows_note=rows_note(reading),
-    )
+def rating(answer: Answer) -> float | None:
+    """Return the confidence in an answer; None where it is not rated."""
+    return answer.confidence if answer.columns and not answer.demonstration else None
+
+
+def shown(answer: Answer) -> dict[str, Any]:
+    """Return the texts that the trace page shows; ``open_readings`` were not run."""
+    (status, tone), (trusted, trust_tone) = status_of(answer), trust(answer)
+    run, unrun = readings_of(answer)
+    return _result(answer, answer.dialect) | {
+        "status": status,
+        "tone": tone,
+        "trust": trusted,
+        "trust_tone": trust_tone,
+        "readings": [{"says": each.says, **_result(each, answer.dialect)} for each in run],
+        "open_readings": unrun,
+        "notices": notices(answer),
+        "failures": failures(answer),
+        "agreement": agreement(answer),
+        "spent": spent(answer.usage) if answer.usage else "",
+        "verified": is_verified(answer),
+    }
+
+
+def _result(found: Answer | AnswerReading, dialect: str) -> dict[str, Any]:
+    """Return the query, the columns and rows of an answer or reading, formatted."""
+    return {
+        "sql": laid_out(found.sql, dialect),
+        "columns": found.columns,
+        "rows": shown_rows(found.columns, found.rows, found.types, 300),
+        "rows_note": rows_note(found) if found.columns else "",
+    }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -20,11 +20,10 @@ from starlette.responses import JSONResponse, Response
 from quorum.evals.reports.format import fenced, markdown
 from quorum.event_text import step_of
 from quorum.graph.answering import NeedsReply
-from quorum.graph.clarification import Clarification
 from quorum.graph.context import LONGEST_QUESTION
 from quorum.knowledge.errors import QuorumError
-from quorum.serve.bodies import Body
-from quorum.serve.question import Question, Refused, Waiting
+from quorum.serve.bodies import Body, asks
+from quorum.serve.question import Question, Refused
 from quorum.serve.routes import Call, EventStream, way
 
 _LINK = re.compile(r"\(/v1/questions/([A-Za-z0-9._-]{1,81})/trace\)")
@@ -53,7 +52,7 @@ class Completion(Body):
     stream_options: dict[str, Any] | None = None
 
 
-@way("GET /v1/models")
+@way("GET /v1/models", "application/json")
 async def models(call: Call) -> Response:
     """List the databases as models of the Chat Completions API."""
     about = {"object": "model", "created": 0, "owned_by": "quorum"}
@@ -61,19 +60,19 @@ async def models(call: Call) -> Response:
     return JSONResponse({"object": "list", "data": data})
 
 
-@way("POST /v1/chat/completions", body=Completion, types=("application/json", "text/event-stream"))
-async def complete(call: Call) -> Response:
+@way("POST /v1/chat/completions", "application/json", "text/event-stream")
+async def complete(call: Call, body: Completion) -> Response:
     """Answer the last message of a chat as OpenAI's API does, whole or streamed."""
-    asked: Completion = call.body
-    said = [each for each in asked.messages if each.role in ("user", "assistant") and each.text]
+    said = [each for each in body.messages if each.role in ("user", "assistant") and each.text]
     if not said or said[-1].role != "user":
         raise Refused("The last message must be the user's.", 422, "fields")
-    question = await _asked(call, asked.model, said)
-    head = {"id": question.id, "created": int(time.time()), "model": asked.model}
-    if asked.stream:
-        usage = bool((asked.stream_options or {}).get("include_usage"))
-        return EventStream(_streamed(question, head, usage), media_type="text/event-stream")
-    text, used = await _outcome(question)
+    question = await _asked(call, body.model, said)
+    head = {"id": question.id, "created": int(time.time()), "model": body.model}
+    if body.stream:
+        usage = bool((body.stream_options or {}).get("include_usage"))
+        streamed = _streamed(question, head, call.service.clean, usage=usage)
+        return EventStream(streamed, media_type="text/event-stream")
+    text, used = await _outcome(question, call.service.clean)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": used})
@@ -96,31 +95,27 @@ async def _asked(call: Call, model: str, said: list[Message]) -> Question:
     return await call.service.ask(call.who, text, database=database, **options)
 
 
-async def _outcome(question: Question) -> tuple[str, dict[str, int]]:
+async def _outcome(question: Question, clean: Callable[[str], str]) -> tuple[str, dict[str, int]]:
     """Return what a question comes to as Markdown, and the tokens that it used."""
     usage: dict[str, Any] = {}
     try:
         answer = await question.answer()
-        text, usage = answer.to_markdown(), answer.usage
+        text, usage = clean(answer.to_markdown()), answer.usage
     except NeedsReply as waiting:
-        text = _question_back(waiting.asked)
+        query = getattr(waiting.asked, "sql", "")
+        lines = [
+            fenced(each) if each == query else markdown(each, 1000)
+            for each in asks(waiting.asked, question.database)
+        ]
+        text = "\n\n".join(lines)
     text = f"{text}\n\n[Trace](/v1/questions/{question.id}/trace)"
     read, written = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
     return text, {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _question_back(asked: Waiting) -> str:
-    """Return what a question asks as Markdown."""
-    if isinstance(asked, Clarification):
-        lines = [f"- {each.label}: {markdown(each.says, 300)}" for each in asked.choices]
-        parts = ["Which is meant?", "\n".join(lines), markdown(asked.refused), markdown(asked.how)]
-    else:
-        reads = f"It would read: {markdown(asked.reads)}"
-        parts = [markdown(asked.why), fenced(asked.sql), reads, markdown(asked.refused), markdown(asked.how)]
-    return "\n\n".join(filter(None, parts))
-
-
-async def _streamed(question: Question, head: dict[str, Any], usage: bool) -> AsyncIterator[bytes]:
+async def _streamed(
+    question: Question, head: dict[str, Any], clean: Callable[[str], str], *, usage: bool
+) -> AsyncIterator[bytes]:
     """Yield the steps, each as a line of a quotation, and then what the question comes to."""
 
     def chunk(delta: dict[str, str], end: str | None = None, **more: Any) -> bytes:
@@ -131,11 +126,11 @@ async def _streamed(question: Question, head: dict[str, Any], usage: bool) -> As
     yield chunk({"role": "assistant", "content": ""})
     async for _, event in question.events():
         if (step := step_of(event)).live:
-            yield chunk({"content": f"> {markdown(f'{step.agent}: {step.gist}', 200)}\n"})
+            yield chunk({"content": f"> {markdown(f'{step.agent}: {clean(step.gist)}', 200)}\n"})
     try:
-        text, used = await _outcome(question)
+        text, used = await _outcome(question, clean)
     except QuorumError as error:
-        text, used = f"**Failed**: {markdown(str(error), 1000)}", {}
+        text, used = f"**Failed**: {markdown(clean(str(error)), 1000)}", {}
     yield chunk({"content": f"\n{text}"})
     yield chunk({}, "stop")
     if usage:

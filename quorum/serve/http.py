@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,14 +26,13 @@ from quorum.knowledge.errors import (
     MachineFailed,
     ModelUnavailable,
     QuorumError,
-    in_words,
 )
-from quorum.serve.bodies import Body, ErrorBody, Fault
+from quorum.serve.bodies import ErrorBody, Fault, wrong
 from quorum.serve.keys import Caller, Keys
 from quorum.serve.mcp import mcp_server
 from quorum.serve.openapi import document
 from quorum.serve.question import Refused
-from quorum.serve.routes import WAYS, Call, Parameter, Way
+from quorum.serve.routes import WAYS, Call, Way
 from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20
@@ -101,9 +99,8 @@ def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Reques
         try:
             who = Caller() if keys is None or way.open else _caller(keys, request)
             service.admit(who)
-            body = await _body(request, way.body) if way.method == "POST" else None
-            given = request.path_params | _parameters(request, way.parameters)
-            made = await way.handler(Call(service, who, request, body, given))
+            given = await _given(request, way)
+            made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
         except QuorumError as error:
             return failure(error, service)
         if isinstance(made, Response):
@@ -122,60 +119,22 @@ def _caller(keys: Keys, request: Request) -> Caller:
     return found
 
 
-def _parameters(request: Request, declared: Collection[Parameter]) -> dict[str, Any]:
-    query, known = request.query_params, {each.name for each in declared}
-    for name in query:
-        if name not in known:
-            raise Refused(f"There is no parameter {name[:80]!r}.", 422, "unknown", hint=_nearest(name, known))
-    return {each.name: _read(each, query.get(each.name)) for each in declared}
-
-
-def _read(parameter: Parameter, text: str | None) -> str | int:
-    name, wrong = parameter.name, ""
-    if text is None:
-        return parameter.default
-    if isinstance(parameter.default, int):
-        if text.isascii() and text.isdigit() and len(text) < 10 and int(text) <= parameter.most:
-            return int(text)
-        wrong = f"{name} must be a whole number from 0 to {parameter.most}."
-    elif parameter.choices and text not in parameter.choices:
-        wrong = f"{name} must be one of {', '.join(parameter.choices)}."
-    elif len(text) > parameter.longest:
-        wrong = f"{name} has {len(text):,} characters; {parameter.longest} is the most."
-    if wrong:
-        raise Refused(wrong, 422, "parameter")
-    return text
-
-
-async def _body(request: Request, kind: type[Body] | None) -> Body | None:
-    content = await request.body()
-    if kind is None and not content:
-        return None
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise Refused("The body must be JSON.", 415, "body", hint="Send content-type: application/json.")
+async def _given(request: Request, way: Way) -> dict[str, Any]:
+    """Return the arguments of a route's handler, from the query or from the body."""
+    given: Any = dict(request.query_params)
+    if way.method == "POST" and not given and (content := await request.body()):
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":  # a form of another page could send others
+            raise Refused("The body must be JSON.", 415, "body", hint="Send content-type: application/json.")
+        try:
+            given = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise Refused(f"The body is no JSON: {error}.", 400, "body") from None
     try:
-        given = json.loads(content)
-        return kind.model_validate(given) if kind else None
+        made = way.takes.model_validate(given)
     except ValidationError as error:
-        raise Refused(_wrong_fields(error, kind), 422, "fields") from None
-    except (ValueError, RecursionError) as error:
-        raise Refused(f"The body is no JSON: {error}.", 400, "body") from None
-
-
-def _wrong_fields(error: ValidationError, kind: type[Body] | None) -> str:
-    lines = []
-    for problem in error.errors(include_url=False)[:5]:
-        name = ".".join(map(str, problem["loc"]))[:80]
-        if problem["type"] == "extra_forbidden" and kind:
-            lines.append(f"There is no field {name!r}. {_nearest(name, kind.model_fields)}")
-        else:
-            lines.append(f"{name or 'the body'}: {in_words(problem)}.")
-    return " ".join(lines)
-
-
-def _nearest(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(known) or 'none'}."
+        raise Refused(wrong(error, way.takes), 422, "fields") from None
+    return {"body": made} if way.whole else dict(made)
 
 
 def failure(error: QuorumError, service: Service) -> JSONResponse:

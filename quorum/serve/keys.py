@@ -8,13 +8,13 @@ import secrets
 import tomllib
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from quorum.graph.values import Bytes
 from quorum.knowledge.errors import ConfigurationError, first_in_words
@@ -28,45 +28,41 @@ KINDS = {"max_usd": "dollars", "max_calls": "model calls", "max_run_bytes": "byt
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Amounts that a caller may use in a calendar month (UTC), and calls a minute; None for no limit."""
-
-    max_usd: float | None = None
-    max_calls: int | None = None
-    max_bytes: int | None = None
-    per_minute: int | None = None
-
-    def of_month(self) -> dict[str, float | None]:
-        """Return the limits of a month by the names of ``KINDS``."""
-        return dict(zip(KINDS, (self.max_usd, self.max_calls, self.max_bytes), strict=True))
-
-
-@dataclass(frozen=True)
 class Caller:
-    """A caller and its rights.
+    """A caller: what it may see and do, and what it may use in a calendar month (UTC); None for no limit.
 
     Attributes:
         name: Of the key; empty where the service asks for none.
         databases, schemas: That it may see; None for all.
+        sql: True if it may run queries of its own.
+        per_minute: Requests.
     """
 
     name: str = ""
     databases: frozenset[str] | None = None
     schemas: frozenset[str] | None = None
-    limits: Limits = Limits()
+    sql: bool = True
+    max_usd: Annotated[float | None, Field(gt=0)] = None
+    max_calls: Annotated[int | None, Field(ge=1)] = None
+    max_bytes: Annotated[Bytes | None, Field(ge=1)] = None
+    per_minute: Annotated[int | None, Field(ge=1)] = None
+
+    def limits(self) -> dict[str, float | None]:
+        """Return the limits of a month by the names of ``KINDS``."""
+        return dict(zip(KINDS, (self.max_usd, self.max_calls, self.max_bytes), strict=True))
 
 
-class _Key(BaseModel):
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+@dataclass(frozen=True, kw_only=True)
+class _Key(Caller):
+    """An entry of the file."""
 
-    name: str = Field(pattern="^[A-Za-z0-9_-]{1,40}$")
-    hash: str = Field(pattern="^[0-9a-f]{64}$")
-    databases: frozenset[str] | None = None
-    schemas: frozenset[str] | None = None
-    max_usd: float | None = Field(None, gt=0)
-    max_calls: int | None = Field(None, ge=1)
-    max_bytes: Bytes | None = Field(None, ge=1)
-    per_minute: int | None = Field(None, ge=1)
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")] = field()
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = field(repr=False)
+
+
+_KEY = TypeAdapter(_Key)
 
 
 class Keys:
@@ -77,7 +73,7 @@ class Keys:
     """
 
     def __init__(self, file: Path) -> None:
-        self.file, self._read, self._callers = file, 0, dict[str, Caller]()
+        self.file, self._read, self._callers = file, 0, dict[str, _Key]()
         self._load()
 
     def named(self, name: str) -> Caller | None:
@@ -96,19 +92,13 @@ class Keys:
         try:
             self._read = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
-            found = [_Key.model_validate(each) for each in entries]
+            found = [_KEY.validate_python(each) for each in entries]
         except (OSError, ValueError) as error:
             said = first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
         if len({each.name for each in found}) < len(found):
             raise ConfigurationError(f"Two keys in {self.file} have the same name.")
-        about = ("max_usd", "max_calls", "max_bytes", "per_minute")
-        self._callers = {
-            each.hash: Caller(
-                each.name, each.databases, each.schemas, Limits(*(getattr(each, name) for name in about))
-            )
-            for each in found
-        }
+        self._callers = {each.hash: each for each in found}
 
 
 def hash_of(key: str) -> str:
@@ -124,7 +114,7 @@ def add_key(file: Path, name: str) -> str:
     """
     key = f"qk_{secrets.token_urlsafe(32)}"
     try:
-        entry = _Key(name=name, hash=hash_of(key))
+        entry = _KEY.validate_python({"name": name, "hash": hash_of(key)})
     except ValidationError as error:
         raise ConfigurationError(f"{name!r} cannot name a key: {first_in_words(error)}.") from None
     if file.exists() and name in {each.name for each in Keys(file)._callers.values()}:
@@ -140,18 +130,11 @@ def add_key(file: Path, name: str) -> str:
     return key
 
 
-@dataclass(frozen=True)
-class Claim:
-    """The part of the limited amounts that a question may use, by the names of ``KINDS``."""
+class Claim(NamedTuple):
+    """The part of the limited amounts of a month that a question may use, by the names of ``KINDS``."""
 
     month: str
     amounts: dict[str, float]
-
-    @property
-    def bytes(self) -> int | None:
-        """Bytes, None for no limit."""
-        found = self.amounts.get("max_run_bytes")
-        return None if found is None else int(found)
 
 
 class Purse:
@@ -164,8 +147,8 @@ class Purse:
         file: Without its month: ``spent/name``.
     """
 
-    def __init__(self, file: Path, limits: Limits) -> None:
-        self.file, self.limits = file, limits
+    def __init__(self, file: Path, who: Caller) -> None:
+        self.file, self.who = file, who
         self._lock, self._month, self._place = Lock(), "", 0
         self.used = dict.fromkeys((*KINDS, "questions", "dearest"), 0.0)
 
@@ -182,7 +165,7 @@ class Purse:
         """
         claims = dict[str, float]()
         with self._lock, self._open() as out:
-            for name, limit in self.limits.of_month().items():
+            for name, limit in self.who.limits().items():
                 if limit is None or name not in kinds:
                     continue
                 left = limit - self.used[name]

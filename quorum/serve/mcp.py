@@ -7,8 +7,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from inspect import signature
-from typing import Annotated, Any, TypeAlias, get_type_hints
+from typing import Annotated, Any, TypeAlias
 
 import anyio
 import mcp_types as types
@@ -16,17 +15,30 @@ from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import BaseModel, Field, ValidationError, create_model
+from pydantic import BaseModel, Field, ValidationError
 
 from quorum import __version__
 from quorum.answer import Answer
 from quorum.event_text import step_of
 from quorum.graph.clarification import Clarification
-from quorum.knowledge.errors import QuorumError, in_words
-from quorum.serve.bodies import NAME, RUN, Body, TaughtBody, Values
+from quorum.knowledge.errors import QuorumError
+from quorum.serve.bodies import (
+    RUN,
+    Database,
+    Note,
+    Sql,
+    TaughtBody,
+    Text,
+    Values,
+    Words,
+    arguments,
+    asks,
+    rating,
+    taught_body,
+    wrong,
+)
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question
-from quorum.serve.routes import taught_body
 from quorum.serve.service import Service
 from quorum.text import notices, printable, rows_note, spent, trust
 from quorum.tools.query import QueryError
@@ -47,14 +59,9 @@ Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 _LOG = logging.getLogger(__name__)
 
-Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=20_000)]
-Words: TypeAlias = Annotated[str, Field(max_length=1_000, description="'refunds in Muenchen'")]
-Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
-Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
 Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
 Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
 Dollars: TypeAlias = Annotated[float | None, Field(gt=0, le=1_000, description="dollars at most")]
-Database: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
 Clarify: TypeAlias = Annotated[bool | None, Field(description="ask back if it can be read in several ways")]
 
 
@@ -179,16 +186,17 @@ class Call:
 
     async def search_values(self, words: Words, database: Database = "") -> Result:
         """Find how names, places and codes are written in {of}, by column. Read-only."""
-        found = self.service.search_values(self.who, words, database=database, limit=FOUND)
-        values, unread = await found
-        return _result(Values(values=values, unread=unread))
+        return _result(await self.service.search_values(self.who, words, database=database, limit=FOUND))
 
     async def trace(self, run: Run) -> Result:
         """Show the steps of an answer about {of}. Read-only."""
         question = await self.service.question(self.who, run)
         events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
         steps = [step for step in map(step_of, events) if step.live][-STEPS:]
-        lines = [f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps]
+        lines = [
+            self._clean(f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}")
+            for each in steps
+        ]
         cost = spent(await anyio.to_thread.run_sync(question.folder.usage))
         made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
         return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))
@@ -201,6 +209,10 @@ class Call:
         """
         kept = taught_body(await self.service.keep(self.who, run, note=note))
         return _result(kept, f"Kept, {kept.credit}: {kept.question}")
+
+    def _clean(self, text: str) -> str:
+        """Return a text without places of the server, where the client is at another machine."""
+        return self.service.clean(text) if self.context.request else text
 
     @property
     def _can_ask(self) -> bool:
@@ -235,9 +247,10 @@ class Call:
                 async for number, event in question.events(seen):
                     seen, step = number, step_of(event)
                     if step.live:
-                        await session.report_progress(seen, message=f"{step.agent}: {step.gist}")
+                        await session.report_progress(seen, message=self._clean(f"{step.agent}: {step.gist}"))
                 if question.waiting is None:
-                    return _answered(await question.answer())
+                    answer = await question.answer()
+                    return _answered(self.service.cleaned(answer) if self.context.request else answer)
                 reply = await self._asked(question)
                 if not isinstance(reply, str):
                     return reply
@@ -261,15 +274,6 @@ class Call:
         return _needs_choice(question) if reply is None else reply
 
 
-def _input(tool: Callable[..., Any]) -> type[Body]:
-    """Return the arguments of a tool as a model."""
-    hints, (_, *given) = get_type_hints(tool, include_extras=True), signature(tool).parameters.values()
-    fields: Any = {
-        each.name: (hints[each.name], ... if each.default is each.empty else each.default) for each in given
-    }
-    return create_model(tool.__name__, __base__=Body, **fields)
-
-
 GIVES: dict[str, type[BaseModel]] = {
     "ask": Asked,
     "follow_up": Asked,
@@ -280,7 +284,7 @@ GIVES: dict[str, type[BaseModel]] = {
     "keep": TaughtBody,
 }
 """Results by the tool."""
-TAKES = {name: _input(getattr(Call, name)) for name in GIVES}
+TAKES = {name: arguments(getattr(Call, name)) for name in GIVES}
 
 
 def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
@@ -290,8 +294,9 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         return printable(service.clean(str(error)) if context.request else str(error))
 
     async def listed(context: Context, _: object) -> types.ListToolsResult:
-        names = service.databases(caller(context))
-        return types.ListToolsResult(tools=[_declared(name, names) for name in TAKES])
+        who = caller(context)
+        mine = [name for name in TAKES if who.sql or name != "run_sql"]
+        return types.ListToolsResult(tools=[_declared(name, service.databases(who)) for name in mine])
 
     async def called(context: Context, params: types.CallToolRequestParams) -> Result:
         if params.name not in TAKES:
@@ -299,7 +304,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         try:
             given = TAKES[params.name].model_validate(params.arguments or {})
         except ValidationError as error:
-            return _failed(_wrong_arguments(params.name, error))
+            return _failed(wrong(error, TAKES[params.name]))
         try:
             tool = getattr(Call(service, context, caller(context), params), params.name)
             made: Result = await tool(**dict(given))
@@ -358,15 +363,6 @@ def _wrong(message: str) -> MCPError:
     return MCPError(code=types.INVALID_PARAMS, message=message)
 
 
-def _wrong_arguments(name: str, error: ValidationError) -> str:
-    wrong = list[str]()
-    for each in error.errors(include_url=False, include_input=False)[:5]:
-        said = "there is no such argument" if each["type"] == "extra_forbidden" else in_words(each)
-        wrong.append(f"{'.'.join(map(str, each['loc']))[:60]}: {said}")
-    fields = [each if field.is_required() else f"{each}?" for each, field in TAKES[name].model_fields.items()]
-    return f"{'; '.join(wrong)}. The tool {name} takes {', '.join(fields)}."
-
-
 def _result(found: BaseModel, text: str = "", *links: types.ResourceLink) -> types.CallToolResult:
     """Return a result as structured content without empty fields, and as text."""
     made = found.model_dump(mode="json", exclude_defaults=True)
@@ -387,7 +383,7 @@ def _answered(answer: Answer) -> types.CallToolResult:
         question=answer.became or answer.question,
         says=answer.words or answer.missing or answer.error or answer.summary,
         rows_uri=uri,
-        confidence=round(answer.confidence, 2) if answer.columns and not answer.demonstration else None,
+        confidence=None if (rated := rating(answer)) is None else round(rated, 2),
         confidence_because=f"{trust(answer)[0]}: {answer.grounds}" if answer.columns else "",
         doubts=answer.doubts,
         assumes=answer.assumptions,
@@ -415,17 +411,10 @@ def _form(question: Question) -> tuple[str, dict[str, Any]]:
     fields, asked = {"choice": choice}, question.waiting
     assert asked is not None
     if isinstance(asked, Clarification):
-        lines = ["The question can be read in several ways. Which answer is meant?"]
-        for each in asked.choices:
-            rows = [", ".join(map(str, row)) for row in _bounded(each.rows[:3])]
-            lines.append(f"{each.label}: {each.says} ({'; '.join(rows)}{'; …' * (each.row_count > 3)})")
-        lines += asked.differences
         choice["enum"] = [each.label for each in asked.choices]
         if asked.own_words:
             fields["words"] = {"type": "string", "title": "Or in your own words"}
-    else:
-        lines = ["May this query run?", asked.why, asked.sql, f"Reads: {asked.reads}, in {asked.database}."]
-    message = "\n".join(map(printable, filter(None, [asked.refused, *lines, asked.how])))
+    message = "\n".join(map(printable, asks(asked, question.database)))
     return message, {"type": "object", "properties": fields}
 
 

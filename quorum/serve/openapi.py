@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the table of routes and the bodies."""
+"""The OpenAPI document, made of the table of routes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pydantic.json_schema import models_json_schema
 
 from quorum import __version__
 from quorum.serve.bodies import RUN, ErrorBody
-from quorum.serve.routes import WAYS, Parameter, Way
+from quorum.serve.routes import WAYS, Way
 
 ERRORS = {
     "400": "The body is no JSON.",
     "401": "The key is missing or wrong.",
-    "403": "The host or origin may not ask.",
+    "403": "The host or origin may not ask, or the key may not do this.",
     "404": "There is no such thing, or it is not yours.",
     "409": "It does not fit the state of the question.",
     "413": "The body is too large.",
@@ -29,25 +29,23 @@ ERRORS = {
 @cache
 def document() -> dict[str, Any]:
     """Return the document, version 3.1."""
-    kinds: Any = [(way.body, "validation") for way in WAYS if way.body]
-    kinds += [(model, "serialization") for model in [ErrorBody, *(way.reply for way in WAYS if way.reply)]]
+    kinds: Any = [(way.takes, "validation") for way in WAYS if way.method == "POST"]
+    kinds += [(model, "serialization") for model in [ErrorBody, *(way.gives for way in WAYS if way.gives)]]
     _, schemas = models_json_schema(kinds, ref_template="#/components/schemas/{model}")
     paths: dict[str, dict[str, Any]] = {}
     for way in WAYS:
         paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)
+    keys = {"key": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
         "info": {"title": "Quorum", "version": __version__},
         "paths": paths,
-        "components": {
-            "schemas": schemas["$defs"],
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas["$defs"], "securitySchemes": keys},
     }
 
 
 def _operation(way: Way) -> dict[str, Any]:
-    content = {kind: {"schema": _schema(way.reply)} if way.reply else {} for kind in way.types}
+    content = {kind: {"schema": _schema(way.gives)} if way.gives else {} for kind in way.types}
     fault = {"content": {"application/json": {"schema": _schema(ErrorBody)}}}
     made: dict[str, Any] = {
         "operationId": way.handler.__name__,
@@ -56,31 +54,23 @@ def _operation(way: Way) -> dict[str, Any]:
             str(way.status): {"description": "Done.", "content": content},
             **{code: {"description": text, **fault} for code, text in ERRORS.items()},
         },
-        "parameters": [_parameter(each) for each in way.parameters],
+        "parameters": [],
         "security": [] if way.open else [{}, {"key": []}],
     }
     if "{id}" in way.path:
-        about: dict[str, Any] = {"name": "id", "in": "path", "required": True}
-        made["parameters"].append(about | {"schema": {"type": "string", "pattern": RUN}})
-    if way.body:
-        content = {"application/json": {"schema": _schema(way.body)}}
-        made["requestBody"] = {"required": True, "content": content}
+        id: dict[str, Any] = {"name": "id", "in": "path", "required": True}
+        made["parameters"].append(id | {"schema": {"type": "string", "pattern": RUN}})
+    if way.method == "GET":
+        found = way.takes.model_json_schema()["properties"].items()
+        made["parameters"] += [{"name": name, "in": "query", "schema": schema} for name, schema in found]
+    elif way.takes.model_fields:
+        content = {"application/json": {"schema": _schema(way.takes)}}
+        made["requestBody"] = {
+            "required": way.takes.model_json_schema().get("required", []) != [],
+            "content": content,
+        }
     return made
 
 
 def _schema(model: type[BaseModel]) -> dict[str, str]:
     return {"$ref": f"#/components/schemas/{model.__name__}"}
-
-
-def _parameter(each: Parameter) -> dict[str, Any]:
-    kind: dict[str, Any] = {"type": "string", "maxLength": each.longest}
-    if isinstance(each.default, int):
-        kind = {"type": "integer", "minimum": 0, "maximum": each.most}
-    if each.choices:
-        kind = {"type": "string", "enum": list(each.choices)}
-    return {
-        "name": each.name,
-        "in": "query",
-        "description": each.meaning,
-        "schema": kind | {"default": each.default},
-    }

@@ -21,7 +21,7 @@ Waiting: TypeAlias = Clarification | Approval
 
 LOOKS = 0.5
 """Seconds between two looks at a question that another process answers."""
-CHUNK = 2**20
+CHUNK = 2**16
 """Bytes of events that are read at a time."""
 
 
@@ -45,9 +45,9 @@ class Question:
         elsewhere: True where another process has taken it over from this one.
     """
 
-    def __init__(self, folder: Path, by: str, text: str, database: str, session: str) -> None:
+    def __init__(self, folder: Path, by: str, text: str, database: str, session: str, after: str) -> None:
         self.folder, self.id, self.by = RunFolder(folder), folder.name, by
-        self.text, self.database, self.session, self.thread = text, database, session, ""
+        self.text, self.database, self.session, self.after, self.thread = text, database, session, after, ""
         self.status, self.here, self.elsewhere = "running", False, False
         self.waiting: Waiting | None = None
         self.error: QuorumError | None = None

@@ -8,19 +8,31 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
-from quorum.chart import MARKS
+from quorum.chart import Mark
 from quorum.event_text import step_of
 from quorum.files import TABLES
+from quorum.graph.clarification import MAX_REPLY
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.serve import bodies
-from quorum.serve.bodies import Ask, Body, Correct, Keep, QuestionBody, Reply, Rows, RunSql, TaughtBody
+from quorum.serve.bodies import (
+    Ask,
+    Body,
+    ChartBody,
+    Database,
+    Note,
+    QuestionBody,
+    Rows,
+    Sql,
+    TaughtBody,
+    Words,
+)
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import Service
@@ -28,8 +40,6 @@ from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from quorum.teaching import Taught
 
 ALIVE_SECONDS = 15.0
 """After which a stream of events without one says that it is alive."""
@@ -42,126 +52,112 @@ TRACE_POLICY = (
 )
 """The trace's page has style and script in it, so it is shown without this origin's rights."""
 
-
-@dataclass(frozen=True)
-class Parameter:
-    """A parameter of a URL's query: one of ``choices``, a text, or a number up to ``most``."""
-
-    name: str
-    meaning: str
-    default: str | int = ""
-    most: int = 0
-    choices: tuple[str, ...] = ()
-    longest: int = 500
+Limit: TypeAlias = Annotated[int, Field(ge=0, le=200, description="at most")]
+Reading: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request that has been checked; ``given`` are the parameters of its path and query."""
+    """A request whose arguments have been checked; ``id`` is the question's that the path names."""
 
     service: Service
     who: Caller
     request: Request
-    body: Any
-    given: Mapping[str, Any]
+    id: str
 
     async def question(self) -> Question:
         """Return the question that the path names."""
-        return await self.service.question(self.who, self.given["id"])
+        return await self.service.question(self.who, self.id)
 
 
-Handler: TypeAlias = Callable[[Call], Awaitable[BaseModel | Response]]
+Handler: TypeAlias = Callable[..., Awaitable[BaseModel | Response]]
 
 
 @dataclass(frozen=True)
 class Way:
-    """A route; OpenAPI's document is made of these. ``open`` ones need no key."""
+    """A route; the OpenAPI document is made of these. ``open`` ones need no key.
+
+    Attributes:
+        takes: The parameters of its query, or of a POST the fields of its body.
+        whole: True where the handler takes these as one ``body``.
+        gives: The model of its reply; None where that is no JSON.
+    """
 
     method: str
     path: str
     handler: Handler
-    parameters: tuple[Parameter, ...]
-    body: type[Body] | None
-    reply: type[BaseModel] | None
+    takes: type[Body]
+    whole: bool
+    gives: type[BaseModel] | None
     types: tuple[str, ...]
     status: int
     open: bool
 
 
 WAYS: list[Way] = []
-
-_DATABASE = Parameter("database", "its name; may be left out where there is only one", longest=40)
-_WORDS = Parameter("words", "that are looked for", longest=1000)
-_LIMIT = Parameter("limit", "at most", 20, 200)
-_READING = Parameter("reading", "number of another reading, from 1", 0, 10)
 _ONE = "/v1/questions/{id}"
 
 
-def way(
-    route: str,
-    *parameters: Parameter,
-    body: type[Body] | None = None,
-    reply: type[BaseModel] | None = None,
-    types: tuple[str, ...] = ("application/json",),
-    status: int = 200,
-    open: bool = False,
-) -> Callable[[Handler], Handler]:
-    """Add a handler to the table: its ``route`` is ``GET /health``, its docstring what it does."""
+def way(route: str, *types: str, status: int = 200, open: bool = False) -> Callable[[Handler], Handler]:
+    """Add a handler to the table: its ``route`` is ``GET /health``, its docstring what it does.
+
+    Its arguments are the request's. The model that it returns is the reply; else that is of ``types``.
+    """
 
     def add(handler: Handler) -> Handler:
-        method, _, path = route.partition(" ")
-        WAYS.append(Way(method, path, handler, parameters, body, reply, types, status, open))
+        (method, _, path), hints = route.partition(" "), get_type_hints(handler)
+        gives = None if hints["return"] is Response else hints["return"]
+        about = handler, bodies.arguments(handler), "body" in hints, gives
+        WAYS.append(Way(method, path, *about, types or ("application/json",), status, open))
         return handler
 
     return add
 
 
-@way("GET /health", reply=bodies.Health, open=True)
-async def health(call: Call) -> BaseModel:
+@way("GET /health", open=True)
+async def health(call: Call) -> bodies.Health:
     """Say that the server is there."""
     return bodies.Health(status="ok", running=call.service.running)
 
 
-@way("GET /metrics", types=("text/plain",))
+@way("GET /metrics", "text/plain")
 async def metrics(call: Call) -> Response:
     """Return figures in Prometheus's text format."""
     text = call.service.monitor.text(call.service.running)
     return Response(text, media_type="text/plain; version=0.0.4")
 
 
-@way("GET /v1/databases", reply=bodies.Databases)
-async def databases(call: Call) -> BaseModel:
+@way("GET /v1/databases")
+async def databases(call: Call) -> bodies.Databases:
     """List the databases that can be asked."""
     found = []
     for name in call.service.databases(call.who):
+        about: dict[str, Any] = {"examples": call.service.examples(name)}
         try:
             catalog = (await call.service.resources(call.who, name)).catalog
+            about |= {"dialect": catalog.dialect, "tables": len(catalog.tables)}
         except DatabaseUnavailable as error:  # the others can be asked
-            fault = call.service.clean(Exception.__str__(error))
-            found.append(bodies.DatabaseBody(name=name, error=fault))
-            continue
-        about: dict[str, Any] = {"dialect": catalog.dialect, "title": catalog.name}
-        about["examples"] = call.service.examples(name)
-        found.append(bodies.DatabaseBody(name=name, tables=len(catalog.tables), **about))
+            about["error"] = call.service.clean(Exception.__str__(error))
+        found.append(bodies.DatabaseBody(name=name, **about))
     return bodies.Databases(databases=found)
 
 
-@way("POST /v1/questions", body=Ask, reply=QuestionBody, status=202)
-async def ask(call: Call) -> BaseModel:
+@way("POST /v1/questions", status=202)
+async def ask(call: Call, body: Ask) -> QuestionBody:
     """Begin a question."""
-    asked: Ask = call.body
-    about = {name: getattr(asked, name) for name in ("database", "session", "after")}
-    about["run_id"] = asked.id
-    made = await call.service.ask(call.who, asked.question, **about, **asked.options())
-    return await question_body(made, call.service)
+    given = body.model_dump(exclude_none=True)
+    text, id = given.pop("question"), given.pop("id")
+    return await question_body(await call.service.ask(call.who, text, run_id=id, **given), call.service)
 
 
-@way(f"GET {_ONE}", Parameter("wait", "seconds to wait for its end", 0, 60), reply=QuestionBody)
-async def question(call: Call) -> BaseModel:
+@way(f"GET {_ONE}")
+async def question(
+    call: Call, wait: Annotated[int, Field(ge=0, le=60, description="seconds to wait for its end")] = 0
+) -> QuestionBody:
     """Show a question, how far it is, and its answer."""
     found = await call.question()
     try:
-        async with asyncio.timeout(call.given["wait"]):
+        async with asyncio.timeout(wait):
             while found.status == "running":
                 await found.change()
     except TimeoutError:
@@ -169,7 +165,7 @@ async def question(call: Call) -> BaseModel:
     return await question_body(found, call.service)
 
 
-@way(f"GET {_ONE}/events", types=("text/event-stream",))
+@way(f"GET {_ONE}/events", "text/event-stream")
 async def events(call: Call) -> Response:
     """Stream its steps as server-sent events; Last-Event-ID goes on behind one."""
     found, monitor = await call.question(), call.service.monitor
@@ -189,37 +185,34 @@ async def events(call: Call) -> Response:
     return EventStream(counted(), media_type="text/event-stream")
 
 
-@way(f"POST {_ONE}/reply", body=Reply, reply=QuestionBody, status=202)
-async def reply(call: Call) -> BaseModel:
-    """Reply to what it waits for."""
-    return await question_body(
-        await call.service.reply(call.who, call.given["id"], call.body.reply), call.service
-    )
+@way(f"POST {_ONE}/reply", status=202)
+async def reply(call: Call, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
+    """Reply to what it waits for; ``waiting.how`` says what that may be."""
+    return await question_body(await call.service.reply(call.who, call.id, reply), call.service)
 
 
-@way(f"POST {_ONE}/cancel", reply=QuestionBody)
-async def cancel(call: Call) -> BaseModel:
+@way(f"POST {_ONE}/cancel")
+async def cancel(call: Call) -> QuestionBody:
     """Stop it."""
-    return await question_body(await call.service.cancel(call.who, call.given["id"]), call.service)
+    return await question_body(await call.service.cancel(call.who, call.id), call.service)
 
 
-@way(f"POST {_ONE}/resume", reply=QuestionBody, status=202)
-async def resume(call: Call) -> BaseModel:
+@way(f"POST {_ONE}/resume", status=202)
+async def resume(call: Call) -> QuestionBody:
     """Go on with it, if an end of the server has interrupted it."""
-    return await question_body(await call.service.resume(call.who, call.given["id"]), call.service)
+    return await question_body(await call.service.resume(call.who, call.id), call.service)
 
 
-@way(f"POST {_ONE}/keep", body=Keep, reply=TaughtBody)
-async def keep(call: Call) -> BaseModel:
+@way(f"POST {_ONE}/keep")
+async def keep(call: Call, note: Note = "") -> TaughtBody:
     """Keep its answer as verified."""
-    return taught_body(await call.service.keep(call.who, call.given["id"], note=call.body.note))
+    return bodies.taught_body(await call.service.keep(call.who, call.id, note=note))
 
 
-@way(f"POST {_ONE}/correct", body=Correct, reply=TaughtBody)
-async def correct(call: Call) -> BaseModel:
+@way(f"POST {_ONE}/correct")
+async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
     """Keep the right query for it."""
-    given: Correct = call.body
-    return taught_body(await call.service.correct(call.who, call.given["id"], given.sql, note=given.note))
+    return bodies.taught_body(await call.service.correct(call.who, call.id, sql, note=note))
 
 
 def _arrow(table: pa.Table) -> bytes:
@@ -231,53 +224,35 @@ def _arrow(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def _json(table: pa.Table) -> bytes:
-    return bodies.rows_body(table).model_dump_json().encode()
-
-
 FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
-    "json": ("application/json", _json),
+    "json": ("application/json", lambda table: bodies.rows_body(table).model_dump_json().encode()),
     "csv": ("text/csv", TABLES[".csv"]),
     "parquet": ("application/vnd.apache.parquet", TABLES[".parquet"]),
     "arrow": ("application/vnd.apache.arrow.file", _arrow),
 }
 
 
-@way(
-    f"GET {_ONE}/rows",
-    Parameter("format", "of the file", "json", choices=tuple(FORMATS)),
-    _READING,
-    Parameter("candidate", "id of a candidate", longest=20),
-    types=tuple(kind for kind, _ in FORMATS.values()),
-)
-async def rows(call: Call) -> Response:
+@way(f"GET {_ONE}/rows", *(kind for kind, _ in FORMATS.values()))
+async def rows(
+    call: Call,
+    format: Literal["json", "csv", "parquet", "arrow"] = "json",
+    reading: Reading = 0,
+    candidate: Annotated[str, Field(max_length=20, description="id of a candidate")] = "",
+) -> Response:
     """Return all rows of its answer."""
-    id, form = call.given["id"], call.given["format"]
-    table = await call.service.rows(call.who, id, call.given["reading"], call.given["candidate"])
-    kind, write = FORMATS[form]
-    about = {"content-disposition": f'attachment; filename="{id}.{form}"'}
+    table, (kind, write) = await call.service.rows(call.who, call.id, reading, candidate), FORMATS[format]
+    about = {"content-disposition": f'attachment; filename="{call.id}.{format}"'}
     return Response(await asyncio.to_thread(write, table), media_type=kind, headers=about)
 
 
-@way(
-    f"GET {_ONE}/chart",
-    Parameter("kind", "without it the rows' own", choices=("", *MARKS)),
-    _READING,
-    reply=bodies.ChartBody,
-)
-async def chart(call: Call) -> BaseModel:
-    """Declare a chart of its rows as Vega-Lite, or say why they have none."""
-    from quorum.chart import chart_of
-    from quorum.evals.reports.vega import styled
-
-    table = await call.service.rows(call.who, call.given["id"], call.given["reading"])
-    found = await asyncio.to_thread(chart_of, table, call.given["kind"] or None)
-    if isinstance(found, str):
-        return bodies.ChartBody(note=found)
-    return bodies.ChartBody(kind=found.mark, alt=found.alt, note=found.note, spec=styled(found.spec()))
+@way(f"GET {_ONE}/chart")
+async def chart(call: Call, kind: Literal["", Mark] = "", reading: Reading = 0) -> ChartBody:
+    """Declare a chart of its rows as Vega-Lite, or say why they have none; without a kind the rows' own."""
+    table = await call.service.rows(call.who, call.id, reading)
+    return await asyncio.to_thread(bodies.chart_body, table, kind)
 
 
-@way(f"GET {_ONE}/trace", types=("text/html",))
+@way(f"GET {_ONE}/trace", "text/html")
 async def trace(call: Call) -> Response:
     """Show every step as a page."""
     from quorum.page import page_of
@@ -291,46 +266,50 @@ async def trace(call: Call) -> Response:
     return HTMLResponse(html, headers={"content-security-policy": TRACE_POLICY})
 
 
-@way(
-    "GET /v1/history",
-    *(_WORDS, _DATABASE, _LIMIT),
-    Parameter("before", "id of a question: only earlier ones", longest=81),
-    reply=bodies.History,
-)
-async def history(call: Call) -> BaseModel:
+@way("GET /v1/history")
+async def history(
+    call: Call,
+    words: Words = "",
+    database: Database = "",
+    limit: Limit = 20,
+    before: Annotated[str, Field(max_length=81, description="id of a question: only earlier ones")] = "",
+) -> bodies.History:
     """List your questions, the latest first."""
-    given = dict(call.given)
-    found = await call.service.history(call.who, given.pop("words"), **given)
-    return bodies.History(questions=[bodies.Run(**vars(run) | {"database": name}) for run, name in found])
+    found = call.service.history(call.who, words, database=database, before=before, limit=limit)
+    return bodies.History(questions=await found)
 
 
-@way("GET /v1/schema", _DATABASE, _WORDS, reply=bodies.Schema)
-async def schema(call: Call) -> BaseModel:
+@way("GET /v1/schema")
+async def schema(call: Call, database: Database = "", words: Words = "") -> bodies.Schema:
     """Show tables and columns, and what is odd about their values."""
-    return await call.service.schema(call.who, call.given["words"], database=call.given["database"])
+    return await call.service.schema(call.who, words, database=database)
 
 
-@way("GET /v1/values", _DATABASE, _WORDS, _LIMIT, reply=bodies.Values)
-async def values(call: Call) -> BaseModel:
+@way("GET /v1/values")
+async def values(call: Call, database: Database = "", words: Words = "", limit: Limit = 20) -> bodies.Values:
     """Find values that words name, by column."""
-    given = dict(call.given)
-    found, unread = await call.service.search_values(call.who, given.pop("words"), **given)
-    return bodies.Values(values=found, unread=unread)
+    return await call.service.search_values(call.who, words, database=database, limit=limit)
 
 
-@way("POST /v1/sql", body=RunSql, reply=Rows)
-async def sql(call: Call) -> BaseModel:
+@way("POST /v1/sql")
+async def sql(
+    call: Call,
+    sql: Sql,
+    database: Database = "",
+    rows: Annotated[int, Field(ge=1, le=10_000, description="rows at most")] = 100,
+    chart: bool = False,
+) -> Rows:
     """Judge a query and run it, read-only."""
-    given: RunSql = call.body
-    outcome = await call.service.run_sql(call.who, given.sql, database=given.database, rows=given.rows)
-    if isinstance(outcome, QueryError):
-        raise Refused(outcome.describe(), 422, outcome.kind.value, hint=f"Said by: {outcome.by}.")
-    about = {"truncated": str(outcome.truncated or ""), "seconds": round(outcome.seconds, 4)}
-    return bodies.rows_body(outcome.table, sql=outcome.sql, **about)
+    found = await call.service.run_sql(call.who, sql, database=database, rows=rows)
+    if isinstance(found, QueryError):
+        raise Refused(found.describe(), 422, found.kind.value, hint=f"Said by: {found.by}.")
+    about: dict[str, Any] = {"truncated": str(found.truncated or ""), "seconds": round(found.seconds, 4)}
+    about["chart"] = await asyncio.to_thread(bodies.chart_body, found.table) if chart else None
+    return bodies.rows_body(found.table, sql=found.sql, **about)
 
 
-@way("GET /v1/spent", reply=bodies.Spent)
-async def spent(call: Call) -> BaseModel:
+@way("GET /v1/spent")
+async def spent(call: Call) -> bodies.Spent:
     """Say what you have used this month, and what is left."""
     return await call.service.spent(call.who)
 
@@ -345,21 +324,14 @@ async def question_body(found: Question, service: Service) -> QuestionBody:
         question=found.text,
         database=found.database,
         session=found.session,
+        after=found.after,
         status=found.status,
-        waiting=bodies.waiting_body(found.waiting) if found.waiting else None,
+        waiting=bodies.waiting_body(found.waiting, found.database) if found.waiting else None,
         error=service.clean(Exception.__str__(error)) if error else "",
         hint=service.clean(error.hint) if error else "",
-        answer=bodies.answer_body(await found.answer(), at, service.clean) if answered else None,
+        answer=bodies.answer_body(service.cleaned(await found.answer()), at) if answered else None,
         links=links,
     )
-
-
-def taught_body(taught: Taught) -> TaughtBody:
-    """Return what was kept, for clients."""
-    about = {name: getattr(taught.pair, name) for name in ("id", "question", "credit")}
-    count = taught.result.row_count if taught.result else None
-    dates = list(taught.dates)
-    return TaughtBody(replaced=taught.replaced, warning=taught.warning, dates=dates, row_count=count, **about)
 
 
 async def stream(found: Question, after: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:

@@ -23,7 +23,7 @@ from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
-from quorum.serve.bodies import RUN, Schema, Spent, table_body
+from quorum.serve.bodies import RUN, Schema, Spent, Values, table_body
 from quorum.serve.keys import KINDS, Caller, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
@@ -100,7 +100,7 @@ class Service:
         self._purses: dict[str, Purse] = {}
         self._calls = defaultdict[str, deque[float]](deque)
         self._closing = set[asyncio.Future[None]]()
-        self._ending = False
+        self._ending, self.clock = False, time.monotonic
         self.leases: Leases | None = None
         """Which process has which run, where several share a home (``quorum.serve.takeover``)."""
 
@@ -110,7 +110,7 @@ class Service:
         tasks = [task for _, task in self._running.values()]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, *self._closing, return_exceptions=True)
         for session, _ in self._sessions.values():
             await session.aclose()
         self._sessions.clear()
@@ -126,13 +126,18 @@ class Service:
             text = text.replace(f"{place}/", "").replace(place, name)
         return text
 
+    def cleaned(self, answer: Answer) -> Answer:
+        """Return an answer whose errors and warnings name no place of this machine."""
+        said: dict[str, Any] = {"error": self.clean(answer.error), "hint": self.clean(answer.hint)}
+        return answer.model_copy(update=said | {"warnings": [*map(self.clean, answer.warnings)]})
+
     def admit(self, who: Caller) -> None:
         """Count a call against the caller's rate.
 
         Raises:
             Refused: It was reached in the last minute.
         """
-        now, calls, most = time.monotonic(), self._calls[who.name], who.limits.per_minute
+        now, calls, most = self.clock(), self._calls[who.name], who.per_minute
         while calls and calls[0] <= now - 60:
             calls.popleft()
         if most and len(calls) >= most:
@@ -185,12 +190,12 @@ class Service:
         name, asks = self._named(who, database), self._bounded(options)
         quorum, run_id = self._session(who, name), run_id or new_run_id()
         thread = ".".join(filter(None, (who.name, name, session))) if session else ""
-        made = Question(self.home / "runs" / run_id, who.name, text, name, session)
+        made = Question(self.home / "runs" / run_id, who.name, text, name, session, after)
         asking: Asking = quorum.ask
         if thread or after:
             chat = await asyncio.to_thread(quorum.chat, thread, run=after)
             made.thread, asking = chat.thread, chat.ask
-        asks |= {"run_id": run_id, "meta": {"by": who.name, "session": session}}
+        asks |= {"run_id": run_id, "meta": {"by": who.name, "session": session, "after": after}}
         for option, asked in (("clarify", "on_clarify"), ("approve", "on_approve")):
             if asks.get(option, getattr(self.settings, option)) not in ("off", "never"):
                 asks[asked] = _nobody
@@ -267,8 +272,8 @@ class Service:
 
     async def history(
         self, who: Caller, words: str = "", *, database: str = "", before: str = "", limit: int = 20
-    ) -> list[tuple[RunSummary, str]]:
-        """Return the caller's questions with their databases' names, the latest first.
+    ) -> list[RunSummary]:
+        """Return the caller's questions, the latest first; ``databases`` are the names of theirs.
 
         Args:
             words: All of them are in the question.
@@ -283,7 +288,7 @@ class Service:
             return own and not later and all(word in run.question.casefold() for word in asked)
 
         found = await asyncio.to_thread(list_runs, self.home, wanted, limit)
-        return [(run, self._name_of(run.databases)) for run in found]
+        return [replace(run, databases=[self._name_of(run.databases)]) for run in found]
 
     async def rows(self, who: Caller, run_id: str, reading: int = 0, candidate: str = "") -> pa.Table:
         """Return all kept rows of an answer, of another reading of its question, or of a candidate.
@@ -315,21 +320,21 @@ class Service:
         about = {"total": len(catalog.tables), "notes": list(catalog.notes)}
         return Schema(database=name, dialect=catalog.dialect, tables=shown, **about)
 
-    async def search_values(
-        self, who: Caller, words: str, *, database: str = "", limit: int = 20
-    ) -> tuple[dict[str, list[str]], list[str]]:
-        """Return values that words name, by column, and the columns of which not all values were read."""
-        return await (await self.resources(who, database)).matches(words, limit)
+    async def search_values(self, who: Caller, words: str, *, database: str = "", limit: int = 20) -> Values:
+        """Return values that words name, by column."""
+        found, unread = await (await self.resources(who, database)).matches(words, limit)
+        return Values(values=found, unread=unread)
 
     async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:
-        """Judge and run a query, within the limits; a refusal or failure is a value."""
+        """Judge and run a query, within the limits; what the guard or the database says of it is a value."""
         from quorum.tools.execute import Database, execute
 
+        _check_sql(who)
         name, options, purse = self._named(who, database), self.settings, self._purse(who)
         opened = await self.resources(who, name)
         limits = replace(options.query_limits, rows=min(rows, options.max_rows))
         claim = await asyncio.to_thread(purse.claim, {}, ("max_run_bytes",))
-        ledger, outcome = Ledger(Budget(read_bytes=claim.bytes)), "failed"
+        ledger, outcome = Ledger(Budget(read_bytes=claim.amounts.get("max_run_bytes"))), "failed"
         try:
             over = Database(opened.connector, opened.catalog, opened.linter, limits, ledger)
             found = await execute(over, sql, agent="user")
@@ -347,12 +352,13 @@ class Service:
 
     async def correct(self, who: Caller, run_id: str, sql: str, *, note: str = "") -> Taught:
         """Keep the right query for a question."""
+        _check_sql(who)
         about = {"note": note, "by": who.name}
         return await self._taught(who, run_id, lambda session: session.correct(run_id, sql, **about))
 
     async def spent(self, who: Caller) -> Spent:
         """Return what the caller has used this month, and what is left."""
-        purse, limits = self._purse(who), who.limits.of_month()
+        purse, limits = self._purse(who), who.limits()
         used = await asyncio.to_thread(purse.look)
         amounts: dict[str, Any] = {}
         for name, of in (("usd", "max_usd"), ("calls", "max_calls"), ("bytes", "max_run_bytes")):
@@ -461,9 +467,9 @@ class Service:
             raise _missing(run_id)
         meta = RunFolder(folder).meta()
         urls = meta.get("options", {}).get("database") or []
-        by, session = (str(meta.get(name, "")) for name in ("by", "session"))
+        by, session, after = (str(meta.get(name, "")) for name in ("by", "session", "after"))
         text = str(meta.get("turn") or meta.get("question", ""))
-        found = Question(folder, by, text, self._name_of(urls), session)
+        found = Question(folder, by, text, self._name_of(urls), session, after)
         found.look()
         return found
 
@@ -491,13 +497,13 @@ class Service:
 
     def _purse(self, who: Caller) -> Purse:
         known = self._purses.get(who.name)
-        if known is None or known.limits != who.limits:
-            known = self._purses[who.name] = Purse(self.home / "spent" / (who.name or "local"), who.limits)
+        if known is None or known.who != who:
+            known = self._purses[who.name] = Purse(self.home / "spent" / (who.name or "local"), who)
         return known
 
     def _session(self, who: Caller, database: str) -> Quorum:
         """Return the session of a database as the caller may see it; close those that are idle."""
-        now, key = time.monotonic(), (database, who.schemas)
+        now, key = self.clock(), (database, who.schemas)
         if key not in self._sessions:
             urls = self._urls.get(database)
             if urls is None:
@@ -532,6 +538,11 @@ def _once(waiting: Waiting, reply: str) -> Callable[[Waiting], str]:
         return replies.pop()
 
     return replied
+
+
+def _check_sql(who: Caller) -> None:
+    if not who.sql:
+        raise Refused("This key may ask questions only, and run no query of its own.", 403, "sql")
 
 
 def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:

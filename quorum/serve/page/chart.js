@@ -22,7 +22,8 @@ async function library() {
   return loading;
 }
 
-async function draw(place, { spec, alt, note }) {
+/** Draw a chart that the server declared, in a place of the page. */
+export async function draw(place, { spec, alt, note }) {
   const { expressionInterpreter } = await library();
   const { vega, vegaLite } = globalThis;
   const wide = Math.min(place.clientWidth, 720) - 150;

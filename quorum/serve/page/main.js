@@ -12,6 +12,7 @@ const chosen = find("#database");
 const database = () => chosen.value;
 let last = null; // the question that a follow-up follows
 let databases = [];
+const TURNS = 20; // of a conversation that are shown with an old answer
 
 const panels = { history: history(database), schema: schema(database) };
 
@@ -68,7 +69,7 @@ async function spent() {
 function show(id, text) {
   talk.querySelector(".welcome")?.remove();
   const article = follow(id, text, ask, (asked) => {
-    last = asked.answer ? asked.id : last;
+    if (asked.answer && article === talk.querySelector("article:last-of-type")) last = asked.id;
     if (databases.some((each) => each.name === asked.database)) chosen.value = asked.database;
     mode();
     spent().catch(() => {});
@@ -126,7 +127,7 @@ async function welcome() {
     { class: "welcome" },
     h("h1", {}, "What would you like to know?"),
     mine?.error && h("p", { class: "bad", role: "alert" }, mine.error),
-    mine && !mine.error && h("p", { class: "soft" }, `${mine.title || mine.name}: ${count(mine.tables, "table")}. Every query only reads.`),
+    mine && !mine.error && h("p", { class: "soft" }, `${mine.name}: ${count(mine.tables, "table")}. Every query only reads.`),
     mine?.examples?.length > 0 && h("ul", {}, mine.examples.map((text) => h("li", {}, h("button", { type: "button", onclick: () => ask(text) }, text)))),
   );
   fill(talk, place);
@@ -140,15 +141,23 @@ function route() {
   const there = talk.querySelector(`[data-run="${CSS.escape(id)}"]`);
   if (there) return there.scrollIntoView();
   leave();
-  show(id, "…");
-  find(".asked", talk).focus();
+  return reopen(id);
+}
+
+/** Show an old answer below the turns of its conversation that came before it. */
+async function reopen(id) {
+  const turns = [];
+  for (let each = id; each && turns.length < TURNS; each = turns[0].after) turns.unshift(await get(`/v1/questions/${each}`));
+  if (location.hash !== `#run=${id}`) return; // somebody went on meanwhile
+  for (const each of turns) show(each.id, each.question);
+  find(`[data-run="${CSS.escape(id)}"] .asked`, talk).focus();
 }
 
 async function begin() {
   ({ databases } = await get("/v1/databases"));
   fill(chosen, databases.map((each) => h("option", { value: each.name }, each.name)));
   chosen.disabled = databases.length < 2;
-  route();
+  routed();
   spent().catch(() => {});
 }
 
@@ -172,7 +181,8 @@ chosen.addEventListener("change", () => {
   for (const name of Object.keys(panels)) if (!find(`#${name}`).hidden) panels[name]();
   announce(`Database ${database()}`);
 });
-addEventListener("hashchange", route);
-addEventListener("popstate", route);
+const routed = () => Promise.resolve(route()).catch((error) => fill(talk, fault(error)));
+addEventListener("hashchange", routed);
+addEventListener("popstate", routed);
 const ready = begin();
 ready.catch((error) => fill(talk, fault(error)));

@@ -1,6 +1,7 @@
 /** A query: read, copied, edited, run within the guard's limits, kept as the right one. */
 
 import { post } from "./api.js";
+import { draw } from "./chart.js";
 import { announce, button, count, fault, fill, find, h, sqlText } from "./dom.js";
 import { copyButton, table } from "./table.js";
 
@@ -34,15 +35,18 @@ export function editor(sql, database, { run = "", correcting = false, onClose = 
   async function execute() {
     fill(out, h("p", { class: "soft" }, "Running…"));
     try {
-      const found = await post("/v1/sql", { sql: text.value, database });
+      const found = await post("/v1/sql", { sql: text.value, database, chart: true });
+      const plot = h("div", { class: "plot" });
       const rows = `${count(found.row_count, "row")} in ${found.seconds.toFixed(2)} s`;
       announce(rows);
       fill(
         out,
         table(found, "Result of your query"),
         h("p", { class: "soft" }, [rows, found.truncated && "cut off at the limit, there are more in the database"].filter(Boolean).join("; ")),
+        plot,
         run && correcting && keeping("This is right: keep it", (note) => post(`/v1/questions/${run}/correct`, { sql: text.value, note })),
       );
+      if (found.chart.spec) draw(plot, found.chart).catch((error) => fill(plot, fault(error)));
     } catch (error) {
       fill(out, fault(error));
     }

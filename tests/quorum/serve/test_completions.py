@@ -52,5 +52,5 @@ async def test_a_question_back_is_answered_by_the_next_message(make: Make) -> No
             got = await chat.chat.completions.create(model="shop", messages=said)
             text = str(got.choices[0].message.content)
             said += [{"role": "assistant", "content": text}, {"role": "user", "content": reply}]
-        assert "Which is meant?" in said[1]["content"]
+        assert "Which answer is meant?" in said[1]["content"]
         assert ABOVE_SIX.partition("WHERE")[2].split()[0] in said[3]["content"]

@@ -17,7 +17,8 @@ from quorum import Settings
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.serve.http import LARGEST_BODY
-from quorum.serve.keys import Keys, add_key
+from quorum.serve.keys import Caller, Keys, add_key
+from quorum.serve.question import Question
 from quorum.serve.service import Service
 from tests.graph.shop import GOOD, QUESTION, make_shop
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, served
@@ -120,11 +121,21 @@ async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make
         assert kept["row_count"] == 2
         assert (await client.post(f"{at}/cancel")).json()["status"] == "answered"
         ran = (await client.post("/v1/sql", json={"sql": "SELECT 1 AS one"})).json()
-        assert (ran["columns"], ran["rows"], ran["shown"]) == (["one"], [[1]], [["1"]])
+        assert (ran["columns"], ran["rows"], ran["shown"], ran["chart"]) == (["one"], [[1]], [["1"]], None)
+        drawn = (await client.post("/v1/sql", json={"sql": GOOD, "chart": True})).json()
+        assert (drawn["chart"]["kind"], drawn["row_count"]) == ("bar", 2)
+        turn = await answered(client, after=waiting["id"])
+        assert (waiting["after"], turn["after"]) == ("", waiting["id"])
 
 
 WRONG: list[tuple[str, str, Any, int, str]] = [
-    ("POST", "/v1/questions", {"questin": "How many?"}, 422, "Did you mean 'question'"),
+    (
+        "POST",
+        "/v1/questions",
+        {"questin": "How many?"},
+        422,
+        "questin: is not known. It takes question, ",
+    ),
     ("POST", "/v1/questions", {"question": ""}, 422, "question: "),
     ("POST", "/v1/questions", {"question": "x" * 20_001}, 422, "question: "),
     ("POST", "/v1/questions", {"question": "q", "votes": 10**9}, 422, "votes: must be less"),
@@ -135,6 +146,9 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/questions", {"question": "q", "database": "none"}, 404, "There are: shop"),
     ("POST", "/v1/questions", {"question": "q", "after": "../x"}, 404, "There is no question"),
     ("POST", "/v1/questions", [], 422, "the body: "),
+    ("POST", "/v1/questions", None, 422, "question: missing"),
+    ("POST", "/v1/questions?sql=x", {"question": "q"}, 422, "sql: is not known"),
+    ("POST", "/v1/questions/nobody/cancel", {"now": True}, 422, "now: is not known. It takes nothing"),
     ("POST", "/v1/questions", b"{", 400, "no JSON"),
     ("POST", "/v1/questions", b"[" * 200_000, 400, "no JSON"),
     ("POST", "/v1/questions", b"\xff\xfe", 400, "no JSON"),
@@ -145,10 +159,22 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/chat/completions", {"model": "shop", "messages": []}, 422, "messages: "),
     ("GET", "/v1/questions/..%2F..%2Fq", None, 404, "Not Found"),
     ("GET", "/v1/questions/nobody", None, 404, "There is no question"),
-    ("GET", "/v1/questions/nobody?wait=61", None, 422, "from 0 to 60"),
-    ("GET", "/v1/questions/nobody/rows?format=xls", None, 422, "one of json"),
-    ("GET", "/v1/history?limit=-1", None, 422, "whole number"),
-    ("GET", "/v1/history?lmit=1", None, 422, "Did you mean 'limit'"),
+    ("GET", "/v1/questions/nobody?wait=61", None, 422, "wait: must be less than or equal to 60"),
+    (
+        "GET",
+        "/v1/questions/nobody/rows?format=xls",
+        None,
+        422,
+        "format: must be 'json', ",
+    ),
+    ("GET", "/v1/history?limit=-1", None, 422, "limit: must be greater than or equal to 0"),
+    (
+        "GET",
+        "/v1/history?lmit=1",
+        None,
+        422,
+        "lmit: is not known. It takes words?, ",
+    ),
     ("GET", "/page/../../http.py", None, 404, ""),
     ("GET", "/page/%2e%2e/http.py", None, 404, ""),
     ("DELETE", "/v1/questions/nobody", None, 405, "Method Not Allowed"),
@@ -187,7 +213,9 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
     assert ours not in file.read_text()
     assert file.stat().st_mode & 0o077 == 0
     file.write_text(
-        file.read_text().replace('name = "theirs"', 'name = "theirs"\ndatabases = []\nper_minute = 9')
+        file.read_text()
+        .replace('name = "ours"', 'name = "ours"\nsql = false')
+        .replace('name = "theirs"', 'name = "theirs"\ndatabases = []\nper_minute = 9')
     )
     keys = Keys(file)
     async with served(make(), keys) as client:
@@ -211,6 +239,9 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         client.headers["authorization"] = f"Bearer {ours}"
         got = await answered(client)
         assert got["status"] == "answered"
+        for path, asked in (("/v1/sql", {"sql": GOOD}), (f"{got['links']['self']}/correct", {"sql": GOOD})):
+            refused = await client.post(path, json=asked)
+            assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "sql")
         client.headers["authorization"] = f"bearer {theirs}"
         assert (await client.get("/v1/databases")).json() == {"databases": []}
         for part in ("", "/events", "/rows", "/trace"):
@@ -228,9 +259,20 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         add_key(workplace / "more.toml", "../x")
 
 
-async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) -> None:
-    slow = held()
+async def test_readers_that_stop_reading_or_break_off_slow_nobody(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow, begun = held(), asyncio.get_running_loop().create_future()
     service = make({"m:a": slow})
+    ask = service.ask
+
+    async def heard(who: Caller, text: str, **given: Any) -> Question:
+        asked = await ask(who, text, **given)
+        if "by the way" in text:
+            begun.set_result(asked)
+        return asked
+
+    monkeypatch.setattr(service, "ask", heard)
     async with served(service) as client:
         id = (await client.post("/v1/questions", json={"question": QUESTION})).json()["id"]
         host, port = client.base_url.host, client.base_url.port
@@ -252,10 +294,8 @@ async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) ->
         writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
         writer.transport.abort()
-        while not (left := (await client.get("/v1/history?words=way")).json()["questions"]):
-            await asyncio.sleep(0.01)
-        got = await client.get(f"/v1/questions/{left[0]['id']}", params={"wait": 30})
-        assert got.json()["status"] == "answered", "who asked is gone, the question goes on"
+        left = await begun
+        assert (await left.answer()).status == "answered", "who asked is gone, the question goes on"
     assert service.monitor.streams == 0
 
 

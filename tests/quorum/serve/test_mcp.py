@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from quorum.serve.service import Service
 from quorum.tools.ledger import Budget, Ledger
 from tests.graph.shop import GOOD, QUESTION
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, served
+from tests.servers.process import missing
 
 ME = Caller()
 CHANNELS = {"question": "How many orders did each channel bring?"}
@@ -41,6 +44,26 @@ async def sample(workplace: Path) -> AsyncIterator[Service]:
 def doubtful(make: Make) -> Service:
     """A database about which two models disagree."""
     return make(DIFFER, recipe="recap", votes=2)
+
+
+HOSTILE: list[tuple[str, dict[str, Any], str]] = [
+    ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
+    (
+        "ask",
+        {"question": ["x"], "votes": 9},
+        "must be a text; votes: is not known. It takes question",
+    ),
+    ("ask", {}, "question: missing. It takes question, database?"),
+    ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
+    ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
+    ("ask", {"question": "  "}, "The question is empty."),
+    ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
+    ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
+    ("trace", {"run": "../../etc"}, "run: must match pattern"),
+    ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
+    ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
+    ("run_sql", {"sql": "SELECT 1", "rows": 10**9}, "rows: must be less than or equal to 1000"),
+]
 
 
 def server_of(service: Service) -> Server[Any]:
@@ -101,29 +124,13 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         assert tool.annotations
         assert tool.annotations.read_only_hint is (tool.name != "keep")
         assert tool.input_schema["additionalProperties"] is False
+    async with Client(mcp_server(sample, lambda _: Caller("few", sql=False))) as client:
+        assert {*TAKES} - {tool.name for tool in (await client.list_tools()).tools} == {"run_sql"}
+        made = await client.call_tool("run_sql", {"sql": "SELECT 1"})
+        assert "run no query of its own" in text_of(made)
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "said"),
-    [
-        ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
-        (
-            "ask",
-            {"question": ["x"], "votes": 9},
-            "must be a text; votes: there is no such argument. The tool",
-        ),
-        ("ask", {}, "question: missing. The tool ask takes question, database?"),
-        ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
-        ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
-        ("ask", {"question": "  "}, "The question is empty."),
-        ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
-        ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
-        ("trace", {"run": "../../etc"}, "run: must match pattern"),
-        ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
-        ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
-        ("run_sql", {"sql": "SELECT 1", "rows": 10**9}, "rows: must be less than or equal to 1000"),
-    ],
-)
+@pytest.mark.parametrize(("tool", "given", "said"), HOSTILE)
 async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sample: Service) -> None:
     async with Client(server_of(sample)) as client:
         made = await client.call_tool(tool, given)
@@ -187,8 +194,16 @@ async def test_a_form_that_is_put_off_can_be_answered_later(doubtful: Service) -
     assert (await doubtful.question(ME, found["run"])).waiting
 
 
-async def test_a_cancelled_call_cancels_its_question(doubtful: Service) -> None:
-    asked = asyncio.Event()
+async def test_a_cancelled_call_cancels_its_question(
+    doubtful: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, cancelled, cancel = asyncio.Event(), asyncio.get_running_loop().create_future(), doubtful.cancel
+
+    async def heard(who: Caller, run_id: str) -> Any:
+        cancelled.set_result(await cancel(who, run_id))
+        return cancelled.result()
+
+    monkeypatch.setattr(doubtful, "cancel", heard)
 
     async def think(context: Any, params: Any) -> types.ElicitResult:
         asked.set()
@@ -199,8 +214,7 @@ async def test_a_cancelled_call_cancels_its_question(doubtful: Service) -> None:
         await asked.wait()
         call.cancel()
         await asyncio.wait([call])
-        while (await doubtful.history(ME))[0][0].status != "cancelled":
-            await asyncio.sleep(0)
+        assert (await cancelled).status == "cancelled"
 
 
 async def test_what_all_questions_together_may_cost(make: Make) -> None:
@@ -256,3 +270,80 @@ async def test_over_standard_input_and_output(mode: str, workplace: Path) -> Non
     async with Client(server, mode=mode) as client:
         found = (await client.call_tool("ask", CHANNELS)).structured_content
         assert found["rows"][0] == ["app", 2659]
+
+
+SECOND, SDK = Path(__file__).with_name("second_client.mjs"), "node_modules/@modelcontextprotocol/sdk"
+
+
+@asynccontextmanager
+async def second_client(root: Path, *at: str, forms: bool = False) -> AsyncIterator[Callable[..., Any]]:
+    """The client of the TypeScript SDK, at an address or a command; gives what sends a request."""
+    if not (node := shutil.which("node")) or not shutil.which("npm"):
+        pytest.skip("there is no node, or no npm")
+    if not (sdk := root / ".venv" / "servers" / SDK).is_dir():
+        missing("the TypeScript SDK is not installed (make .venv/.servers)")
+    line = (node, SECOND, sdk, "forms" if forms else "plain", *at)
+    pipes: Any = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "limit": 2**24}
+    process = await asyncio.create_subprocess_exec(*line, **pipes)
+    assert process.stdin
+    assert process.stdout
+
+    async def sent(method: str, **params: Any) -> Any:
+        process.stdin.write(f"{json.dumps({'method': method, **params})}\n".encode())
+        return json.loads(await process.stdout.readline())
+
+    yield sent
+    process.stdin.close()
+    await process.wait()
+
+
+@pytest.mark.heavy
+async def test_every_tool_by_a_client_of_another_code_base(workplace: Path, root: Path) -> None:
+    command = [sys.executable, "-m", "quorum", "mcp", "--db", "sample", "--model", "offline"]
+    async with second_client(root, *command, "--home", str(workplace / "q")) as sent:
+
+        async def call(name: str, **given: Any) -> Any:
+            return await sent("callTool", name=name, arguments=given)
+
+        assert [each["name"] for each in (await sent("listTools"))["tools"]] == [*TAKES]
+        made = await call("ask", **CHANNELS)
+        found, link = made["structuredContent"], made["content"][1]["uri"]
+        assert (found["status"], found["rows"][0]) == ("answered", ["app", 2659])
+        assert "Database: 3 rows: channel, count" in made["steps"]
+        assert (await sent("readResource", uri=link))["contents"][0]["text"].startswith(
+            "channel,count\napp,2659"
+        )
+        run = {"run": found["run"]}
+        on = await call("follow_up", **run, text="How many orders were returned?")
+        assert on["structuredContent"]["status"] == "answered"
+        many = await call("run_sql", sql="SELECT order_id FROM orders", rows=2)
+        assert many["structuredContent"]["truncated"]
+        assert "table returns" in (await call("schema", words="refunds of parcels"))["content"][0]["text"]
+        values = await call("search_values", words="orders from Germany")
+        assert values["structuredContent"]["values"]["customers.country"] == ["Germany"]
+        assert "SqlWriter c1: SELECT" in (await call("trace", **run))["content"][0]["text"]
+        assert (await call("keep", **run))["content"][0]["text"].startswith("Kept, verified by")
+        for tool, given, said in HOSTILE:
+            made = await call(tool, **given)
+            assert made["isError"]
+            assert said in made["content"][0]["text"]
+        assert "There is no tool 'drop'" in (await call("drop"))["error"]
+
+
+@pytest.mark.heavy
+async def test_a_client_of_another_code_base_shows_a_form_or_chooses_later(
+    doubtful: Service, root: Path
+) -> None:
+    async with served(doubtful) as there:
+        url = str(there.base_url.join("/mcp"))
+        async with second_client(root, url, forms=True) as sent:
+            made = await sent("callTool", name="ask", arguments={"question": QUESTION})
+            assert made["structuredContent"]["sql"] == ABOVE_SIX
+            assert "Which answer is meant?" in made["asked"][0]
+        async with second_client(root, url) as sent:
+            asked = {"question": QUESTION, "clarify": True}
+            found = (await sent("callTool", name="ask", arguments=asked))["structuredContent"]
+            assert found["status"] == "needs_choice"
+            reply = {"run": found["run"], "text": found["choices"][1]["reply"]}
+            made = await sent("callTool", name="follow_up", arguments=reply)
+            assert made["structuredContent"]["sql"] == ABOVE_SIX

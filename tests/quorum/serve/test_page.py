@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 from tests.browser import Browser, Tab
 from tests.quorum.roles import role_of
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
+from tests.servers.process import missing
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(300)]
 
@@ -135,7 +136,7 @@ def anew(tab: Tab) -> None:
     tab.wait("document.querySelector('.welcome')")
 
 
-def fits(tab: Tab, width: int, *expected: str) -> None:
+def fits(tab: Tab, width: int, *expected: str, looks: Sequence[tuple[int, bool]] = LOOKS) -> None:
     """Hold what every view has to keep: no message, no other host, no sideways scrolling, no finding."""
     visit = tab.look()
     assert [said for said in visit.messages if not any(part in said for part in expected)] == []
@@ -147,14 +148,26 @@ def fits(tab: Tab, width: int, *expected: str) -> None:
     ] == []
     assert tab.run("document.title") == "Quorum"
     if AXE:
-        tab.run(f"{AXE}; 0")
-        found = tab.run("axe.run().then(all => all.violations.map(each => "
-                        "[each.impact, each.id, each.nodes.map(node => node.html).join()]))")  # fmt: skip
-        assert [each for each in found if each[0] in ("serious", "critical")] == []
+        was = tab.run("matchMedia('(prefers-color-scheme: dark)').matches")
+        tab.run(f"{AXE[0].read_text()}; 0")
+        for wide, dark in looks:
+            tab.looks(wide, dark=dark)
+            assert tab.run(FINDINGS) == [], (wide, dark)
+        tab.looks(width, dark=was)
 
 
-AXE = Path(os.environ["AXE_CORE"]).read_text() if os.environ.get("AXE_CORE") else ""
-"""The script axe.min.js of the npm package axe-core, where that variable names it; else it is left out."""
+SERVERS = Path(__file__).parents[3] / ".venv" / "servers"
+AXE = [*SERVERS.glob("lib/*/site-packages/axe_playwright_python/axe.min.js")]
+"""The script of axe-core, which judges each screen that ``fits`` is asked about."""
+FINDINGS = """
+axe.run().then(all => all.violations.filter(each => ["serious", "critical"].includes(each.impact)).map(
+  each => [each.id, each.help, each.nodes.map(node => node.html).join()]))
+"""
+
+
+def test_axe_judges_the_screens_of_these_tests() -> None:
+    if not AXE:
+        missing("axe-core is not installed (make .venv/.servers): no screen is judged")
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -163,14 +176,14 @@ def test_the_first_answer_is_one_command_and_one_press_away(
 ) -> None:
     with browser.tab(sample, seconds=20, width=width, dark=dark) as tab:
         tab.wait("document.querySelector('.welcome li button')")
-        fits(tab, width)
+        fits(tab, width, looks=[(width, dark)])
         tab.run("document.querySelector('.welcome li button').click()")
         tab.wait("document.querySelector('.answer .drawing svg')")
         text = tab.run("document.body.innerText")
         for part in ("demonstration", "not rated", "SELECT", "steps", "model call", "Is this right?"):
             assert part in text
         assert tab.run("document.querySelector('.answer a').href").endswith("/trace")
-        fits(tab, width)
+        fits(tab, width, looks=[(width, dark)])
 
 
 @pytest.mark.parametrize(("width", "dark"), LOOKS)
@@ -179,18 +192,18 @@ def test_poisoned_names_values_and_questions_stay_text_everywhere(
 ) -> None:
     with browser.tab(poisoned, seconds=20, width=width, dark=dark) as tab:
         ask(tab, QUESTION, ".asks")
-        fits(tab, width)
+        fits(tab, width, looks=[(width, dark)])
         assert tab.run("document.activeElement.textContent") == "Which answer is meant?"
         click(tab, "I mean this", ".reading")
         tab.wait("document.querySelector('.answer .drawing svg')")
         tab.run("document.querySelector('.log').open = true")
-        fits(tab, width)
+        fits(tab, width, looks=[(width, dark)])
         for panel in ("schema", "history"):
             click(tab, panel.title(), "header")
             tab.wait(f"document.querySelector('#{panel} .found :is(details, li)')")
             tab.run("document.querySelectorAll('#schema details').forEach(each => each.open = true)")
             assert POISON in tab.run(f"document.querySelector('#{panel}').innerText")
-            fits(tab, width)
+            fits(tab, width, looks=[(width, dark)])
             click(tab, panel.title(), "header")
         assert tab.run("document.querySelectorAll('img').length") == 0
         assert tab.run("document.querySelector('article').innerText").count(POISON) > 4
@@ -206,6 +219,7 @@ def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) ->
         assert tab.run("document.querySelector('ul.warn').previousSibling.textContent") == "The data shows"
         tab.run("document.querySelector('.reading .row button').click()")
         tab.wait("document.querySelectorAll('.answer').length == 2")
+        fits(tab, 1200)
         said = tab.run("document.querySelector('article:last-of-type .asked').textContent")
         assert said == f"{QUESTION}\n\nTo be precise: {MEANT}"
 
@@ -218,10 +232,16 @@ def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Bro
         last = "document.querySelector('article:last-of-type')"
         assert tab.run(f"{last}.querySelector('.asked').textContent") == FOLLOW_UP
         assert f"Understood as: {BECAME}" in tab.run(f"{last}.innerText")
+        fits(tab, 1200)
+        address = tab.run("location.hash")
         click(tab, "Correct this")
         assert tab.run("[document.activeElement.id, document.activeElement.value]") == ["question", BECAME]
         anew(tab)
         assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
+        tab.run(f"location.hash = '{address}'")
+        tab.wait("document.querySelectorAll('.answer .drawing svg').length == 2")
+        asked = tab.run("[...document.querySelectorAll('.asked')].map(each => each.textContent)")
+        assert asked == [QUESTION, FOLLOW_UP], "an old answer has its conversation's other turns"
 
 
 def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_path: Path) -> None:
@@ -280,6 +300,9 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
         tab.run(f"{editor}.value = 'SELECT 7 AS seven'")
         click(tab, "Run")
         tab.wait("document.querySelector('.out td')?.textContent == '7'")
+        tab.run(f"{editor}.value = {BY_REGION!r}")
+        click(tab, "Run")
+        tab.wait("document.querySelector('.out .drawing svg')")
         click(tab, "Close", ".editor")
         click(tab, "Wrong")
         tab.run(f"{editor}.value = 'SELECT COUNT(*) AS n FROM orders'; {editor}.focus()")
@@ -310,6 +333,7 @@ def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) ->
         ask(tab, "List them slowly", ".steps li")
         click(tab, "Stop")
         tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
+        fits(tab, 1200)
         model.go.set()
         assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
 

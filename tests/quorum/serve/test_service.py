@@ -14,9 +14,9 @@ from typing_extensions import override
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import QuorumError
-from quorum.serve.keys import Caller, Limits
+from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
-from quorum.serve.service import MOST_RUNNING
+from quorum.serve.service import IDLE_SECONDS, MOST_RUNNING
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import GOOD, QUESTION, script, written
 from tests.quorum.roles import by_role
@@ -41,7 +41,7 @@ async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> No
     found = await service.question(ME, asked.id)
     assert (found.status, found.text, found.database) == ("answered", QUESTION, "shop")
     assert await kinds_of(found, 3) == kinds[3:]
-    assert [run.id for run, _ in await service.history(ME, "CITY orders")] == [asked.id]
+    assert [run.id for run in await service.history(ME, "CITY orders")] == [asked.id]
     assert await service.history(ME, "returned") == await service.history(OTHER) == []
     assert (await service.rows(ME, asked.id)).to_pydict() == {"city": ["Ghent", "Lyon"], "orders": [1, 3]}
     for work in (service.question, service.cancel, service.rows, service.resume, service.keep):
@@ -95,11 +95,12 @@ async def test_a_question_waits_for_a_reply_and_goes_on_with_it(
         assert after.thread == "me.shop.talk"
 
 
+@pytest.mark.parametrize("odd", [False, True])
 @pytest.mark.parametrize("models", [DIFFER, ONE], ids=["two", "one"])
-async def test_each_query_is_approved_by_a_reply_of_its_own(models: Any, make: Make) -> None:
+async def test_each_query_is_approved_by_a_reply_of_its_own(models: Any, odd: bool, make: Make) -> None:
     service = make(models, recipe="recap", votes=len(models))
     asked, seen = await service.ask(ME, QUESTION, approve="always"), list[Any]()
-    replies = ["yes", "perhaps"] if models is ONE else ["yes", "yes"]
+    replies = ["yes"] * len(models) + ["perhaps"] * odd
     while asked.status != "answered":
         try:
             await asked.answer()
@@ -107,7 +108,8 @@ async def test_each_query_is_approved_by_a_reply_of_its_own(models: Any, make: M
             seen.append(needs.asked)
             asked = await service.reply(ME, asked.id, replies.pop())
     assert {each.sql for each in seen} == ({GOOD} if models is ONE else {GOOD, ABOVE_SIX})
-    assert ["no reply" in each.refused for each in seen] == [False, models is ONE]
+    again = [False, True, False][: len(models) + 1] if odd else [False] * len(models)
+    assert ["no reply" in each.refused for each in seen] == again
 
 
 async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Make) -> None:
@@ -171,7 +173,7 @@ async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restar
     found = await service.question(ME, kept.id)
     assert found.status == "interrupted"
     assert (await (await service.resume(ME, kept.id)).answer()).status == "answered"
-    assert {run.status for run, _ in await service.history(ME)} == {"cancelled", "answered"}
+    assert {run.status for run in await service.history(ME)} == {"cancelled", "answered"}
 
 
 async def test_a_question_that_cannot_begin_says_so_and_a_service_is_not_overrun(
@@ -204,7 +206,7 @@ async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make
         about = {"models": ["openai:test"], "base_url": server.url, "api_key": "sk-1", "prices": prices}
         service, again, last = (make(None, **about) for _ in range(3))
         one = float((await (await service.ask(OTHER, QUESTION)).answer()).usage["usd"])
-        poor = Caller("poor", limits=Limits(max_usd=9.5 * one, max_calls=4000, max_bytes=2**40))
+        poor = Caller("poor", max_usd=9.5 * one, max_calls=4000, max_bytes=2**40)
         for each in (service, again):
             asking = (each.ask(poor, f"{QUESTION} {n}", max_usd=3 * one) for n in range(50))
             asked = await asyncio.gather(*asking, return_exceptions=True)
@@ -222,20 +224,20 @@ async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make
 
 
 async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:
-    service, who = make(), Caller("me", limits=Limits(per_minute=3))
+    service, who = make(), Caller("me", per_minute=3)
     for _ in range(3):
         service.admit(who)
     with pytest.raises(Refused, match="3 times a minute"):
         service.admit(who)
-    found = await service.run_sql(ME, "SELECT city FROM customers ORDER BY 1", rows=1)
-    assert (getattr(found, "row_count", 0), bool(getattr(found, "truncated", ""))) == (1, True)
+    outcome = await service.run_sql(ME, "SELECT city FROM customers ORDER BY 1", rows=1)
+    assert (getattr(outcome, "row_count", 0), bool(getattr(outcome, "truncated", ""))) == (1, True)
     refused = await service.run_sql(ME, "DROP TABLE customers")
     assert getattr(refused, "by", "") == "guard"
     schema = await service.schema(ME, "towns of customers")
     assert schema.tables[0].name == "customers"
     assert (schema.total, {each.name for each in schema.tables[0].columns} >= {"city"}) == (2, True)
-    values, _ = await service.search_values(ME, "orders from Lyon")
-    assert values == {"customers.city": ["Lyon"]}
+    found = await service.search_values(ME, "orders from Lyon")
+    assert found.values == {"customers.city": ["Lyon"]}
     with pytest.raises(Refused, match="no database"):
         await service.run_sql(Caller("me", frozenset({"other"})), "SELECT 1", database="shop")
 
@@ -283,8 +285,8 @@ async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:
     refused = await service.run_sql(few, "SELECT COUNT(*) FROM orders")
     assert "orders" in getattr(refused, "message", "")
     assert not getattr(refused, "suggestions", ())
-    values, _ = await service.search_values(few, "Lyon")
-    assert values == {"customers.city": ["Lyon"]}
+    found = await service.search_values(few, "Lyon")
+    assert found.values == {"customers.city": ["Lyon"]}
     asked = await service.ask(few, QUESTION)
     answer = await asked.answer()
     assert (answer.status, answer.columns) == ("no_answer", [])
@@ -293,6 +295,24 @@ async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:
     assert (await service.schema(ME)).total == 2, "another key sees all"
     with pytest.raises(Refused, match="the same tables"):
         await make(show=["customers"]).schema(few)
+
+
+async def test_a_session_without_a_question_is_closed_after_its_time(make: Make) -> None:
+    slow, few, now = held(), Caller("few", schemas=frozenset({"customers"})), 0.0
+    service = make({"m:a": slow})
+    service.clock = lambda: now
+    asked = await service.ask(ME, QUESTION)
+    await until(lambda: slow.asked)
+    opened, now = await service.resources(ME), IDLE_SECONDS + 1
+    await service.resources(few)
+    slow.may.set()
+    assert (await asked.answer()).status == "answered", "a question under way keeps its session open"
+    assert await service.resources(ME) is opened, "not idle long enough since"
+    now += IDLE_SECONDS + 1
+    await service.resources(few)
+    await asyncio.gather(*service._closing)
+    assert opened.connector.closed
+    assert await service.resources(ME) is not opened
 
 
 async def test_poisoned_questions_stay_text(make: Make) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -43,6 +45,9 @@ _OPTIONS = (
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
 """LangGraph's."""
+
+_SENT = "__pregel_push"
+"""In the path of a task that ``Send`` starts."""
 
 _JOURNAL = slice(18, 20)
 """The header's bytes for how a file is written and read; 2 is WAL (sqlite.org/fileformat.html, 1.3.3)."""
@@ -85,6 +90,19 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(_empty())
+        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        super().__init__(connection, serde=serializer())
+        self._held: dict[str, list[tuple[Any, ...]]] = {}
+
+    def setup(self) -> None:
+        """Set up the file; the log is moved into it when it is closed, as a power cut could leave half."""
+        self.conn.execute("PRAGMA synchronous = OFF")
+        self.conn.execute("PRAGMA wal_autocheckpoint = 0")
+        super().setup()
+
     def cursor(self, transaction: bool = True) -> Any:  # noqa: ARG002 (its signature)
         """A cursor whose statements commit themselves: half the work of a transaction around one."""
         return closing(self.conn.cursor())
@@ -110,39 +128,63 @@ class RunSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self.put(config, checkpoint, metadata, new_versions)
+        """Store a step's state, which holds what its nodes wrote; an input is in the first step's."""
+        namespace = config["configurable"]["checkpoint_ns"]
+        self._held.pop(namespace, None)
+        if metadata["source"] != "input":
+            return self.put(config, checkpoint, metadata, new_versions)
+        place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": namespace}
+        return {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a node wrote, all of it or nothing."""
+        """Store what a node wrote, unless the step's state follows at once; that is held until then.
+
+        It follows where a step has one node. Of several, ``Send`` starts most, and what keeps the others'
+        step from ending (an interrupt, an error) is a write to a channel of LangGraph's own.
+        """
+        namespace = config["configurable"]["checkpoint_ns"]
+        self._held.setdefault(namespace, []).append((config, writes, task_id, task_path))
+        if _SENT in task_path or any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            self._store(namespace)
+
+    def _store(self, namespace: str) -> None:
+        """Store the writes that are held of a graph, all of them or nothing."""
         self.conn.execute("BEGIN")
         try:
-            self.put_writes(config, writes, task_id, task_path)
+            for held in self._held.pop(namespace, []):
+                self.put_writes(*held)
             self.conn.execute("COMMIT")
         except BaseException:
             if self.conn.in_transaction:  # a full disk has ended it
                 self.conn.execute("ROLLBACK")
             raise
 
+    def close(self) -> None:
+        """Store what is held, and close the file."""
+        try:
+            for namespace in list(self._held):
+                self._store(namespace)
+        finally:
+            self.conn.close()
+
 
 @asynccontextmanager
 async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open the saver over ``path``, which is made if need be, or that of a lease.
 
-    Commits do not wait for the disk: a killed process loses nothing, a power cut may lose the last steps or
-    the file of a run that was just closed.
+    Nothing waits for the disk: a killed process loses nothing, a power cut may lose the last steps or the
+    file of a run that was just closed.
     """
     if lease is not None:
         yield lease.saver()
         return
-    opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
-    saver = await to_the_end(lambda: _opened(opened, path), lambda saver: saver.conn.close())
+    saver = await to_the_end(lambda: _opened(path), RunSaver.close)
     try:
         yield saver
     finally:
-        saver.conn.execute("PRAGMA synchronous = OFF")  # else closing it syncs the file, twice
-        opened.__exit__(None, None, None)
+        saver.close()
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
@@ -158,13 +200,8 @@ def serializer() -> StateSerializer:
     return StateSerializer(allowed_msgpack_modules=STATE_TYPES)
 
 
-def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
-    if not path.exists():
-        path.write_bytes(_empty())
-    saver = opening.__enter__()
-    saver.serde = serializer()
-    saver.conn.isolation_level = None
-    saver.conn.execute("PRAGMA synchronous = NORMAL")
+def _opened(path: Path) -> RunSaver:
+    saver = RunSaver(path)
     saver.setup()
     return saver
 

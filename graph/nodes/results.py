@@ -19,7 +19,7 @@ from quorum.knowledge.schema.render import render
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint
-from quorum.tools.results.files import write_result
+from quorum.tools.results.files import SMALL_BYTES, write_result
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
@@ -62,11 +62,9 @@ _knowing = threading.Lock()
 
 
 async def keep_result(result: QueryResult, folder: Path) -> Result:
-    """Write the result to the run folder and describe it; heavy work runs in a thread."""
-    known = _known.get(_key(result, result.file)) if result.file else None
-    if known and known.made:
-        return known.made
-    return await asyncio.to_thread(_keep, result, folder)
+    """Write the result to the run folder and describe it; of a large one in a thread."""
+    small = result.table.nbytes < SMALL_BYTES
+    return _keep(result, folder) if small else await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:

@@ -118,8 +118,11 @@ async def test_what_a_node_wrote_is_kept_where_its_step_does_not_end(ends: str, 
             await asyncio.sleep(0)
         await asyncio.sleep(0)
         done.append("slow")
-        if done.count("slow") == 1 and ends != "interrupt":
-            raise ValueError if ends == "error" else asyncio.CancelledError
+        if done.count("slow") == 1 and ends == "error":
+            raise ValueError
+        if done.count("slow") == 1 and ends == "cancelled":
+            run.cancel()
+            await asyncio.sleep(60)
         return {"slow": interrupt("?") if ends == "interrupt" else 2}
 
     graph = StateGraph(TypedDict("Values", {"quick": int, "slow": int}))  # type: ignore[operator]
@@ -128,9 +131,10 @@ async def test_what_a_node_wrote_is_kept_where_its_step_does_not_end(ends: str, 
     config: Any = {"configurable": {"thread_id": "1"}}
     for start in ({"quick": 0}, Command(resume=2) if ends == "interrupt" else None):
         async with open_checkpoints(tmp_path / "checkpoint.sqlite") as saver:
-            asked: Any = graph.compile(checkpointer=saver).ainvoke(start, config, durability="sync")
+            compiled: Any = graph.compile(checkpointer=saver)
+            run = asyncio.ensure_future(compiled.ainvoke(start, config, durability="sync"))
             with suppress(ValueError, asyncio.CancelledError):
-                found = await asked
+                found = await run
     assert (found, done) == ({"quick": 1, "slow": 2}, ["quick", "slow", "slow"])
     with sqlite3.connect(tmp_path / "checkpoint.sqlite") as connection:
         (stored,) = connection.execute("SELECT count(DISTINCT task_id) FROM writes").fetchone()

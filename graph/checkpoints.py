@@ -110,17 +110,6 @@ class RunSaver(SqliteSaver):
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self.get_tuple(config)
 
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        for found in self.list(config, filter=filter, before=before, limit=limit):
-            yield found
-
     async def aput(
         self,
         config: RunnableConfig,
@@ -146,28 +135,17 @@ class RunSaver(SqliteSaver):
         """
         namespace = config["configurable"]["checkpoint_ns"]
         self._held.setdefault(namespace, []).append((config, writes, task_id, task_path))
-        if _SENT in task_path or any(channel in WRITES_IDX_MAP for channel, _ in writes):
-            self._store(namespace)
-
-    def _store(self, namespace: str) -> None:
-        """Store the writes that are held of a graph, all of them or nothing."""
-        self.conn.execute("BEGIN")
+        if _SENT not in task_path and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            return
+        self.conn.execute("BEGIN")  # all of them or nothing
         try:
-            for held in self._held.pop(namespace, []):
+            for held in self._held.pop(namespace):
                 self.put_writes(*held)
             self.conn.execute("COMMIT")
         except BaseException:
             if self.conn.in_transaction:  # a full disk has ended it
                 self.conn.execute("ROLLBACK")
             raise
-
-    def close(self) -> None:
-        """Store what is held, and close the file."""
-        try:
-            for namespace in list(self._held):
-                self._store(namespace)
-        finally:
-            self.conn.close()
 
 
 @asynccontextmanager
@@ -180,11 +158,9 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
     if lease is not None:
         yield lease.saver()
         return
-    saver = await to_the_end(lambda: _opened(path), RunSaver.close)
-    try:
+    saver = await to_the_end(lambda: _opened(path), lambda saver: saver.conn.close())
+    with closing(saver.conn):
         yield saver
-    finally:
-        saver.close()
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:

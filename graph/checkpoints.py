@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -90,11 +89,9 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
-    def __init__(self, path: Path) -> None:
-        if not path.exists():
-            path.write_bytes(_empty())
-        connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+    def __init__(self, connection: Any) -> None:
         super().__init__(connection, serde=serializer())
+        connection.isolation_level = None
         self._held: dict[str, list[tuple[Any, ...]]] = {}
 
     def setup(self) -> None:
@@ -158,9 +155,12 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
     if lease is not None:
         yield lease.saver()
         return
-    saver = await to_the_end(lambda: _opened(path), lambda saver: saver.conn.close())
-    with closing(saver.conn):
+    opening = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
+    saver = await to_the_end(lambda: _opened(opening, path), lambda saver: saver.conn.close())
+    try:
         yield saver
+    finally:
+        opening.__exit__(None, None, None)
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
@@ -176,8 +176,10 @@ def serializer() -> StateSerializer:
     return StateSerializer(allowed_msgpack_modules=STATE_TYPES)
 
 
-def _opened(path: Path) -> RunSaver:
-    saver = RunSaver(path)
+def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
+    if not path.exists():
+        path.write_bytes(_empty())
+    saver = opening.__enter__()
     saver.setup()
     return saver
 

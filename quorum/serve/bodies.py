@@ -32,6 +32,7 @@ from quorum.text import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from quorum.chart import Mark
     from quorum.teaching import Taught
 
 NAME = r"^[A-Za-z0-9_-]{0,40}$"
@@ -309,7 +310,7 @@ def rows_body(table: pa.Table, **more: Any) -> Rows:
     return Rows(columns=columns, types=types, rows=plain, shown=texts, row_count=table.num_rows, **more)
 
 
-def chart_body(table: pa.Table, kind: str = "") -> ChartBody:
+def chart_body(table: pa.Table, kind: Mark | Literal[""] = "") -> ChartBody:
     """Return the chart of a table, or why there is none; blocks."""
     from quorum.chart import chart_of
     from quorum.evals.reports.vega import styled

@@ -334,7 +334,8 @@ class Service:
         opened = await self.resources(who, name)
         limits = replace(options.query_limits, rows=min(rows, options.max_rows))
         claim = await asyncio.to_thread(purse.claim, {}, ("max_run_bytes",))
-        ledger, outcome = Ledger(Budget(read_bytes=claim.amounts.get("max_run_bytes"))), "failed"
+        most = int(claim.amounts["max_run_bytes"]) if claim.amounts else None
+        ledger, outcome = Ledger(Budget(read_bytes=most)), "failed"
         try:
             over = Database(opened.connector, opened.catalog, opened.linter, limits, ledger)
             found = await execute(over, sql, agent="user")

@@ -12,6 +12,7 @@ const chosen = find("#database");
 const database = () => chosen.value;
 let last = null; // the question that a follow-up follows
 let databases = [];
+let opening = ""; // the old answer that is being fetched
 const TURNS = 20; // of a conversation that are shown with an old answer
 
 const panels = { history: history(database), schema: schema(database) };
@@ -140,15 +141,20 @@ function route() {
   if (isNarrow()) showPanel(null);
   const there = talk.querySelector(`[data-run="${CSS.escape(id)}"]`);
   if (there) return there.scrollIntoView();
-  leave();
-  return reopen(id);
+  return opening === id ? undefined : reopen(id); // a change of the address is heard twice
 }
 
 /** Show an old answer below the turns of its conversation that came before it. */
 async function reopen(id) {
   const turns = [];
-  for (let each = id; each && turns.length < TURNS; each = turns[0].after) turns.unshift(await get(`/v1/questions/${each}`));
-  if (location.hash !== `#run=${id}`) return; // somebody went on meanwhile
+  opening = id;
+  leave();
+  try {
+    for (let each = id; each && turns.length < TURNS; each = turns[0].after) turns.unshift(await get(`/v1/questions/${each}`));
+  } finally {
+    if (opening === id) opening = "";
+  }
+  if (opening || location.hash !== `#run=${id}`) return; // somebody went on meanwhile
   for (const each of turns) show(each.id, each.question);
   find(`[data-run="${CSS.escape(id)}"] .asked`, talk).focus();
 }

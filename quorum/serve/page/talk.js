@@ -71,7 +71,7 @@ export function follow(id, words, ask, done) {
   const head = h("h2", { class: "asked", tabindex: -1 }, words);
   const became = h("div");
   const now = h("p", { class: "now" }, "Begins…");
-  const steps = h("ol", { class: "steps" });
+  const steps = h("ol", { class: "steps", tabindex: 0, "aria-label": "Steps" });
   const log = h("details", { class: "log", open: true }, h("summary", {}, "Steps"), steps);
   const stop = button("Stop", () => post(`/v1/questions/${id}/cancel`), { class: "quiet" });
   const work = h("div", { class: "card work", "aria-busy": "true" }, h("div", { class: "row" }, now, stop), log);

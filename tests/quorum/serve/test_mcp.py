@@ -346,4 +346,6 @@ async def test_a_client_of_another_code_base_shows_a_form_or_chooses_later(
             assert found["status"] == "needs_choice"
             reply = {"run": found["run"], "text": found["choices"][1]["reply"]}
             made = await sent("callTool", name="follow_up", arguments=reply)
-            assert made["structuredContent"]["sql"] == ABOVE_SIX
+            assert (
+                made["structuredContent"]["sql"] == found["choices"][1]["sql"] != found["choices"][0]["sql"]
+            )

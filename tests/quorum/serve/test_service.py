@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
-from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import IDLE_SECONDS, MOST_RUNNING
@@ -303,16 +303,17 @@ async def test_a_session_without_a_question_is_closed_after_its_time(make: Make)
     service.clock = lambda: now
     asked = await service.ask(ME, QUESTION)
     await until(lambda: slow.asked)
-    opened, now = await service.resources(ME), IDLE_SECONDS + 1
+    now = IDLE_SECONDS + 1
     await service.resources(few)
     slow.may.set()
     assert (await asked.answer()).status == "answered", "a question under way keeps its session open"
-    assert await service.resources(ME) is opened, "not idle long enough since"
+    session = service._session(ME, "shop")
     now += IDLE_SECONDS + 1
     await service.resources(few)
     await asyncio.gather(*service._closing)
-    assert opened.connector.closed
-    assert await service.resources(ME) is not opened
+    with pytest.raises(ConfigurationError, match="session is closed"):
+        await session.resources()
+    assert service._session(ME, "shop") is not session
 
 
 async def test_poisoned_questions_stay_text(make: Make) -> None:

@@ -35,8 +35,8 @@ SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
 evaluations, read the shared data, or try hundreds of examples."""
 
 
-SERVERS = {"postgres", "mariadb", "snowflake"}
-"""Fixtures that start a database server: ``make test`` leaves their tests to ``make test-all``."""
+SERVERS = {"postgres", "mariadb", "snowflake", "studio"}
+"""Fixtures that start a server: ``make test`` leaves their tests to ``make test-all``."""
 
 
 @cache
@@ -56,7 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
-        if SERVERS & set(getattr(item, "fixturenames", ())):
+        server = getattr(
+            getattr(item, "cls", None), "server_name", ""
+        )  # of a contract, which asks for it itself
+        if SERVERS & {server, *getattr(item, "fixturenames", ())}:
             item.add_marker("heavy")
 
 

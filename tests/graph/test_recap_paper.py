@@ -9,7 +9,7 @@ import pytest
 from quorum.event_text import step_of
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.recap import REPEATED
-from quorum.graph.recipes import RECIPES, find_recipe
+from quorum.graph.recipes import find_recipe
 from tests.graph.shop import FINE, GOOD, PLAN, STOP, Ran, Run, script, sql
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
@@ -358,12 +358,3 @@ async def test_what_a_limit_takes_out_is_not_drawn(
 def test_a_plan_that_cannot_be_written_anew_is_not_reviewed(switches: dict[str, Any]) -> None:
     drawn = build_graph(find_recipe("recap", switches)).get_graph(xray=1).nodes
     assert not any(name.endswith("PlanCritique") for name in drawn)
-
-
-@pytest.mark.parametrize("name", ["recap", "ssev", "react"])
-def test_recipes_after_a_paper_name_their_deviations(name: str) -> None:
-    assert RECIPES[name].deviations
-    for each in RECIPES[name].deviations:
-        assert each.ours.endswith(".")
-        assert each.paper
-        assert each.why.endswith(".")

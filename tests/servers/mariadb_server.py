@@ -1,25 +1,15 @@
-"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away.
-
-``python -m tests.servers.mariadb_server [SCRIPT]`` starts one, fills a database with a file of SQL,
-prints its URL, and serves until it is interrupted.
-"""
+"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
-from tests.servers.process import free_port, missing, script, serve, unprivileged, user_of
-from tests.waiting import wait_until
+from tests.servers.process import DatabaseServer, missing, running
 
-USERS = ("mysql", "nobody")
 OPTIONS = {
     "bind-address": "127.0.0.1",
     "innodb-buffer-pool-size": "32M",
@@ -35,35 +25,19 @@ PASSWORD = "s3cret@/:#?%"
 """Of the user ``reader``, with every character that a URL has a use for."""
 
 
-class MariadbServer:
-    """A running server; ``ADMIN`` may do everything."""
+class MariadbServer(DatabaseServer):
+    """A running server."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
-        self.databases = 0
+    users = ("mysql", "nobody")
 
     @property
     def admin_url(self) -> str:
         return f"mysql://{ADMIN}@127.0.0.1:{self.port}"
 
     def initialise(self) -> None:
-        command = [
-            "mariadb-install-db",
-            "--no-defaults",
-            f"--datadir={self.folder / 'data'}",
-            "--skip-test-db",
-        ]
-        command += ["--auth-root-authentication-method=normal", "--skip-name-resolve"]
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        subprocess.run(
-            [*unprivileged(USERS), *command],
-            check=True,
-            capture_output=True,
-            env=environment,
-            cwd=self.folder,
-        )
+        data = ("--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db")
+        root = ("--auth-root-authentication-method=normal", "--skip-name-resolve")
+        self.run("mariadb-install-db", *data, *root)
 
     def start(self) -> None:
         places = {
@@ -75,18 +49,16 @@ class MariadbServer:
             "tmpdir": self.folder,
         }
         settings = [f"--{name}={value}" for name, value in (OPTIONS | places).items()]
-        command = [shutil.which("mariadbd", path=_PATH) or "mariadbd", "--no-defaults", *settings, *FLAGS]
-        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*unprivileged(USERS), *command], stdout=log, stderr=log, start_new_session=True
-            )
-        self._wait()
+        program = shutil.which("mariadbd", path=_PATH) or "mariadbd"
+        self.launch(program, "--no-defaults", *settings, *FLAGS)
 
-    def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait(timeout=30)
+    def answers(self) -> bool:
+        import pymysql
+
+        with suppress(pymysql.OperationalError):
+            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+            return True
+        return False
 
     def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
         """Run statements as the administrator; the rows of the last one."""
@@ -103,15 +75,6 @@ class MariadbServer:
             while cursor.nextset():
                 rows = cursor.fetchall()
             return tuple(rows)
-
-    def new_database(self, script: str = "") -> str:
-        """The name of a new database that the script has filled."""
-        self.databases += 1
-        name = f"test{self.databases}"
-        self.execute(f"CREATE DATABASE {name}")
-        if script:
-            self.execute(script, name)
-        return name
 
     def sessions(self, database: str, state: str = "%") -> list[int]:
         """Return the connections to a database; of state ``active`` those that work at a query."""
@@ -133,17 +96,6 @@ class MariadbServer:
             cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
             cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
 
-    def _wait(self) -> None:
-        import pymysql
-
-        def answers() -> bool:
-            with suppress(pymysql.OperationalError):
-                pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
-                return True
-            return False
-
-        wait_until(answers)
-
 
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 
@@ -153,22 +105,6 @@ def running_mariadb() -> Iterator[MariadbServer]:
     """A new server; skips, or fails where servers are required, if its programs are missing."""
     if not (shutil.which("mariadbd", path=_PATH) and shutil.which("mariadb-install-db")):
         missing("no MariaDB server is installed (Debian: apt-get install mariadb-server)")
-    place = Path(tempfile.mkdtemp(prefix="quorum-mariadb-"))
-    folder = place / "server"
-    folder.mkdir()
-    if user := user_of(USERS):
-        place.chmod(0o755)
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    server = MariadbServer(folder)
-    try:
-        server.initialise()
-        server.start()
+    with running(MariadbServer) as server:
         server.make_administrator()
         yield server
-    finally:
-        server.kill()
-        shutil.rmtree(place, ignore_errors=True)
-
-
-if __name__ == "__main__":
-    serve(running_mariadb(), lambda server: f"{server.admin_url}/{server.new_database(script())}")

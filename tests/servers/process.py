@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import socket
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import pytest
+
+from tests.waiting import wait_until
 
 REQUIRED = os.environ.get("QUORUM_SERVERS") == "required"
 """Whether a missing server fails its tests; read here, because tests do not see such variables."""
@@ -47,7 +51,82 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
+class DatabaseServer:
+    """A database server in a folder of its own, with an administrator who may do everything."""
+
+    users: ClassVar[tuple[str, ...]]  # who runs it where the tests are root's
+    environment: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port, self.databases = folder, free_port(), 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def initialise(self) -> None:
+        """Make the server's data."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Start the process, and wait until it answers."""
+        raise NotImplementedError
+
+    def answers(self) -> bool:
+        """True once it can be asked."""
+        raise NotImplementedError
+
+    def execute(self, script: str, database: str) -> Any:
+        """Run statements as the administrator; the rows of the last one."""
+        raise NotImplementedError
+
+    def new_database(self, script: str = "") -> str:
+        """The name of a new database that the script has filled."""
+        self.databases += 1
+        name = f"test{self.databases}"
+        self.execute(f"CREATE DATABASE {name}")  # type: ignore[call-arg]
+        if script:
+            self.execute(script, name)
+        return name
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        """End it, and wait until it is gone."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(timeout=30)
+
+    def run(self, *command: str) -> None:
+        """Run one of the server's programs to its end."""
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), **self.environment}
+        whole = [*unprivileged(self.users), *command]
+        subprocess.run(whole, check=True, capture_output=True, env=environment, cwd=self.folder)
+
+    def launch(self, *command: str) -> None:
+        """Start the server's program, and wait until it answers."""
+        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
+            whole = [*unprivileged(self.users), *command]
+            self._process = subprocess.Popen(whole, stdout=log, stderr=log, start_new_session=True)
+        wait_until(self.answers)
+
+
 Server = TypeVar("Server")
+Database = TypeVar("Database", bound=DatabaseServer)
+
+
+@contextmanager
+def running(make: Callable[[Path], Database]) -> Iterator[Database]:
+    """A new server, thrown away at the end."""
+    place = Path(tempfile.mkdtemp(prefix="quorum-server-"))
+    folder = place / "server"
+    folder.mkdir()
+    server = make(folder)
+    if user := user_of(server.users):
+        place.chmod(0o755)
+        os.chown(folder, user.pw_uid, user.pw_gid)
+    try:
+        server.initialise()
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def serve(running: AbstractContextManager[Server], told: Callable[[Server], str]) -> None:
@@ -60,8 +139,3 @@ def serve(running: AbstractContextManager[Server], told: Callable[[Server], str]
             signal.sigwait(ends)
     except pytest.skip.Exception as reason:
         raise SystemExit(str(reason)) from None
-
-
-def script() -> str:
-    """What fills a server's first database: the file that the command line names, else nothing."""
-    return Path(sys.argv[1]).read_text("utf-8") if sys.argv[1:] else ""

@@ -89,10 +89,10 @@ class Target:
 ENGINES = [
     "sqlite",
     "duckdb",
-    "postgresql",
-    "mysql",
-    "sqlalchemy+postgresql+psycopg",
-    "sqlalchemy+mysql+pymysql",
+    pytest.param("postgresql", marks=pytest.mark.heavy),
+    pytest.param("mysql", marks=pytest.mark.heavy),
+    pytest.param("sqlalchemy+postgresql+psycopg", marks=pytest.mark.heavy),
+    pytest.param("sqlalchemy+mysql+pymysql", marks=pytest.mark.heavy),
 ]
 
 
@@ -237,7 +237,7 @@ ACCOUNTS = {
 """Reads of accounts, settings and other sessions."""
 
 
-@pytest.mark.parametrize("target", ["postgresql", "mysql"], indirect=True)
+@pytest.mark.parametrize("target", ENGINES[2:4], indirect=True)
 async def test_no_account_is_read_below_the_guard(target: Target) -> None:
     for sql in ACCOUNTS[target.dialect]:
         outcome = await target.database.connector.run(sql, SOON)

@@ -26,6 +26,7 @@ from tests.graph.shop import (
     explored,
     number,
     of_recipe,
+    repaired,
     script,
     taking_turns,
     written,
@@ -143,7 +144,7 @@ async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> N
 
 async def test_an_empty_result_shows_near_misses_and_may_be_confirmed(run: Run) -> None:
     none = "SELECT city FROM customers WHERE city = 'Nowhere' AND id > 1"
-    confirmed = {"explanation": "Nobody lives there.", "sql": None}
+    confirmed = repaired(None)
     ran = await run(replies(sql_writer=written(none), self_refiner=confirmed), votes=1)
     prompt = ran.prompt("self_refiner")
     for line in ("only city = 'Nowhere': 0 rows", "only id > 1: 2 rows", "FROM customers: 3 rows"):
@@ -303,9 +304,7 @@ async def test_the_winner_is_validated_where_it_is_in_doubt(
     assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
     doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
     assert (await run(doubtful, validation=validation)).calls()["validator"] == disputed
-    failing = replies(
-        sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner={"explanation": "?", "sql": BROKEN}
-    )
+    failing = replies(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
     assert (await run(failing, validation=validation)).calls()["validator"] == disputed
     assert (await run(replies(), votes=2, validation=validation)).calls()["validator"] == disputed
 
@@ -401,7 +400,7 @@ async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(
         sql_writer={"reasoning": "So.", "sql": empty},
         self_refiner={"explanation": "Sure.", "sql": f"{empty} AND 1 = 1"},
         validator=rejected,
-        reviser={"explanation": "It holds.", "sql": GOOD},
+        reviser=repaired(GOOD),
         column_explorer={"queries": []},
     )
     ran = await run(said, votes=3)

@@ -10,7 +10,7 @@ import pytest
 from quorum.graph.nodes.recap import REPEATED
 from quorum.knowledge.syntax import sections
 from quorum.tools.query import ErrorKind
-from tests.graph.shop import FINE, GOOD, STOP, Run, script, sql
+from tests.graph.shop import GOOD, REJECTED, STOP, Run, repaired, script, sql
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 
@@ -43,7 +43,7 @@ async def test_a_schema_error_calls_the_linker_before_the_refiner(run: Run) -> N
 
 
 def _unknown(prompt: Any) -> dict[str, Any]:
-    return {"explanation": "?", "sql": f"SELECT nothing_{prompt.turn} FROM customers"}
+    return repaired(f"SELECT nothing_{prompt.turn} FROM customers")
 
 
 async def test_refinement_ends_at_its_limit_and_shows_the_best_effort(run: Run) -> None:
@@ -64,16 +64,14 @@ async def test_action_goes_on_once_the_repairs_of_its_query_are_used_up(run: Run
 
 
 async def test_the_validators_rejections_lead_back_to_action_until_its_steps_are_used_up(run: Run) -> None:
-    rejected = {**FINE, "valid_result": False, "suggest_fix": "No."}
     tries = [sql(f"{GOOD} LIMIT {number}") for number in range(30, 20, -1)]
-    ran = await run(script(action=tries, validator=rejected))
+    ran = await run(script(action=tries, validator=REJECTED))
     assert ran.calls()["action"] == ran.calls()["validator"] == 10
     assert ran.answer.status == "answered"
 
 
 async def test_a_result_that_stays_rejected_is_shown_with_a_warning(run: Run) -> None:
-    rejected = {**FINE, "valid_result": False, "suggest_fix": "No."}
-    ran = await run(script(action=[sql(BY_NAME), sql(GOOD), STOP], validator=rejected))
+    ran = await run(script(action=[sql(BY_NAME), sql(GOOD), STOP], validator=REJECTED))
     assert ran.answer.status == "answered"
     assert any("Validator" in warning for warning in ran.answer.warnings)
 
@@ -94,8 +92,7 @@ async def test_a_repeated_action_is_not_taken_while_there_are_steps(run: Run) ->
 
 
 async def test_terminate_accepts_the_last_result(run: Run) -> None:
-    rejected = {**FINE, "valid_result": False, "suggest_fix": "Doubtful."}
-    ran = await run(script(action=[sql(GOOD), STOP], validator=rejected))
+    ran = await run(script(action=[sql(GOOD), STOP], validator=REJECTED))
     assert ran.answer.sql == GOOD
     assert ran.calls()["validator"] == 1
 

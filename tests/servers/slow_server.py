@@ -17,7 +17,6 @@ import multiprocessing
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, Self
 
 from tests.servers.replies import reply_to
@@ -64,9 +63,7 @@ class SlowServer:
         self.url = f"http://127.0.0.1:{self._mine.recv()}/v1"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.join()
 

@@ -191,15 +191,20 @@ class Leases:
 
         return psycopg.connect(**given)
 
-    def take(self, run: str) -> Lease:
+    def take(self, run: str, patience: float = 0.0) -> Lease:
         """Take the lease of a run that nobody has.
+
+        Args:
+            patience: Seconds to wait for another process that has it.
 
         Raises:
             LeaseLost: Another process has it.
             QuorumError: Postgres cannot be asked.
         """
-        start = time.monotonic()
-        found = self._ask(_TAKE, run, self.owner, SECONDS)
+        start = begun = time.monotonic()
+        while not (found := self._ask(_TAKE, run, self.owner, SECONDS)) and start < begun + patience:
+            time.sleep(0.1)
+            start = time.monotonic()
         if not found:
             what = f"The run {run_id_of(run)} is being written by another process."
             raise LeaseLost(what, hint="Wait for it, or stop it.")

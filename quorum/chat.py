@@ -116,7 +116,8 @@ class Chat:
             return
         from quorum.graph.leases import leases_at
 
-        lease = await asyncio.to_thread(lambda: leases_at(url).take(f"{self.thread}:talk"))
+        # an answer is read a moment before its conversation is free for the next turn
+        lease = await asyncio.to_thread(lambda: leases_at(url).take(f"{self.thread}:talk", patience=1.0))
         self._lease = lease
         try:
             yield

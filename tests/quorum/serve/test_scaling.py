@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -122,3 +123,46 @@ async def test_a_server_that_ends_hands_over_at_once_and_others_cancel_its_quest
     assert kinds["a"].count("begun") == 2
     assert kinds["b"].count("begun") <= 1
     assert kinds["b"][-1] == "cancelled"
+
+
+async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_middle_of_a_turn(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    suite = make_suite(tmp_path, 8, 1)
+    first, more = suite.questions[7].question, "And over ten more?"
+    db = [suite.questions[0].url]
+    with Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.0) as fleet:
+        async with httpx.AsyncClient(timeout=60) as client:
+
+            async def ask(at: int, turn: int, text: str) -> httpx.Response:
+                asked = {"question": text, "id": f"turn{turn}", "session": "talk"}
+                return await client.post(f"{fleet.url(at)}/v1/questions", json=asked)
+
+            assert (await ask(0, 1, first)).status_code == 202
+            refused = await ask(1, 2, more)
+            found = [await fleet.follow(client, "turn1", 1)]
+            await until(lambda: not _leases(checkpoints))
+            assert (await ask(1, 2, more)).status_code == 202
+            events = fleet.home / "runs" / "turn2" / "events.jsonl"
+            await until(lambda: events.read_bytes().count(b'"kind":"model_call"') == 2)
+            fleet.signal(1, signal.SIGKILL)
+            found.append(await fleet.follow(client, "turn2", 0))
+            await until(lambda: not _leases(checkpoints))
+            await ask(0, 3, more)
+            found.append(await fleet.follow(client, "turn3", 0))
+        runs = fleet.runs()
+    assert refused.status_code == 409, refused.text
+    assert "another turn of its conversation, is being answered" in refused.text
+    wanted = [f"How many orders over {number} euros did each city place?" for number in (7, 17, 27)]
+    assert [each["answer"]["became"] or first for each in found] == wanted
+    assert [re.findall(r"total > (\d+)", each["answer"]["sql"]) for each in found] == [["7"], ["17"], ["27"]]
+    begun = [[event["kind"] for event in run.events()].count("begun") for run in runs]
+    assert begun == [1, 2, 1]
+    assert max(paid(runs[1]).values()) == 1, "nothing is billed twice"
+
+
+def _leases(checkpoints: str) -> list[tuple[str]]:
+    import psycopg
+
+    with psycopg.connect(checkpoints) as connection:
+        return connection.execute("SELECT run FROM quorum_leases").fetchall()

@@ -158,7 +158,7 @@ class Bench:
             f"{watch.links / count:>5.1f}",
             flush=True,
         )
-        said = {id: outcome(body) for id, body in bodies.items()}
+        said = {id: outcome(body) if body["answer"] else body["status"] for id, body in bodies.items()}
         return Found(said, answers, calls, again, sum(n > 1 for n in begun), watch.seconds)
 
     def slope(self, name: str, count: int, db: Sequence[str], ask: Any) -> None:
@@ -188,7 +188,7 @@ class Bench:
 def compared(calm: Found, killed: Found) -> bool:
     """Print what the kills changed; return True if that is nothing."""
     ids = calm.outcomes.keys()
-    once = sum(killed.answers[id] == 1 and killed.outcomes[id]["status"] == "answered" for id in ids)
+    once = sum(killed.answers[id] == 1 for id in ids)
     differing = sum(calm.outcomes[id] != killed.outcomes[id] for id in ids)
     repeated = sum((killed.paid[id] - calm.paid[id]).total() for id in ids)
     missing = sum((calm.paid[id] - killed.paid[id]).total() for id in ids)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import os
 import re
 import secrets
@@ -179,10 +180,14 @@ def _check_used(unused: set[str], catalog: Catalog) -> None:
     databases = {_database(table, catalog.name) for table in catalog.tables}
     places = {rule: _RULE.fullmatch(rule.casefold()) for rule in sorted(unused)}
     if wrong := [rule for rule, found in places.items() if found and found[1] in {None, *databases}]:
+        what = f"fit no table or column of {catalog.name}"
+        logging.getLogger(__name__).error(
+            f"These rules {what}: {', '.join(wrong)}."
+        )  # no caller may see them
         raise ConfigurationError(
-            f"No table or column of {catalog.name} fits {', '.join(map(repr, wrong))} in `hide` or `mask`.",
-            hint="A typo would show everything, so nothing is asked. A rule for another database names it, "
-            "as `shop:customers.email` does; one that may fit nothing begins with `*:`.",
+            f"{len(wrong)} of the rules in `hide` and `mask` {what}.",
+            hint="The log names them. A typo would show everything, so nothing is asked. A rule for another "
+            "database names it, as `shop:customers.email` does; one that may fit nothing begins with `*:`.",
         )
 
 

@@ -58,7 +58,7 @@ class Watch(threading.Thread):
     """Looks at the processes and PostgreSQL until it is told to stop, and when killed runs go on."""
 
     def __init__(self, fleet: Fleet, postgres: PostgresServer, database: str) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.fleet, self.postgres, self.database = fleet, postgres, database
         self.over, self.memory, self.links = threading.Event(), 0, 0
         self.cpu, self.seconds = dict[int, float](), list[float]()
@@ -139,7 +139,7 @@ class Bench:
         )
         with self.fleet(count, db, database, self.given.recipe) as fleet:
             watch = Watch(fleet, self.postgres, database)
-            killing = threading.Thread(target=watch.kill, args=(kills, turns))
+            killing = threading.Thread(target=watch.kill, args=(kills, turns), daemon=True)
             watch.start(), killing.start()
             start = time.perf_counter()
             bodies = asyncio.run(fleet.talk_all(talks))

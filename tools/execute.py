@@ -237,7 +237,7 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
         if isinstance(estimate, QueryError):
             return event.record(estimate, executed=sql)
         expected = estimate.bytes or 0
-        more["estimate"] = {"bytes": estimate.bytes, "rows": estimate.rows, "billed": estimate.billed}
+        more["estimate"] = {"bytes": estimate.bytes, "billed": estimate.billed}
     ledger.reserve_bytes(expected)
     started = time.monotonic()
     try:

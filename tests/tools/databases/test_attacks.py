@@ -86,14 +86,7 @@ class Target:
     pid: int = 0
 
 
-ENGINES = [
-    "sqlite",
-    "duckdb",
-    "postgresql",
-    "mysql",
-    "sqlalchemy+postgresql+psycopg",
-    "sqlalchemy+mysql+pymysql",
-]
+ENGINES = ["sqlite", "duckdb", "postgresql", "mysql", "sqlalchemy+postgresql+psycopg"]
 
 
 @pytest.fixture(params=ENGINES)

@@ -173,7 +173,6 @@ SILENT = {
     "postgresql://u@{place}/d": "psycopg",
     "bigquery://a/b?endpoint=http://{place}&anonymous=1": "google.cloud.bigquery",
     "snowflake://u:p@testing/d/s?endpoint={quoted}": "snowflake.connector",
-    "sqlalchemy+mysql+pymysql://u@{place}/d": "sqlalchemy",
     "sqlalchemy+postgresql+psycopg://u@{place}/d": "sqlalchemy",
 }
 
@@ -195,9 +194,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for(url: str, silent: in
 
 
 @pytest.mark.usefixtures("hasty")
-@pytest.mark.parametrize(
-    "scheme", ["mysql", "postgresql", "sqlalchemy+mysql+pymysql", "sqlalchemy+postgresql+psycopg"]
-)
+@pytest.mark.parametrize("scheme", ["mysql", "postgresql", "sqlalchemy+postgresql+psycopg"])
 async def test_a_server_that_falls_silent_is_not_waited_for(
     mariadb: MariadbServer, postgres: PostgresServer, scheme: str
 ) -> None:

@@ -40,7 +40,7 @@ KINDS = {
 }
 
 
-async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
+async def introspect(connector: BigqueryConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run)
     client, slots = connector.client, asyncio.Semaphore(AT_ONCE)

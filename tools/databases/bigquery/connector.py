@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Self, cast
 
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.bigquery.catalog import introspect
 from quorum.tools.databases.bigquery.errors import client_errors, failure, query_error
@@ -50,6 +49,8 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
 
     dialect = "bigquery"
     scheme = "bigquery"
+    parse = Target.of
+    driver = ("google.cloud.bigquery", "google-cloud-bigquery", "A BigQuery dataset")
     links = 8
     estimates = bills = True
     hints = HINTS
@@ -59,13 +60,6 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
         super().__init__(target)
         self._client: Client | None = None
         self._user = ""
-
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("google.cloud.bigquery"):
-            raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
-        return cls(target)
 
     @classmethod
     def joined(cls, urls: Sequence[str]) -> Self | None:
@@ -106,8 +100,7 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
         if client is not None:
             await asyncio.to_thread(client.close)
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    catalog = introspect
 
     async def identity(self) -> tuple[str, ...]:
         return ("endpoint: " + self.target.endpoint, "place: " + self.place, "account: " + self._user)

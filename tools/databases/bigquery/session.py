@@ -92,6 +92,8 @@ class BigqueryLink(ThreadLink):
         job = await self.in_thread(self._checked, sql)
         return Estimate(bytes=int(job.total_bytes_processed or 0), billed=True)
 
+    async def start(self, seconds: float) -> None: ...
+
     async def end(self) -> None:
         self._job = ""
 

@@ -100,7 +100,9 @@ Composites: TypeAlias = Mapping[tuple[int], list[Row]]
 """The parts of composite types, by the type's number."""
 
 
-async def introspect(connector: PostgresConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+async def introspect(
+    connector: PostgresConnector, *, samples: int = 3, only: Collection[str] = ()
+) -> Catalog:
     """See ``Connector.catalog``. A partitioned table is one table.
 
     Args:

@@ -7,17 +7,16 @@ from dataclasses import replace
 from typing import Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.base import Account
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.postgres.account import account_of, identity_of
 from quorum.tools.databases.postgres.catalog import introspect
 from quorum.tools.databases.postgres.code import OwnCode, unsafe_query
 from quorum.tools.databases.postgres.errors import query_error
 from quorum.tools.databases.postgres.session import PostgresLink
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.databases.server import Refusal, ServerConnector
+from quorum.tools.databases.server import GRACE_SECONDS, Refusal, ServerConnector
 from quorum.tools.databases.texts import READS, uncallable
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Limits, QueryError
 
 HINTS = (
     (
@@ -37,8 +36,6 @@ HINTS = (
     ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
 )
 """What to do, by what the server says."""
-ENOUGH = Limits(rows=10**6, bytes=256 * 2**20)
-"""For what the database tells of its own code."""
 
 
 class PostgresConnector(ServerConnector[PostgresLink, Target]):
@@ -50,6 +47,8 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     dialect = "postgres"
     scheme = "postgresql"
+    parse = Target.of
+    driver = ("psycopg", "psycopg", "A PostgreSQL database")
     first_words = READS
     hints = HINTS
 
@@ -61,13 +60,6 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         self.server = ""
         """Host and port that the first connection went to; known once it is open."""
         self._code = OwnCode()
-
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("psycopg"):
-            raise missing_extra("postgres", "A PostgreSQL database", needs="psycopg")
-        return cls(target)
 
     @classmethod
     def joined(cls, urls: Sequence[str]) -> Self | None:
@@ -104,38 +96,23 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        answer = await self.answered("", ENOUGH, self._current_code)
+        answer = await self.ask("SELECT 1", Limits())
         if isinstance(answer, QueryError):
             raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
-        return answer
-
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        self._check_open()
-        if problem := self.unsendable(sql) or uncallable(sql, "postgres"):
-            return problem
-
-        async def checked(link: PostgresLink) -> QueryResult | QueryError:
-            refused = (await self._current_code(link)).refusal(sql)
-            return refused or await link.result(sql, limits)
-
-        return await self.answered(sql, limits, checked)
-
-    async def _current_code(self, link: PostgresLink) -> OwnCode:
-        if link.mark != self._code.mark:
-            self._code = OwnCode.of(await link.ask(unsafe_query()), link.mark)
         return self._code
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    async def look(self, link: PostgresLink, seconds: float) -> None:
+        if link.begun != self._code.mark:
+            rows = await link.within(link.ask(unsafe_query()), seconds + GRACE_SECONDS)
+            self._code = OwnCode.of(rows, link.begun)
+
+    def refusal(self, sql: str) -> QueryError | None:
+        return uncallable(sql, "postgres") or self._code.refusal(sql)
 
     async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples, names)
+        return await introspect(self, samples=samples, only=names)
 
-    async def identity(self) -> tuple[str, ...]:
-        return await identity_of(self)
-
-    async def account(self) -> Account:
-        return await account_of(self)
+    catalog, identity, account = introspect, identity_of, account_of
 
     async def connect(self) -> PostgresLink:
         return await PostgresLink.connect(self.target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -94,8 +94,6 @@ class PostgresLink(Link):
         self._connection = connection
         self._schemas = schemas
         self._names: dict[tuple[int, int], str] = {}
-        self.mark: Rows = []
-        """The answer to ``MARK`` at the transaction's begin."""
 
     @classmethod
     async def connect(cls, target: Target) -> PostgresLink:
@@ -127,7 +125,7 @@ class PostgresLink(Link):
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         try:
-            await link.proven(link._prove_read_only(), cls.connect_seconds)
+            await link.within(link._prove_read_only(), cls.connect_seconds, silent=Gone)
         except BaseException:
             await link.close()
             raise
@@ -154,9 +152,9 @@ class PostgresLink(Link):
         """The server's, as 150003 for 15.3."""
         return self._connection.info.server_version
 
-    async def start(self, seconds: float) -> None:
-        """Begin a transaction whose statements are stopped after ``seconds``."""
-        self.mark = await self.ask(self._beginning(seconds))
+    def start(self, seconds: float) -> Coroutine[Any, Any, Rows]:
+        """Begin a transaction whose statements are stopped after ``seconds``; it answers ``MARK``."""
+        return self.ask(self._beginning(seconds))
 
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         """Run one statement inside the transaction; keep what ``limits`` allow.
@@ -198,15 +196,11 @@ class PostgresLink(Link):
         assert kept is not None, "a statement that reads has a result"
         assert shape is not None
         kept.add(batch)
-        await self.end()
+        await self.ask(END)
         return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
 
     async def end(self) -> None:
-        """Roll back.
-
-        Raises:
-            Gone: The connection is lost.
-        """
+        """Roll back."""
         await self.ask(END)
 
     async def settle(self) -> None:
@@ -262,7 +256,7 @@ class PostgresLink(Link):
         return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
-        await self.begin(self.begin_seconds)
+        await self.ask(self._beginning(self.begin_seconds))
         try:
             await self.ask("CREATE TEMP TABLE quorum_probe (x integer)")
         except Refusal as refusal:
@@ -270,17 +264,29 @@ class PostgresLink(Link):
                 raise
         else:
             raise PermissionError("The session could write to the database; it must not.")
-        await self.end()
+        await self.ask(END)
 
-    async def ask(self, statements: str) -> Rows:
-        """Run our own statements; the rows of the last one.
+    async def ask(self, statements: str = "") -> Rows:
+        """Run our own statements, or read all that still comes; the rows of the last result.
 
         Raises:
             Gone, Refusal: The connection is lost; the server says no.
         """
-        with self._or_gone():
-            self._connection.pgconn.send_query(statements.encode())
-        return await self._drain()
+        if statements:
+            with self._or_gone():
+                self._connection.pgconn.send_query(statements.encode())
+        failed: Refusal | None = None
+        last: PGresult | None = None
+        while True:
+            try:
+                if (result := await self._next()) is None:
+                    break
+                last = result
+            except Refusal as refusal:
+                failed = failed or refusal
+        if failed:
+            raise failed
+        return _rows(last) if last else []
 
     @contextmanager
     def _or_gone(self) -> Iterator[None]:
@@ -323,24 +329,9 @@ class PostgresLink(Link):
                 self._cut = True
                 raise Gone(refusal.message)
             with suppress(Refusal):
-                await self._drain()
+                await self.ask()
             raise refusal
         return result
-
-    async def _drain(self) -> Rows:
-        """Read all results; the rows of the last one."""
-        failed: Refusal | None = None
-        last: PGresult | None = None
-        while True:
-            try:
-                if (result := await self._next()) is None:
-                    break
-                last = result
-            except Refusal as refusal:
-                failed = failed or refusal
-        if failed:
-            raise failed
-        return _rows(last) if last else []
 
     async def _stop(self) -> None:
         """Stop a query whose other rows are not wanted."""
@@ -349,7 +340,7 @@ class PostgresLink(Link):
         if self._connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
             await self.cancel()
             with suppress(Refusal):
-                await self._drain()
+                await self.ask()
 
     async def _type_names(self, shape: _Shape) -> tuple[str, ...]:
         """The engine's own names of a result's types, such as ``numeric(10,2)``."""

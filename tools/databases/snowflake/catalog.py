@@ -74,7 +74,9 @@ LONGEST_TEXT = 16_777_216
 Name = tuple[str, str]
 
 
-async def introspect(connector: SnowflakeConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+async def introspect(
+    connector: SnowflakeConnector, *, samples: int = 3, only: Collection[str] = ()
+) -> Catalog:
     """See ``Connector.catalog``.
 
     Args:

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import Any, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
-from quorum.tools.databases.base import Account
-from quorum.tools.databases.server import Gone, Refusal, ServerConnector
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools.databases.server import GRACE_SECONDS, Gone, Refusal, ServerConnector
 from quorum.tools.databases.snowflake.account import account_of, identity_of
 from quorum.tools.databases.snowflake.catalog import introspect, missing_right
 from quorum.tools.databases.snowflake.errors import driver_errors, failure, query_error
@@ -41,6 +40,8 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
     dialect = "snowflake"
     scheme = "snowflake"
+    parse = Target.of
+    driver = ("snowflake.connector", "snowflake-connector-python", "A Snowflake database")
     links = 8
     estimates = bills = True
     hints = HINTS
@@ -49,13 +50,6 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._session = Session(target)
-
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("snowflake.connector"):
-            raise missing_extra("snowflake", "A Snowflake database", needs="snowflake-connector-python")
-        return cls(target)
 
     @classmethod
     def joined(cls, urls: Sequence[str]) -> Self | None:
@@ -74,23 +68,17 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         await super().close()
         await asyncio.to_thread(self._session.close)
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    catalog, identity, account = introspect, identity_of, account_of
 
     async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples, names)
-
-    async def identity(self) -> tuple[str, ...]:
-        return await identity_of(self)
-
-    async def account(self) -> Account:
-        return await account_of(self)
+        return await introspect(self, samples=samples, only=names)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
         self._check_open()
-        return self.unsendable(sql) or await self.answered(
-            sql, limits, lambda link: link.estimate(sql, limits)
-        )
+        if problem := self.unsendable(sql):
+            return problem
+        found = await self.answered(sql, limits, lambda link: link.estimate(sql, limits))
+        return found if isinstance(found, QueryError) else found[0]
 
     async def rows(self, sql: str, limits: Limits) -> list[dict[str, Any]]:
         """Return the rows of a statement of Quorum's own, which may be SHOW.
@@ -99,8 +87,8 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
             Gone, Refusal, TimeoutError, DatabaseUnavailable: There are none to be had.
         """
         self._check_open()
-        async with self._slots:
-            return await self.on_link(limits.seconds, lambda link: link.rows(sql, limits))
+        async with self._slots, self.link(limits.seconds) as link:
+            return await link.within(link.rows(sql, limits), limits.seconds + GRACE_SECONDS)
 
     async def connect(self) -> SnowflakeLink:
         try:
@@ -128,7 +116,7 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         link = SnowflakeLink(self._session)
         try:
             with suppress(Gone):
-                await link.begin(0)
+                await link.start(0)
             if not link.sound:
                 await link.close()
                 link = SnowflakeLink(self._session)

@@ -280,14 +280,15 @@ class SnowflakeLink(ThreadLink):
         self._still = threading.Event()
         self._still.set()
 
-    async def begin(self, seconds: float) -> None:  # noqa: ARG002
+    async def start(self, seconds: float) -> None:  # noqa: ARG002
         """See whether a session that has rested is still there."""
         session = self._session
         if not session.stale:
             return
         tried = session.current
         try:
-            alive = await self.within(self.in_thread(session.answers, tried), self.begin_seconds)
+            async with asyncio.timeout(self.begin_seconds):
+                alive = await self.in_thread(session.answers, tried)
         except TimeoutError:
             alive = False
         if not alive:

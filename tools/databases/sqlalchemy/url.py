@@ -87,7 +87,7 @@ def _unknown(name: str) -> ConfigurationError:
     if name in NAMES:
         hint = f"Write {NAMES[name]}://…, which is SQLAlchemy's name."
         return ConfigurationError(f"SQLAlchemy has no dialect {name}.", hint=hint)
-    if name in ("sqlite", "duckdb", "snowflake", "bigquery"):
+    if name in ("sqlite", "duckdb", "snowflake", "bigquery", "mysql", "mariadb"):
         message = (
             f"There is a connector for {name} itself, which keeps more promises than SQLAlchemy's could."
         )

@@ -201,14 +201,13 @@ async def _estimate(database: Database, sql: str) -> Estimate | QueryError:
     """
     limits = database.limits.within(database.ledger.remaining_seconds())
     estimate = await database.cache.estimate(sql, lambda: admission.estimate(database.connector, sql, limits))
-    withheld = database.linter.catalog.withheld  # an engine's plan and errors name what is behind views
+    withheld = database.linter.catalog.withheld  # an engine's errors name what is behind views
     if isinstance(estimate, QueryError):
         if withheld:
             from quorum.tools.rights import without_values
 
             estimate = without_values(estimate, sql, withheld)
         return estimate
-    estimate = replace(estimate, plan="") if withheld else estimate
     if problem := admission.refusal(estimate, database.limits, database.ledger, database.connector):
         return problem
     database.ledger.check_bytes(estimate.bytes or 0)

@@ -145,14 +145,12 @@ class Estimate:
     Attributes:
         bytes: Read by it; None if unknown.
         billed: True if the query is charged by ``bytes``.
-        plan: The engine's plan as text, for people; empty if there is none.
         parts: The parts that would be read, of a query over several databases.
         unknown: Why ``bytes`` are unknown, as the end of a sentence: "it calls the function f".
     """
 
     bytes: int | None = None
     billed: bool = False
-    plan: str = ""
     unknown: str = ""
     parts: tuple[str, ...] = ()
 

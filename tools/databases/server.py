@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequ
 from concurrent.futures import Future
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
@@ -73,6 +74,9 @@ class Refusal(Exception):
 class Target(Protocol):
     """The parts of a URL."""
 
+    def joined(self, other: Self) -> Self | None:
+        """Return what holds the databases of both; None if the engine cannot join them for one account."""
+
     @property
     def place(self) -> str:
         """The database's place, for people; without secrets."""
@@ -99,7 +103,7 @@ class Link(ABC):
     """True if the server may go on with a query that it was asked to stop."""
     _cut = False
     """True if no further query may be sent."""
-    begun: object = None
+    begun: Any = None
     """What ``start`` gave for the query that runs."""
     _work: asyncio.Future[Any] | None = None
     """What ``within`` waits for."""
@@ -343,8 +347,8 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
     reach: ClassVar[str] = "Is the server running, and are host and port right?"
     """The hint where none of these fits."""
 
-    parse: ClassVar[Callable[[str], Any]]
-    """The URL's parts; it raises ConfigurationError where the URL is malformed."""
+    urls: ClassVar[type[Any]]
+    """The class of the URL's parts; its ``of`` raises ConfigurationError where a URL is malformed."""
     driver: ClassVar[tuple[str, str, str]]
     """The driver's module, what pip calls it, and what it opens; the dialect names its extra."""
 
@@ -360,10 +364,16 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        target, (module, package, what) = cls.parse(url), cls.driver
+        target, (module, package, what) = cls.urls.of(url), cls.driver
         if not is_installed(module):
             raise missing_extra(cls.dialect, what, needs=package)
         return cls(target)
+
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        first, *others = map(cls.urls.of, urls)
+        target = reduce(lambda known, other: known and known.joined(other), others, first)
+        return cls(target) if target else None
 
     @property
     def place(self) -> str:

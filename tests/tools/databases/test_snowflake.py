@@ -456,8 +456,7 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs(
     assert snowflake.asked()[before:] == [f"EXPLAIN USING JSON {sql}"]
     assert rows(await odd.run(sql, Limits(scan=size))) == [(0,)]
     assert snowflake.asked()[before + 1 :] == [sql], "it was explained before"
-    plan = f"Result\nTableScan SHOP.{odd_name}.VISITS"
-    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size, plan=plan)
+    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size)
 
 
 async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
@@ -49,7 +47,7 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
 
     dialect = "bigquery"
     scheme = "bigquery"
-    parse = Target.of
+    urls = Target
     driver = ("google.cloud.bigquery", "google-cloud-bigquery", "A BigQuery dataset")
     links = 8
     estimates = bills = True
@@ -60,14 +58,6 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
         super().__init__(target)
         self._client: Client | None = None
         self._user = ""
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        first, *others = map(Target.of, urls)
-        target = reduce(
-            lambda known, other: known and known.joined(other), others, cast("Target | None", first)
-        )
-        return cls(target) if target else None
 
     @property
     def name(self) -> str:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Self
-
 from quorum.tools.databases.mysql.catalog import account_of, identity_of, introspect
 from quorum.tools.databases.mysql.code import OwnCode
 from quorum.tools.databases.mysql.errors import query_error
@@ -33,7 +29,7 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
 
     dialect = "mysql"
     scheme = "mysql"
-    parse = Target.of
+    urls = Target
     driver = ("pymysql", "pymysql", "A MySQL or MariaDB database")
     first_words = READS
     hints = HINTS
@@ -45,16 +41,6 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         self.user = ""
         """The account that the server takes the connector for; known once it is open."""
         self._code = OwnCode()
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        """Databases of one server, for the same user."""
-        targets = [Target.of(url) for url in urls]
-        who = [each.parameters | {"database": ""} for each in targets]
-        if any(each != who[0] for each in who):
-            return None
-        schemas = dict.fromkeys(name for each in targets for name in each.schemas)
-        return cls(replace(targets[0], schemas=tuple(schemas)))
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -56,6 +56,12 @@ class Target(ServerTarget):
             raise ConfigurationError("The URL names no database.", hint=EXAMPLE)
         parameters.setdefault("database", schemas[0])
         return cls(parameters | _driver_options(options), schemas)
+
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the databases of both; None if they are not one server's, for one user."""
+        if other.parameters | {"database": ""} != self.parameters | {"database": ""}:
+            return None
+        return replace(self, schemas=tuple(dict.fromkeys((*self.schemas, *other.schemas))))
 
     @property
     def server(self) -> str:

@@ -6,7 +6,7 @@ No message shows the URL: where it is malformed, the password may stand anywhere
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import unquote
 
 from quorum.knowledge.errors import ConfigurationError
@@ -53,6 +53,13 @@ class Target(ServerTarget):
         options = server_options(query, (*OPTIONS, "schema"), "PostgreSQL", EXAMPLE)
         schemas = names_in(options.pop("schema", ""))
         return cls(parameters | options, schemas)
+
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the schemas of both; None if they are not one database's, for one user."""
+        if other.parameters != self.parameters:
+            return None
+        both = dict.fromkeys((*self.schemas, *other.schemas)) if self.schemas and other.schemas else ()
+        return replace(self, schemas=tuple(both))
 
     @property
     def place(self) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import itertools
 import json
 import math
 import re
@@ -372,8 +371,7 @@ class SnowflakeLink(ThreadLink):
         plan = json.loads(row[0])
         size = plan.get("GlobalStats", {}).get("bytesAssigned")
         unknown = "its plan tells no size" if size is None else ""
-        steps = "\n".join(_steps(plan))
-        found = Estimate(bytes=None if size is None else int(size), plan=steps, unknown=unknown)
+        found = Estimate(bytes=None if size is None else int(size), unknown=unknown)
         known = self._session.estimates
         if len(known) >= KNOWN:
             known.clear()
@@ -422,9 +420,3 @@ class SnowflakeLink(ThreadLink):
 
 def _no_files(*_: Any, **__: Any) -> None:
     raise Refusal(REFUSED, "The server asks for a file, or to write one.")
-
-
-def _steps(plan: dict[str, Any]) -> Iterator[str]:
-    """The operations of a plan and what they read, a line each."""
-    for step in itertools.chain.from_iterable(plan.get("Operations") or ()):
-        yield " ".join((str(step.get("operation", "")), *map(str, step.get("objects") or ()))).strip()

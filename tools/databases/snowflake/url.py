@@ -101,6 +101,12 @@ class Target(ServerTarget):
             raise ConfigurationError("The URL names no account, or no database.", hint=EXAMPLE)
         return cls(parameters, places, connection)
 
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the places of both; None if they are not one account's, for one login."""
+        if replace(other, places=self.places) != self:
+            return None
+        return replace(self, places=together((*self.places, *other.places)))
+
     @property
     def place(self) -> str:
         """The database's place, for people."""

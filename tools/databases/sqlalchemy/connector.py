@@ -39,6 +39,7 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
 
     dialect = ""
     scheme = "sqlalchemy"
+    urls = Target
     reach = "Is the server running, and are host, port, user and password right?"
 
     def __init__(self, target: Target) -> None:

@@ -72,11 +72,11 @@ def engine_of(target: Target) -> sqlalchemy.Engine:
 def _warm_up(dialect: str) -> None:
     """Load what the first query needs, which would count as its time."""
     from quorum.tools.databases.arrow import Collector
-    from quorum.tools.databases.sqlalchemy.values import kind_of
+    from quorum.tools.databases.sqlalchemy.values import KIND
     from quorum.tools.sql import sqlglot_dialect
 
     sqlglot_dialect(dialect).tokenize("SELECT 1")
-    rows = Collector(["a"], [kind_of(("a",))], 1, 100)
+    rows = Collector(["a"], [KIND], 1, 100)
     rows.add([(1,)])
     rows.finish()
 
@@ -253,8 +253,8 @@ class AlchemyLink(SessionLink):
             return function(connection)
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.arrow import Collector, Kind
-        from quorum.tools.databases.sqlalchemy.values import kind_of, plain, type_names
+        from quorum.tools.databases.arrow import Collector
+        from quorum.tools.databases.sqlalchemy.values import KIND, plain, type_names
 
         options = {"no_parameters": True, "stream_results": True, "max_row_buffer": CHUNK_ROWS}
         with self._told() as connection:
@@ -265,8 +265,8 @@ class AlchemyLink(SessionLink):
             if not result.returns_rows or cursor is None:
                 raise Refusal("", "The statement has no result.")
             described = list(cursor.description)
-            kinds: list[Kind] = [kind_of(column) for column in described]
-            kept = Collector([str(column[0]) for column in described], kinds, limits.rows, limits.bytes)
+            names = [str(column[0]) for column in described]
+            kept = Collector(names, [KIND] * len(names), limits.rows, limits.bytes)
             while batch := result.fetchmany(CHUNK_ROWS):
                 kept.add([tuple(map(plain, row)) for row in batch])
                 if kept.truncated:

@@ -67,6 +67,9 @@ class Target:
         user = unquote(found["user"] or "") or "nobody"
         return cls(text, name, place, user, schemas, tuple(url_secrets(url)))
 
+    def joined(self, other: Target) -> None:
+        """Return nothing: of no engine it is known what it joins."""
+
     @property
     def engine(self) -> Engine:
         return ENGINES[self.name]

@@ -6,7 +6,6 @@ Tables are counted only where a count that takes too long is stopped for sure.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
@@ -256,16 +256,7 @@ async def _with_values(
         return table
     whole = answer.row_count < SAMPLE_ROWS and not answer.truncated
     values = [
-        column.to_pylist() if name in unread else list(map(_text, column.to_pylist()))
+        column.to_pylist() if name in unread else list(texts(column.to_pylist(), TEXT_CHARACTERS))
         for name, column in zip(source.c.keys(), answer.table.columns, strict=True)
     ]
     return look.filled_once(table, values, samples, whole=whole)
-
-
-def _text(value: Any) -> Any:
-    """A value as text; of bytes only that there are some."""
-    if value is None or isinstance(value, bytes):
-        return None if value is None else 0
-    if isinstance(value, dict | list):
-        return json.dumps(value, default=str, ensure_ascii=False)[:TEXT_CHARACTERS]
-    return str(value)[:TEXT_CHARACTERS]

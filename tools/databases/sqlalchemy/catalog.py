@@ -156,7 +156,8 @@ class _Reader:
                 else:
                     told[self.schema, name] = getattr(self.inspector, f"get_{what}")(name, self.schema)
             except NotImplementedError:
-                break
+                if name is not None:
+                    break
             except SQLAlchemyError as error:
                 if isinstance(error, DBAPIError) and error.connection_invalidated:
                     raise

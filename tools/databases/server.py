@@ -23,7 +23,7 @@ from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_e
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.texts import QUERIES, unsendable
 from quorum.tools.databases.worker import Fetched
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult, timed_out
 
 T = TypeVar("T")
 LinkT = TypeVar("LinkT", bound="Link")
@@ -132,6 +132,14 @@ class Link(ABC):
         Raises:
             Gone, Refusal: The connection is lost; the server says that the query is wrong.
         """
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate:
+        """Estimate what a query would read, where the engine can.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server, or we, say no.
+        """
+        raise NotImplementedError
 
     async def settle(self) -> None:
         """End what a query has left open; what cannot be ended is cut off. Never raises."""
@@ -455,6 +463,15 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
             sql=sql,
             column_types=fetched.types,
         )
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if not self.estimates:
+            return None
+        if problem := self.unsendable(sql):
+            return problem
+        found = await self.answered(sql, limits, lambda link: link.estimate(sql, limits))
+        return found if isinstance(found, QueryError) else found[0]
 
     async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         """Run a statement of our own."""

@@ -13,7 +13,7 @@ from quorum.tools.databases.bigquery.session import REFUSED, BigqueryLink, clien
 from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.databases.introspection import nothing_to_read
 from quorum.tools.databases.server import Gone, Refusal, ServerConnector, aside
-from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
     from google.cloud.bigquery import Client
@@ -98,20 +98,6 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     async def account(self) -> Account:
         powers = await asyncio.to_thread(self._powers)
         return Account(self._user or "unknown", powers, sealed=False)
-
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        if problem := self.unsendable(sql):
-            return problem
-        link = BigqueryLink(self.client, self.target)
-        try:
-            return await link.within(link.estimate(sql), limits.seconds)
-        except Refusal as refusal:
-            return self.query_error(refusal, sql)
-        except (Gone, TimeoutError) as error:
-            return QueryError(ErrorKind.UNAVAILABLE, self.scrubbed(f"No estimate is to be had: {error}"))
-        finally:
-            await link.close()
 
     async def connect(self) -> BigqueryLink:
         try:

@@ -105,7 +105,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._name = target.parameters.get("dbname", "")
+        self._name: str = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
         self.server = ""

@@ -19,7 +19,7 @@ from quorum.tools.databases.snowflake.catalog import introspect, missing_right
 from quorum.tools.databases.snowflake.errors import driver_errors, failure, query_error
 from quorum.tools.databases.snowflake.session import Session, SnowflakeLink
 from quorum.tools.databases.snowflake.url import Place, Target
-from quorum.tools.query import Estimate, Limits, QueryError
+from quorum.tools.query import Limits, QueryError
 from quorum.tools.urls import names_in
 
 HINTS = (
@@ -150,13 +150,6 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
     async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
         return await introspect(self, samples=samples, only=names)
-
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        if problem := self.unsendable(sql):
-            return problem
-        found = await self.answered(sql, limits, lambda link: link.estimate(sql, limits))
-        return found if isinstance(found, QueryError) else found[0]
 
     async def rows(self, sql: str, limits: Limits) -> list[dict[str, Any]]:
         """Return the rows of a statement of Quorum's own, which may be SHOW.

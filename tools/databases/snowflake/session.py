@@ -303,11 +303,6 @@ class SnowflakeLink(ThreadLink):
         return await self.in_thread(self._rows, sql, limits)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate:
-        """Estimate what a query would read.
-
-        Raises:
-            Gone, Refusal: Snowflake is out of reach; it, or we, say no.
-        """
         return await self.in_thread(self._estimate, sql, limits)
 
     async def close(self) -> None:

@@ -82,6 +82,7 @@ async def _by_database(
     from quorum.settings import Settings
     from quorum.tools.admission import estimate
     from quorum.tools.databases import connect_all
+    from quorum.tools.databases.many.connector import ManyConnector
     from quorum.tools.guard import Passed, allowed, check
     from quorum.tools.lint import Linter
     from quorum.tools.query import Limits, QueryError
@@ -95,8 +96,8 @@ async def _by_database(
         linter = Linter(await seen_catalog(connector, settings))
         if isinstance(wrong := await allowed(sql, linter), QueryError):
             return verdict, wrong
-        if connector.several:  # it tells the parts, also where nothing is estimated
-            return verdict, await connector.estimate(verdict.sql, Limits())
+        if isinstance(connector, ManyConnector):
+            return verdict, await connector.estimate_parts(verdict.sql, Limits())
         return verdict, await estimate(connector, verdict.sql, Limits())
 
 

@@ -182,8 +182,15 @@ class ManyConnector(Connector):
             parts=reading.read,
         )
 
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError:
-        """Return the query of each part, and its bytes if its database estimates them."""
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        return await self.estimate_parts(sql, limits) if self.estimates else None
+
+    async def estimate_parts(self, sql: str, limits: Limits) -> Estimate | QueryError:
+        """Return the query of each part, and its bytes if its database estimates them.
+
+        Raises:
+            DatabaseUnavailable: The connector is not open.
+        """
         plan = await self._plan(sql, limits)
         if isinstance(plan, QueryError):
             return plan

@@ -388,6 +388,11 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
         """The database's place, for people; without secrets."""
         return self.target.place
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The database's name, for people."""
+
     @abstractmethod
     async def connect(self) -> LinkT:
         """Make a connection, proven to be read-only where the engine has such a session.

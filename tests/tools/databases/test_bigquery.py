@@ -24,15 +24,12 @@ from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryRes
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 from tests.servers.bigquery_sql import PROJECT, ApiError
 from tests.tools.databases.contract import (
-    ENDLESS,
-    SOON,
     ConnectorContract,
     RightsContract,
     error,
     rows,
     table,
 )
-from tests.waiting import until
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
 
@@ -73,6 +70,9 @@ class TestBigquery(ConnectorContract):
 
     def at_work(self, connector: Connector) -> int:
         return len(self.server.running()) if connector._busy else 0  # type: ignore[attr-defined]
+
+    def running(self, connector: Connector, path: Path) -> object:
+        return self.server.running()
 
     def state(self, path: Path) -> object:
         name = self.names[path]
@@ -299,19 +299,6 @@ async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
 
 
 # Faults
-
-
-async def test_a_job_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-    odd: Connector, bigquery: BigqueryServer
-) -> None:
-    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-    await until(lambda: not bigquery.running())
-    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
-    await until(bigquery.running)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await until(lambda: not bigquery.running())
 
 
 async def test_a_lost_answer_is_looked_up_not_paid_for_again(

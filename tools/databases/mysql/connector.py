@@ -44,7 +44,6 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
 
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return str(self.target.parameters["database"])
 
     @property

@@ -114,7 +114,6 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return self._name
 
     @property

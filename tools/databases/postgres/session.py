@@ -13,9 +13,9 @@ import os
 import socket
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.postgres.code import MARK, Rows
 from quorum.tools.databases.server import (
     CANCEL_SECONDS,
@@ -70,21 +70,6 @@ OWN_FIRST = """
 """
 """The server's own functions hide others of their names, also where a role's search path says otherwise."""
 END = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()"
-
-
-@dataclass(frozen=True)
-class _Shape:
-    """A result's columns: names, and numbers and modifiers of their types."""
-
-    names: tuple[str, ...]
-    types: tuple[int, ...]
-    modifiers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, result: PGresult) -> _Shape:
-        count = range(result.nfields)
-        names = tuple((result.fname(i) or b"").decode() for i in count)
-        return cls(names, tuple(map(result.ftype, count)), tuple(map(result.fmod, count)))
 
 
 class PostgresLink(Link):
@@ -169,7 +154,7 @@ class PostgresLink(Link):
         from quorum.tools.databases.postgres.values import kind_of
 
         kept: Collector | None = None
-        transformer, shape = Transformer(self._connection), None
+        transformer, types = Transformer(self._connection), list[tuple[int, int]]()
         largest = max(limits.bytes, ROW_BYTES)
         batch: list[tuple[Any, ...]] = []
         came = received(self._socket)
@@ -182,8 +167,10 @@ class PostgresLink(Link):
                 line.set_single_row_mode()
         while (result := await self._next(largest)) is not None:
             if kept is None:
-                shape = _Shape.of(result)
-                kept = Collector(shape.names, list(map(kind_of, shape.types)), limits.rows, limits.bytes)
+                names = [(result.fname(i) or b"").decode() for i in range(result.nfields)]
+                types = [(result.ftype(i), result.fmod(i)) for i in range(result.nfields)]
+                kinds = [kind_of(number) for number, _ in types]
+                kept = Collector(names, kinds, limits.rows, limits.bytes)
             transformer.set_pgresult(result)
             batch += transformer.load_rows(0, result.ntuples, tuple)
             if len(batch) < BATCH_ROWS and received(self._socket) - came < BATCH_BYTES:
@@ -194,10 +181,9 @@ class PostgresLink(Link):
                 await self._stop()
                 break
         assert kept is not None, "a statement that reads has a result"
-        assert shape is not None
         kept.add(batch)
         await self.ask(END)
-        return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
+        return Fetched(kept.finish(), kept.truncated, await self._type_names(types))
 
     async def end(self) -> None:
         """Roll back."""
@@ -251,8 +237,7 @@ class PostgresLink(Link):
             settings["client_connection_check_interval"] = "2s"
         lines = ["BEGIN READ ONLY", *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())]
         if self._schemas:
-            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
-            lines.append(f"SET LOCAL search_path = {quoted}")
+            lines.append(f"SET LOCAL search_path = {', '.join(map(quoted, self._schemas))}")
         return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
@@ -342,9 +327,8 @@ class PostgresLink(Link):
             with suppress(Refusal):
                 await self.ask()
 
-    async def _type_names(self, shape: _Shape) -> tuple[str, ...]:
-        """The engine's own names of a result's types, such as ``numeric(10,2)``."""
-        wanted = list(zip(shape.types, shape.modifiers, strict=True))
+    async def _type_names(self, wanted: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+        """The engine's own names of types, such as ``numeric(10,2)``, by their numbers and modifiers."""
         if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
             asked = ", ".join(f"pg_catalog.format_type({kind}, {modifier})" for kind, modifier in missing)
             (names,) = await self.ask(f"SELECT {asked}")

@@ -89,7 +89,6 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return self.target.current.database if self.target.places else self.target.connection
 
     async def close(self) -> None:

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import QueryError
+from quorum.tools.silent_errors.cores import conjuncts
 from quorum.tools.sql import SyntaxProblem, parse_one_statement
 from quorum.tools.sql.writing import write, written
 
@@ -65,19 +66,15 @@ async def _run(
     """Return the counts, all by one query over the CTEs of ``tree``; nothing if it fails."""
     if not counts:
         return []
-    query = await asyncio.to_thread(_query, tree, counts, database.connector.dialect)
-    outcome = await execute(database, query, agent=AGENT, candidate=candidate)
+    query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
+    if with_ := tree.args.get("with_"):
+        query.set("with_", with_.copy())
+    sql = await asyncio.to_thread(write, query, database.connector.dialect)
+    outcome = await execute(database, sql, agent=AGENT, candidate=candidate)
     if isinstance(outcome, QueryError) or outcome.row_count != 1:
         return []
     (row,) = outcome.table.to_pylist()
     return [(what, found) for (what, _), found in zip(counts, row.values(), strict=True)]
-
-
-def _query(tree: exp.Expr, counts: list[Count], dialect: str) -> str:
-    query = exp.select(*(exp.alias_(counter, f"part_{place}") for place, (_, counter) in enumerate(counts)))
-    if with_ := tree.args.get("with_"):
-        query.set("with_", with_.copy())
-    return write(query, dialect)
 
 
 def _size(cte: exp.Expr) -> Count:
@@ -95,7 +92,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
         return _short(write(part, dialect))
 
     joins = list(stage.args.get("joins") or ())
-    where = _conjuncts(stage.args.get("where"))
+    where, groups = (_conjuncts(stage.args.get(name)) for name in ("where", "having"))
     links = [each for each in where if _links(each)] if any(map(_is_listed, joins)) else []
     yield f"FROM {text(stage.args['from_'].this)}", _counted(_rows(stage, joins=0))
     if links:
@@ -109,7 +106,6 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
         yield f"only {text(condition)}", _counted(_rows(stage, where=[*links, condition]))
         if len(others) > 1:
             yield f"all conditions but {text(condition)}", _counted(_rows(stage, where=[*links, *others]))
-    groups = _conjuncts(stage.args.get("having"))
     if groups:
         yield "groups before HAVING", _counted(_rows(stage, where=where, having=[]))
     for condition in groups[:MAX_CONDITIONS]:
@@ -124,10 +120,7 @@ def _parts(stage: exp.Expr, dialect: str) -> Iterator[Count]:
 
 
 def _conjuncts(clause: exp.Expr | None) -> list[exp.Expr]:
-    if clause is None:
-        return []
-    whole = clause.this
-    return list(whole.flatten() if isinstance(whole, exp.And) else [whole])
+    return conjuncts(clause.this) if clause is not None else []
 
 
 def _is_listed(join: exp.Expr) -> bool:

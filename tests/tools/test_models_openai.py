@@ -473,23 +473,6 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 
 
-@pytest.mark.filterwarnings("ignore:Invalid schema for OpenAI:UserWarning")  # pytest resets our own filter
-async def test_a_schema_that_is_refused_is_asked_for_otherwise_and_others_are_not(harness: Make) -> None:
-    class Count(BaseModel):
-        count: int
-
-    def answer(request: Request) -> Answer:
-        form = request.body.get("response_format")
-        if form and form["json_schema"]["name"] == "Plan":
-            return status(400, "Invalid schema for response_format 'Plan': no", param="response_format")
-        return say('{"count": 3}') if form else say(arguments=GOOD)
-
-    one = harness(answer)
-    assert (await one.plan()).method is Method.FUNCTION_CALLING
-    reply = await one.model.complete(ASK, role="r", output=Count)
-    assert (reply.method, reply.parsed) == (Method.JSON_SCHEMA, Count(count=3))
-
-
 async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(harness: Make) -> None:
     one = harness(lambda r: say("I would count them." if "response_format" in r.body else GOOD))
     first = await one.plan()

@@ -248,7 +248,7 @@ def test_only_what_was_sent_and_refused_teaches_anything() -> None:
     assert blamed(failure, {"seed"}) == "seed"
     assert blamed(failure, set()) == ""
     known = Capabilities((Method.JSON_MODE, Method.TEXT))
-    assert known.adapt(Failure(FailureKind.RATE, "too warm a temperature"), {"temperature"}, None, None) == ""
+    assert known.adapt(Failure(FailureKind.RATE, "too warm a temperature"), {"temperature"}, None) == ""
     assert known.kept({"temperature": 1.0}) == {"temperature": 1.0}
 
 
@@ -257,7 +257,7 @@ def test_a_strict_tool_is_asked_for_less_strictly_before_tools_are_given_up() ->
     assert backend.arguments(None, None, None, None) == {}
     sent = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
     assert sent["strict"] is True
-    assert backend.learned.adapt(refusal("'strict' is unknown"), sent, Plan, Method.FUNCTION_CALLING)
+    assert backend.learned.adapt(refusal("'strict' is unknown"), sent, Method.FUNCTION_CALLING)
     again = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
     assert "strict" not in again
     assert again["tools"] == sent["tools"]

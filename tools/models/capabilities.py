@@ -79,8 +79,6 @@ class Capabilities:
 def blamed(failure: Failure, asked: Collection[str]) -> str:
     """Return the sent parameter that a refusal is about; empty if none."""
     named = failure.parameter.replace("tool_choice", "tools")
-    if "strict" in asked and re.search(r"\bstrict\b", f"{named} {failure.message}"):
-        return "strict"
     known = _WORDS.keys() & set(asked)
     for parameter in known:
         if re.match(rf"{parameter}\b", named):

@@ -95,7 +95,7 @@ class Refused:
 
 
 class NotPure(Exception):
-    """What is read is not known to be a pure read.
+    """Say that a text is not known to be a pure read.
 
     Args:
         reason, rule: Of the refusal.

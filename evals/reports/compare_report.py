@@ -17,6 +17,7 @@ from quorum.evals.reports.format import (
     dollars,
     fenced,
     level,
+    listed,
     markdown,
     percent,
     points,
@@ -36,8 +37,6 @@ TITLES = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B
 Link: TypeAlias = Callable[[Path], str]
 """The address of a run's trace from the file that shows it; empty without one."""
 
-_LISTED = 10
-
 
 def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
     """Return the comparison as Markdown: short for the terminal, or whole for a pull request.
@@ -49,8 +48,8 @@ def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
     a, b = markdown(comparison.a.name), markdown(comparison.b.name)
     head = [f"# {markdown(comparison.a.manifest.suite)}: {a} against {b}"]
     head.append(f"**{result(comparison)}** {reading(comparison)}")
-    if listed := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
-        head.append("\n".join(listed))
+    if remarks := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
+        head.append("\n".join(remarks))
     return "\n\n".join([*head, *_tables(comparison), *_flips(comparison, link)]) + "\n"
 
 
@@ -108,9 +107,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
         if only := comparison.only(half):
             yield f"{count(only, 'question')} that only {letter} asks for {_are(only)} left out."
     if lacking := comparison.unscorable:
-        more = f" and {len(lacking) - _LISTED} more" if len(lacking) > _LISTED else ""
         left_out = f"{count(len(lacking), 'question')} whose gold cannot be had {_are(len(lacking))} left out"
-        yield f"{left_out} of EX, for it is not known who is right: {', '.join(lacking[:_LISTED])}{more}."
+        yield f"{left_out} of EX, for it is not known who is right: {listed(lacking)}."
 
 
 def _are(number: int) -> str:

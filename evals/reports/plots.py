@@ -12,7 +12,7 @@ from typing import Any
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import amount, count, one_line, percent
 from quorum.evals.reports.frame import Frame
-from quorum.evals.reports.vega import BAR, LABEL, LABELS, SOFT, WIDTH, Spec, draw
+from quorum.evals.reports.vega import BAR, LABEL, LABELS, SOFT, WIDTH, axis, draw, over
 
 DATABASES = 24
 """Bars that fit on a plot; the databases with the most questions are drawn."""
@@ -46,12 +46,7 @@ def plots_of(found: Opened) -> list[Plot]:
 
 def _plot(title: str, alt: str, caption: str, rows: Sequence[Mapping[str, Any]], **spec: Any) -> Plot:
     """Draw a specification over rows."""
-    whole: Spec = {"data": {"name": "rows", "values": list(rows)}, "width": WIDTH, **spec}
-    return Plot(title, f"{title}: {alt}.", caption, draw(whole))
-
-
-def _axis(field: str, title: str | None, kind: str = "quantitative", **values: Any) -> Spec:
-    return {"field": field, "title": title, "type": kind, **values}
+    return Plot(title, f"{title}: {alt}.", caption, draw(over(rows, **spec)))
 
 
 def by_group(found: Opened, group: str) -> Plot:
@@ -80,8 +75,8 @@ def by_group(found: Opened, group: str) -> Plot:
         }
         for number, (label, it) in enumerate(chosen)
     ]
-    places = _axis("row", None, "ordinal", axis={"labelExpr": LABELS, "ticks": False, "domain": False})
-    interval = {"mark": "rule", "encoding": {"x": _axis("low", "EX"), "x2": {"field": "high"}}}
+    places = axis("row", None, "ordinal", axis={"labelExpr": LABELS, "ticks": False, "domain": False})
+    interval = {"mark": "rule", "encoding": {"x": axis("low", "EX"), "x2": {"field": "high"}}}
     return _plot(
         title,
         ", ".join(f"{label} {percent(share.share)} of {share.n}" for label, share in chosen),
@@ -89,7 +84,7 @@ def by_group(found: Opened, group: str) -> Plot:
         rows,
         width=WIDTH - 110,
         height={"step": BAR},
-        encoding={"y": places, "x": _axis("ex", "EX", scale={"domain": [0, 1]})},
+        encoding={"y": places, "x": axis("ex", "EX", scale={"domain": [0, 1]})},
         layer=[{"mark": "bar"}, interval],
     )
 
@@ -99,15 +94,15 @@ def reliability(found: Opened) -> Plot:
     title, fit = "Reliability of the confidence", found.calibration
     if fit is None:
         return Plot(title, why="No answer has a confidence and is known to be right or wrong.")
-    x = _axis("low", "confidence", bin="binned", scale={"domain": [0, 1]})
-    y = _axis("accuracy", "share right", scale={"domain": [0, 1]})
+    x = axis("low", "confidence", bin="binned", scale={"domain": [0, 1]})
+    y = axis("accuracy", "share right", scale={"domain": [0, 1]})
     diagonal = {
         "data": {"values": [{"x": 0, "y": 0}, {"x": 1, "y": 1}]},
         "mark": {"type": "line", "strokeDash": [4, 3], "color": SOFT, "point": False},
-        "encoding": {"x": _axis("x", "confidence"), "y": _axis("y", "share right")},
+        "encoding": {"x": axis("x", "confidence"), "y": axis("y", "share right")},
     }
     bars = {"mark": {"type": "bar", "opacity": 0.4}, "encoding": {"x": x, "x2": {"field": "high"}, "y": y}}
-    dots = {"mark": "point", "encoding": {"x": _axis("confidence", "confidence"), "y": y}}
+    dots = {"mark": "point", "encoding": {"x": axis("confidence", "confidence"), "y": y}}
     figures = (f"{percent(it.confidence)} confident, {percent(it.accuracy)} right" for it in fit.bins)
     return _plot(
         title,
@@ -137,7 +132,7 @@ def scatter_of(found: Sequence[Opened]) -> Plot:
         caption += f" Not drawn, for want of a score or a cost: {', '.join(left_out)}."
     figures = (f"{row['name']} {percent(row['ex'])} at {amount(row['cost'])}" for row in rows)
     scale = {"type": "log"} if max(costs) > 10 * min(costs) else {"zero": True}
-    interval = {"mark": "rule", "encoding": {"y": _axis("low", "EX"), "y2": {"field": "high"}}}
+    interval = {"mark": "rule", "encoding": {"y": axis("low", "EX"), "y2": {"field": "high"}}}
     return _plot(
         title,
         f"{', '.join(figures)} {unit} per question",
@@ -145,9 +140,9 @@ def scatter_of(found: Sequence[Opened]) -> Plot:
         [row | {"name": one_line(row["name"], 32)} for row in rows],
         height=220,
         encoding={
-            "x": _axis("cost", f"{unit} per question (mean)", scale=scale),
-            "y": _axis("ex", "EX"),
-            "color": _axis("name", None, "nominal", sort=None, legend={"symbolType": "circle"}),
+            "x": axis("cost", f"{unit} per question (mean)", scale=scale),
+            "y": axis("ex", "EX"),
+            "color": axis("name", None, "nominal", sort=None, legend={"symbolType": "circle"}),
         },
         layer=[interval, {"mark": {"type": "point", "size": 60}}],
     )

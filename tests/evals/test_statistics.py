@@ -21,7 +21,6 @@ from quorum.evals.reports.statistics import (
 
 NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=15)
 ANSWERS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=15)
-TIED = st.lists(st.tuples(st.sampled_from([0.2, 0.5, 0.7]), st.booleans()), min_size=1, max_size=5)
 
 
 def test_a_mean_has_the_standard_error_of_the_sample_and_leaves_out_what_is_not_defined() -> None:

@@ -21,7 +21,7 @@ from quorum.evals.reports.frame import (
     right,
     unscorable,
 )
-from quorum.evals.reports.statistics import bootstrap_interval, mcnemar
+from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
 
 Both: TypeAlias = tuple[Record, Record]
@@ -144,8 +144,8 @@ class Comparison:
         return {
             "suite": self.a.manifest.suite,
             "rules": self.a.manifest.rules,
-            "a": self._half(self.a, self.ex.a),
-            "b": self._half(self.b, self.ex.b),
+            "a": self._half(self.a, 0),
+            "b": self._half(self.b, 1),
             "shared": len(self.shared),
             "only_a": self.only(self.a),
             "only_b": self.only(self.b),
@@ -176,10 +176,10 @@ class Comparison:
             ],
         }
 
-    def _half(self, half: Opened, ex: float | None) -> dict[str, Any]:
+    def _half(self, half: Opened, side: int) -> dict[str, Any]:
         return {
             "name": half.name,
-            "ex": ex,
+            "ex": dataclasses.asdict(share_of(rights[side] for rights in self.split.values())),
             "asked": len(half.asked),
             "unanswered": self.waiting(half),
             "recipe": half.recipe,

@@ -178,6 +178,11 @@ def plus_minus(share: Share | None) -> str:
     return level(share.share) + (f" ± {level(share.se)}" if share.se is not None else "")
 
 
+def mean_plus_minus(mean: Mean, unit: str = "share") -> str:
+    """``62.7 ± 6.0`` of shares in percent, ``71.25 ± 3.10`` of points; a dash without a mean."""
+    return level(mean.mean, unit) + ("" if mean.se is None else f" ± {level(mean.se, unit)}")
+
+
 def price(spread: Spread, part: Part) -> str:
     """Dollars; ``unknown`` as soon as the price of one question is, for the others say nothing of it."""
     value: float | None = getattr(spread, part)

@@ -20,9 +20,9 @@ from quorum.evals.reports.format import (
     amount,
     clock,
     count,
-    level,
     listed,
     markdown,
+    mean_plus_minus,
     plus_minus,
     price,
     table,
@@ -164,10 +164,7 @@ def _figures(found: Sequence[Opened]) -> Iterator[tuple[str, Shown]]:
 
 def _metric(name: str, found: Opened) -> str:
     metric, mean, _ = found.frame.declared().get(name, (None, None, None))
-    if not metric or not mean or mean.mean is None:
-        return NONE
-    unit = metric["unit"]
-    return level(mean.mean, unit) + ("" if mean.se is None else f" ± {level(mean.se, unit)}")
+    return mean_plus_minus(mean, metric["unit"]) if metric and mean else NONE
 
 
 def _mean_and_median(name: str, found: Opened) -> str:

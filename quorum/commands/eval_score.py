@@ -97,7 +97,7 @@ def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
 
     means = [(metric, scores.mean(metric.name)) for metric in scores.metrics]
     rows = [
-        (it.title, mean_plus_minus(mean, it.unit) + " %" * (it.unit == "share"), f"{mean.n:,}")
+        (it.title, mean_plus_minus(mean, it.unit) + " %" * (it.unit == "share" and mean.n > 0), f"{mean.n:,}")
         for it, mean in means
     ]
     out, asked = console(), count(len(scores.verdicts), "question")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from heapq import nsmallest
-from math import floor
 from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
@@ -162,40 +161,17 @@ def _find_bases(layouts: Sequence[Layout]) -> None:
     least = MIN_SHARED_SMALL if len(layouts) <= SMALL_CATALOG else MIN_SHARED
     holders: dict[Key, list[int]] = {}
     full: list[Layout] = []
-    keys_of: list[frozenset[Key]] = []
     for layout in sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns))):
         if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < least:
             continue
         keys = [(c.name, c.type, c.nullable) for c in layout.columns]
-        if any(_adopt(layout, full[n]) for n in _nearest(keys, holders, keys_of, least)):
+        shared = Counter(number for key in keys for number in holders.get(key, ()))
+        near = nsmallest(3, ((len(full[n].columns) - 2 * count, n) for n, count in shared.items()))
+        if any(_adopt(layout, full[n]) for _, n in near if shared[n] >= least):
             continue
         for key in keys:
             holders.setdefault(key, []).append(len(full))
         full.append(layout)
-        keys_of.append(frozenset(keys))
-
-
-def _nearest(
-    keys: Sequence[Key], holders: Mapping[Key, Sequence[int]], keys_of: Sequence[frozenset[Key]], least: int
-) -> list[int]:
-    """The three layouts that differ least from these columns, as far as they share enough to be a base.
-
-    Who shares enough of all columns shares one of the rarest: of a few, which few other layouts have. So most
-    layouts need not be looked at.
-    """
-    needed = max(least, len(keys) - floor(MAX_DIFFERENCE * len(keys)))
-    rare = sorted(keys, key=lambda key: len(holders.get(key, ())))[: len(keys) - needed + 1]
-    mine = frozenset(keys)
-    near = {number for key in rare for number in holders.get(key, ())}
-    ranked = [(len(keys_of[n]) - 2 * shared, n) for n in near if (shared := len(mine & keys_of[n])) >= needed]
-    best = nsmallest(3, ranked)
-    if best and (
-        len(best) < 3 or best[-1][0] > -needed
-    ):  # one that shares less, but is smaller, may be nearer
-        shared_by = Counter(number for key in keys for number in holders.get(key, ()))
-        best = nsmallest(3, ((len(keys_of[n]) - 2 * shared, n) for n, shared in shared_by.items()))
-        best = [(score, n) for score, n in best if shared_by[n] >= least]
-    return [number for _, number in best]
 
 
 def _adopt(layout: Layout, base: Layout) -> bool:

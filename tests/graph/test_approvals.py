@@ -15,6 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
+from quorum.graph.answering import answer_question
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
@@ -177,6 +178,17 @@ async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any, of: int) -> No
     assert len(asked.rounds) == 1
     assert asked.answer.status == "answered"
     assert [event["reply"] for event in asked.of("approval")] == ["all"]
+
+
+async def test_after_all_nobody_is_asked_again_for_those_that_wait_together(ask: Any) -> None:
+    asked, said = ask(GOOD, RENAMED), list[str]()
+
+    def approve(given: Approval) -> str:
+        said.append(given.sql)
+        return "all"
+
+    answer = await answer_question(await asked.opened(), QUESTION, on_approve=approve)
+    assert (len(said), answer.usage["queries"]) == (1, 2)
 
 
 async def test_a_no_beside_an_all_is_a_no(ask: Any) -> None:

@@ -92,11 +92,6 @@ class SchemaText:
     whole: int
     left_out: tuple[str, ...]
 
-    @property
-    def bytes(self) -> int:
-        """Length in UTF-8 bytes."""
-        return len(self.text.encode("utf-8", "surrogatepass"))
-
 
 def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
     """Write a catalog for a language model; the same catalog gives the same bytes.

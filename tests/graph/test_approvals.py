@@ -15,7 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
-from quorum.graph.answering import answer_question
+from quorum.graph.answering import _Asked
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
@@ -180,15 +180,18 @@ async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any, of: int) -> No
     assert [event["reply"] for event in asked.of("approval")] == ["all"]
 
 
-async def test_after_all_nobody_is_asked_again_for_those_that_wait_together(ask: Any) -> None:
-    asked, said = ask(GOOD, RENAMED), list[str]()
+async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_again(ask: Any) -> None:
+    asked, heard = await ask(GOOD, RENAMED)(all_say("yes")), list[str]()
 
     def approve(given: Approval) -> str:
-        said.append(given.sql)
+        heard.append(given.sql)
         return "all"
 
-    answer = await answer_question(await asked.opened(), QUESTION, on_approve=approve)
-    assert (len(said), answer.usage["queries"]) == (1, 2)
+    waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
+    context = await asked.opened()
+    replies = await _Asked(context, None, approve).replies(waiting)
+    await context.aclose()
+    assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 
 async def test_a_no_beside_an_all_is_a_no(ask: Any) -> None:

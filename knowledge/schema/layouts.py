@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from heapq import nsmallest
 from typing import TypeAlias
 
-from quorum.knowledge.catalog import Catalog, Column, Field, Table
+from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.schema.inferred import merge_fields
 from quorum.knowledge.schema.name_ranges import fold_names
 
@@ -140,20 +141,18 @@ def _merged(tables: Sequence[Table]) -> Layout:
         text, count = described.most_common(1)[0] if described else ("", 0)
         description = text if 2 * count > described.total() else ""  # what more than half of them say
         disputed += len(described) - bool(description)
-        samples = next((c.samples for c in same if c.samples), ())
-        complete = all(_completes(c, samples) for c in same)
-        fields = _union(c.fields for c in same)
-        nulls = bool(samples) and any(map(_lacks_values, same))
-        merged = replace(first, description=description, samples=samples, complete=complete, nulls=nulls)
-        columns.append(replace(merged, fields=fields, cells=()))
+        columns.append(replace(_united(same), description=description, cells=()))
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
 
 
-def _union(lists: Iterable[tuple[Field, ...]]) -> tuple[Field, ...]:
-    merged: tuple[Field, ...] = ()
-    for fields in dict.fromkeys(lists):
-        merged = merge_fields(merged, fields) if merged else fields
-    return merged
+def _united(columns: Sequence[Column]) -> Column:
+    """Return the first column with what the others add: samples, paths, and that some rows lack a value."""
+    samples = next((c.samples for c in columns if c.samples), ())
+    complete = all(c.complete and {*c.samples} == {*samples} for c in columns)
+    lacking = any(c.nulls or (c.complete and not c.samples) for c in columns)
+    fields = reduce(merge_fields, dict.fromkeys(c.fields for c in columns))
+    nulls = bool(samples) and lacking
+    return replace(columns[0], samples=samples, complete=complete, nulls=nulls, fields=fields)
 
 
 def _find_bases(layouts: Sequence[Layout]) -> None:
@@ -186,7 +185,7 @@ def _adopt(layout: Layout, base: Layout) -> bool:
         return False
     for column in added:
         del inherited[column.name]
-    base.columns = tuple(_absorb(c, inherited.get(c.name)) for c in base.columns)
+    base.columns = tuple(_united((c, inherited[c.name])) if c.name in inherited else c for c in base.columns)
     layout.base, layout.removed, layout.added = base, removed, added
     return True
 
@@ -195,23 +194,3 @@ def _differs(mine: Column, theirs: Column) -> bool:
     keys = [(c.name, c.type, c.nullable, _declared(c)) for c in (mine, theirs)]
     both = mine.description and theirs.description
     return keys[0] != keys[1] or bool(both and mine.description != theirs.description)
-
-
-def _absorb(column: Column, other: Column | None) -> Column:
-    if other is None:
-        return column
-    fields = column.fields if column.fields == other.fields else merge_fields(column.fields, other.fields)
-    samples = column.samples or other.samples
-    complete = _completes(column, samples) and _completes(other, samples)
-    nulls = bool(samples) and (_lacks_values(column) or _lacks_values(other))
-    return replace(column, fields=fields, samples=samples, complete=complete, nulls=nulls)
-
-
-def _lacks_values(column: Column) -> bool:
-    """True if some rows are known to have no value."""
-    return column.nulls or (column.complete and not column.samples)
-
-
-def _completes(column: Column, samples: Sequence[str]) -> bool:
-    """True if these are known to be all values of the column."""
-    return column.complete and {*column.samples} == {*samples}

@@ -78,6 +78,12 @@ async def test_failed_results_are_samples_and_do_not_vote_and_blank_ones_not_in_
     assert row(found, "majority").samples_mean == 7
 
 
+@pytest.mark.parametrize(("paper", "ex"), [(False, 1), (True, 0)])
+async def test_as_in_the_paper_blank_results_vote_too(tmp_path: Path, paper: bool, ex: int) -> None:
+    found = await replayed(tmp_path, paper=paper, a={"q1": [""]}, b={"q1": [""]}, c={"q1": [1]})
+    assert row(found, "mbr", model="pooled").ex == ex
+
+
 async def test_all_models_count_all_questions_of_the_folder_and_of_the_gold_none_more(tmp_path: Path) -> None:
     found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]})
     assert found.without_gold == ["other"]

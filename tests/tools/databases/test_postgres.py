@@ -21,7 +21,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.url import Target
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.servers.postgres_server import PASSWORD, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import PASSWORD
 from tests.tools.databases.contract import ENDLESS, error, rows, table
 from tests.tools.databases.served import PostgresContract
 from tests.waiting import PATIENCE, until, wait_until

@@ -15,7 +15,8 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
 from quorum.tools.databases.server import CANCEL_SECONDS, Link
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.servers.postgres_server import ADMIN, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import ADMIN
 from tests.servers.proxy import Proxy
 from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until

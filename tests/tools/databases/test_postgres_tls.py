@@ -15,7 +15,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.query import Limits, QueryError, QueryResult
-from tests.servers.postgres_server import ADMIN, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import ADMIN
 from tests.tools.databases.contract import rows
 from tests.waiting import wait_until
 

@@ -131,7 +131,7 @@ class DatabaseServer(ABC):
         return next(known[name] for name in cls.users if name in known)
 
     def _unprivileged(self) -> list[str]:
-        """How a command begins that the server's user runs."""
+        """Return the beginning of a command that the server's user runs."""
         user = self._user()
         if user is None:
             return []
@@ -151,5 +151,5 @@ def serve(running: AbstractContextManager[Server], told: Callable[[Server], str]
 
 
 def script() -> str:
-    """What fills a server's first database: the file that the command line names, else nothing."""
+    """Return what fills a server's first database: the file that the command line names, else nothing."""
     return Path(sys.argv[1]).read_text("utf-8") if sys.argv[1:] else ""

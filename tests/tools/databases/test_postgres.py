@@ -298,7 +298,7 @@ async def test_a_deaf_process_is_given_up(
 
 
 def is_running(postgres: PostgresServer) -> bool:
-    """Whether the server works at an endless query."""
+    """Return True if the server works at an endless query."""
     sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'WITH RECURSIVE spin%' AND state = 'active'"
     return bool(postgres.execute(sql)[0][0])
 

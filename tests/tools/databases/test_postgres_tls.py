@@ -66,7 +66,7 @@ def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "loc
 
 
 async def asked_itself(connector: Connector) -> QueryResult | QueryError:
-    """Whether this connection is encrypted; users' queries may not read the engine's own tables."""
+    """Return whether this connection is encrypted; users' queries may not read the engine's own tables."""
     assert isinstance(connector, PostgresConnector)
     return await connector.ask(USED, Limits())
 

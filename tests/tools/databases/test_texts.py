@@ -60,7 +60,7 @@ PIECES += (
 
 
 def seen(sql: str, dialect: str) -> bool | None:
-    """Whether the tokeniser finds the probe outside of texts and comments; None where it refuses to say."""
+    """Return whether the tokeniser finds the probe outside of texts and comments; None if it does not say."""
     try:
         found = tokens(sql, dialect)
     except Unreadable:

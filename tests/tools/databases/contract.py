@@ -121,7 +121,7 @@ def at_work(connector: Connector) -> int:
 
 
 class RightsContract:
-    """Tests of what an account reads that sees no table: the schema is absent or closed, or the tables are."""
+    """The contract on an account that sees no table: the schema is absent or closed, or the tables are."""
 
     hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
 

@@ -30,7 +30,7 @@ from quorum.knowledge.catalog import Catalog, from_json, to_json
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
-from quorum.tools.garbage import own_garbage
+from quorum.tools.garbage import no_collections
 
 if TYPE_CHECKING:
     from quorum.tools.rights import Rights
@@ -136,7 +136,7 @@ class CatalogFile:
     def load(self, age: float) -> Catalog | None:
         """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
         try:
-            with own_garbage():  # there is none in it, and looking for some would take as long again
+            with no_collections():  # there is none in it, and looking for some would take as long again
                 found = json.loads(gzip.decompress(self.path.read_bytes()))
                 if found["format"] != FORMAT or found["key"] != self.key:
                     raise ValueError("it is another catalog's")

@@ -1,4 +1,8 @@
-"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
+"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away.
+
+``python -m tests.servers.mariadb_server [SCRIPT]`` starts one, fills a database with a file of SQL,
+prints its URL, and serves until it is interrupted.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
-from tests.servers.process import DatabaseServer, missing, running
+from tests.servers.process import ADMIN, DatabaseServer, missing, script, serve
 
 OPTIONS = {
     "bind-address": "127.0.0.1",
@@ -20,26 +24,25 @@ OPTIONS = {
     "max-connections": "60",
 }
 FLAGS = ("--skip-name-resolve", "--skip-log-bin")
-ADMIN = "quorum_admin"
-PASSWORD = "s3cret@/:#?%"
-"""Of the user ``reader``, with every character that a URL has a use for."""
 
 
 class MariadbServer(DatabaseServer):
     """A running server."""
 
+    scheme = "mysql"
     users = ("mysql", "nobody")
 
-    @property
-    def admin_url(self) -> str:
-        return f"mysql://{ADMIN}@127.0.0.1:{self.port}"
-
     def initialise(self) -> None:
-        data = ("--no-defaults", f"--datadir={self.folder / 'data'}", "--skip-test-db")
-        root = ("--auth-root-authentication-method=normal", "--skip-name-resolve")
-        self.run("mariadb-install-db", *data, *root)
+        command = [
+            "mariadb-install-db",
+            "--no-defaults",
+            f"--datadir={self.folder / 'data'}",
+            "--skip-test-db",
+        ]
+        command += ["--auth-root-authentication-method=normal", "--skip-name-resolve"]
+        self.run(command)
 
-    def start(self) -> None:
+    def command(self) -> list[str]:
         places = {
             "datadir": self.folder / "data",
             "socket": self.folder / "socket",
@@ -50,15 +53,7 @@ class MariadbServer(DatabaseServer):
         }
         settings = [f"--{name}={value}" for name, value in (OPTIONS | places).items()]
         program = shutil.which("mariadbd", path=_PATH) or "mariadbd"
-        self.launch(program, "--no-defaults", *settings, *FLAGS)
-
-    def answers(self) -> bool:
-        import pymysql
-
-        with suppress(pymysql.OperationalError):
-            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
-            return True
-        return False
+        return [program, "--no-defaults", *settings, *FLAGS]
 
     def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
         """Run statements as the administrator; the rows of the last one."""
@@ -96,6 +91,14 @@ class MariadbServer(DatabaseServer):
             cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
             cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
 
+    def answers(self) -> bool:
+        import pymysql
+
+        with suppress(pymysql.OperationalError):
+            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+            return True
+        return False
+
 
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
 
@@ -105,6 +108,10 @@ def running_mariadb() -> Iterator[MariadbServer]:
     """A new server; skips, or fails where servers are required, if its programs are missing."""
     if not (shutil.which("mariadbd", path=_PATH) and shutil.which("mariadb-install-db")):
         missing("no MariaDB server is installed (Debian: apt-get install mariadb-server)")
-    with running(MariadbServer) as server:
+    with MariadbServer.running() as server:
         server.make_administrator()
         yield server
+
+
+if __name__ == "__main__":
+    serve(running_mariadb(), lambda server: f"{server.admin_url}/{server.new_database(script())}")

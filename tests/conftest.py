@@ -41,12 +41,12 @@ SERVERS = {"postgres", "mariadb", "snowflake", "studio"}
 
 @cache
 def is_slow(path: Path) -> bool:
-    """Whether a module is one of ``SLOW``."""
+    """True if a module is one of ``SLOW``."""
     return any(path.is_relative_to(ROOT / "tests" / name) for name in SLOW)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What the fast tests leave out is not even imported."""
+    """Leave out of the collection what the fast tests leave out: it is not even imported."""
     fast = "not slow" in str(config.getoption("markexpr"))
     return True if fast and is_slow(collection_path) else None
 

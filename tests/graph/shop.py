@@ -86,7 +86,7 @@ def corrected(sql: str, **later: str) -> dict[str, Any]:
 
 
 def number(prompt: Prompt) -> int:
-    """Which candidate asks, from 1."""
+    """The number of the candidate that asks, from 1."""
     return int((prompt.candidate or "c0")[1:])
 
 

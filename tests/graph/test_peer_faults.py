@@ -62,7 +62,7 @@ async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run
 
 
 async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
-    """What follows is rewritten only by a correction that worked."""
+    """Only a correction that worked rewrites the queries that follow."""
     said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
     ran = await run(script(sql_writer=TIED, **said), max_corrections=1)
     asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]

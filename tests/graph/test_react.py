@@ -30,7 +30,7 @@ def steps(*taken: Any) -> dict[str, Any]:
 
 
 def observation(ran: Ran, turn: int) -> str:
-    """What the model of step ``turn`` was last told."""
+    """The last result that the model saw at step ``turn``."""
     return ran.prompt("tool_user", turn).rsplit("<result>", 1)[1].split("</result>")[0].strip()
 
 

@@ -24,7 +24,7 @@ def linked(schema: str) -> dict[str, Any]:
 
 
 def gists(ran: Ran, kind: str) -> list[str]:
-    """What ``quorum trace show`` says of the events of a kind."""
+    """The lines of ``quorum trace show`` for the events of a kind."""
     return [step_of(event).gist for event in ran.of(kind)]
 
 

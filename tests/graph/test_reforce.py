@@ -132,7 +132,7 @@ async def test_a_repair_that_repeats_itself_does_not_end_a_candidate(run: Run, a
 async def test_an_empty_exploration_is_corrected_to_the_limit_and_never_kept(
     run: Run, again: str | None
 ) -> None:
-    """Whether corrections repeat themselves, or differ (000, Algorithm 1)."""
+    """The same for corrections that repeat themselves and for others (000, Algorithm 1)."""
     nowhere = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
     said = script(
         sql_writer=taking_turns(GOOD, OTHER, found=GOOD),

@@ -35,7 +35,7 @@ def run(run: Run) -> Run:
 
 
 def voters(ran: Ran) -> list[list[str]]:
-    """Of each vote, who voted, by cluster."""
+    """The candidates of each vote, by cluster."""
     return [[*map(",".join, (cluster["candidates"] for cluster in v["clusters"]))] for v in ran.of("vote")]
 
 
@@ -183,7 +183,7 @@ async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, expl
 
 @pytest.mark.parametrize("role", ["self_refiner", "self_checker"])
 async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, role: str) -> None:
-    """What was explored is in the model's session while it refines (003, 3.2.4)."""
+    """The findings are in the model's session while it refines (003, 3.2.4)."""
     wrong = {"self_refiner": BROKEN, "self_checker": OTHER}[role]
     said = script(sql_writer=written(wrong), self_checker={"reasoning": "", "sql": OTHER})
     ran = await run(said, votes=1, exploration="always", self_consistency=role == "self_checker")

@@ -41,7 +41,7 @@ def rows_in(prompt: str) -> str:
 
 
 def shown(prompt: str) -> set[str]:
-    """Which of the shop's columns a prompt's schema shows."""
+    """The shop's columns that a prompt's schema shows."""
     words = schema_in(prompt).replace("(", " ").replace(",", " ").split()
     return {"customer_id", "total", "note", "city", "name"} & set(words)
 

@@ -30,7 +30,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Faults:
-    """What goes wrong on purpose.
+    """Faults that a test switches on.
 
     Attributes:
         expired: Credentials are not accepted any more.
@@ -60,7 +60,7 @@ class Job:
 
     @property
     def billed(self) -> int:
-        """In whole MiB."""
+        """Bytes billed, in whole MiB."""
         return -(-self.plan.size // 2**20) * 2**20
 
     def run(self) -> None:

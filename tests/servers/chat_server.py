@@ -36,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends.
+    """A reply of the server.
 
     Attributes:
         body: A JSON value, or bytes sent as they are.

@@ -24,7 +24,7 @@ from tests.servers.replies import reply_to
 
 @dataclass(frozen=True)
 class Conduct:
-    """How the server behaves.
+    """The server's behaviour.
 
     Attributes:
         latency: Seconds to each reply.
@@ -41,7 +41,7 @@ class Conduct:
 
 @dataclass
 class Counts:
-    """What the server has done so far; ``most`` is the largest number of requests served at once."""
+    """The server's work so far; ``most`` is the largest number of requests served at once."""
 
     served: int = 0
     refused: int = 0
@@ -68,7 +68,7 @@ class SlowServer:
         self._process.join()
 
     def counts(self) -> Counts:
-        """What it has done so far."""
+        """The work so far."""
         self._mine.send("counts")
         found: Counts = self._mine.recv()
         return found

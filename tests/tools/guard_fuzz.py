@@ -17,7 +17,7 @@ def split(text: str) -> list[str]:
 
 
 def forms(text: str) -> list[tuple[str, str]]:
-    """What stands before and after ``…`` in each item of a list."""
+    """The texts before and after ``…`` in each item of a list."""
     return [(before, after) for before, _, after in (item.partition("…") for item in split(text))]
 
 

@@ -130,14 +130,14 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         assert "run no query of its own" in text_of(made)
 
 
-@pytest.mark.parametrize(("tool", "given", "said"), HOSTILE)
-async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sample: Service) -> None:
+async def test_hostile_arguments(sample: Service) -> None:
     async with Client(server_of(sample)) as client:
-        made = await client.call_tool(tool, given)
-    assert made.is_error
-    assert said in text_of(made)
-    assert "Traceback" not in text_of(made)
-    assert len(text_of(made)) < 500
+        for tool, given, said in HOSTILE:
+            made = await client.call_tool(tool, given)
+            assert made.is_error, given
+            assert said in text_of(made)
+            assert "Traceback" not in text_of(made)
+            assert len(text_of(made)) < 500
 
 
 async def test_a_home_that_cannot_be_written(make: Make, workplace: Path) -> None:

@@ -49,12 +49,11 @@ function clarification(waiting, reply) {
 
 /** A query that waits for a yes. */
 function approval(waiting, reply) {
-  const rows = waiting.rows === null ? "" : `; about ${count(waiting.rows, "row")}`;
   return [
     h("h3", { tabindex: -1 }, "May this query run?"),
     h("p", {}, waiting.why),
     h("pre", { tabindex: 0, role: "region", "aria-label": "SQL" }, sqlText(waiting.sql)),
-    h("p", { class: "soft" }, `Reads: ${waiting.reads}${rows}; database: ${waiting.database}`),
+    h("p", { class: "soft" }, `Reads: ${waiting.reads}; database: ${waiting.database}`),
     h(
       "div",
       { class: "row" },

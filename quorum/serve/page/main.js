@@ -148,13 +148,13 @@ function route() {
 async function reopen(id) {
   const turns = [];
   opening = id;
-  leave();
   try {
     for (let each = id; each && turns.length < TURNS; each = turns[0].after) turns.unshift(await get(`/v1/questions/${each}`));
   } finally {
     if (opening === id) opening = "";
   }
   if (opening || location.hash !== `#run=${id}`) return; // somebody went on meanwhile
+  leave();
   for (const each of turns) show(each.id, each.question);
   find(`[data-run="${CSS.escape(id)}"] .asked`, talk).focus();
 }

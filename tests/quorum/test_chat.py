@@ -206,6 +206,26 @@ async def test_a_turn_cut_short_before_its_first_step_goes_on_as_a_turn(
     assert (answer.turn, answer.became, answer.rows) == ("and in all?", IN_ALL, [[4]])
 
 
+async def test_an_answer_whose_process_died_before_it_was_noted_is_still_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: Answer) -> str:
+        raise RuntimeError
+
+    model = Talker({"ask": "question"}, {"ask": "question"})
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        monkeypatch.setattr("quorum.chat.message_of", killed)
+        with pytest.raises(RuntimeError):
+            await chat.ask(QUESTION, run_id="noted")
+        monkeypatch.undo()
+        assert RunFolder.open(tmp_path / "q", "noted").answer() is not None
+        assert (await quorum.chat(chat.thread).ask("and in all?")).became == IN_ALL
+        assert (await chat.ask("really?")).became == IN_ALL
+    assert f"Turn 1: {QUESTION}" in model.rewritings[0]
+    assert "Turn 2: and in all?" in model.rewritings[1]
+
+
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:
     model = Talker({"ask": "question"})
     async with session(tmp_path, model) as quorum:

@@ -31,7 +31,7 @@ class Rewritten(Form):
     question: NeededText = Field(
         description="The question that stands alone; for a view or words the one whose query would show it."
     )
-    view: View = Field(default_factory=View, description="For ask view; else empty.")
+    view: View = Field(default_factory=View, description="For ask view; else null, false and empty values.")
     words: Annotated[str, BeforeValidator(lambda text: said(text) or "")] = Field(
         default="", description="For ask words: the reply, in four sentences at most; else empty."
     )

@@ -39,7 +39,7 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 
 APPROACHES: dict[Style, str] = {
     "": "",
-    "direct": "Write it directly: one sentence of reasoning, and no more subqueries than the question needs.",
+    "direct": "Write it directly, with no more subqueries than the question needs.",
     "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
     "gives the answer.",
     "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",

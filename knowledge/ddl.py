@@ -41,36 +41,27 @@ def parse_columns(ddl: str) -> tuple[DdlColumn, ...]:
     upper case; elsewhere names are taken as they stand.
     """
     upper = re.match(r"\s*create or replace ", ddl) is not None
-    body = _body(ddl)
-    return tuple(c for part in split_top(body) if (c := _column(part, upper))) if body else ()
-
-
-def _body(ddl: str) -> str:
-    start = ddl.find("(")
-    if start < 0:
-        return ""
-    depth = 0
-    for token in _TOKEN.finditer(ddl, start):
-        depth += {"(": 1, ")": -1}.get(token[0], 0)
-        if depth == 0:
-            return ddl[start + 1 : token.start()]
-    return ddl[start + 1 :]
+    columns = split_top(ddl.partition("(")[2])
+    return tuple(column for part in columns if (column := _column(part, upper)))
 
 
 def split_top(text: str, tokens: re.Pattern[str] = _TOKEN) -> Iterator[str]:
-    """Yield the parts between commas outside of brackets and quotes."""
-    depth, begin = 0, 0
+    """Yield the parts between commas outside of brackets and quotes, up to the bracket that ends them."""
+    depth, begin, end = 0, 0, len(text)
     for token in tokens.finditer(text):
         mark = token[0]
         if mark in {"(", "<"}:
             depth += 1
         elif mark in {")", ">"}:
             depth -= 1
+            if depth < 0:
+                end = token.start()
+                break
         elif mark == "," and depth == 0:
             yield text[begin : token.start()].strip()
             begin = token.end()
-    if text[begin:].strip():
-        yield text[begin:].strip()
+    if last := text[begin:end].strip():
+        yield last
 
 
 @lru_cache(1 << 16)  # the tables of a family repeat their columns

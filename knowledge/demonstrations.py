@@ -17,7 +17,6 @@ from typing import Any
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.index import Embedder, TextIndex
-from quorum.knowledge.search.lexical import terms
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
 _FORM = 'A line is {"question": "How many orders are there?", "sql": "SELECT COUNT(*) FROM orders"}.'
@@ -80,10 +79,7 @@ class Demonstrations:
             ConfigurationError: The embedder's package or model is missing.
         """
         asked = _same(question)
-        if embedder is None:
-            scores = dict(enumerate(self._index.bm25.scores(terms(question)).tolist()))
-        else:
-            scores = dict(self._index.nearest(question, len(self.items), embedder))
+        scores = dict(self._index.search(question, len(self.items), embedder))
         others = [i for i, item in enumerate(self.items) if _same(item.question) != asked]
         others.sort(key=lambda i: (-scores.get(i, 0.0), i))
         return [self.items[i] for i in others[:k]]

@@ -138,8 +138,8 @@ class Explored:
         """
         if not self.triplets:
             return []
-        ranked = _nearest(self._joint, " ".join((question, *context)), len(self.triplets), embedder)
-        return self._spread([self.triplets[i] for i in ranked])[:k]
+        ranked = self._joint.search(" ".join((question, *context)), len(self.triplets), embedder)
+        return self._spread([self.triplets[i] for i, _ in ranked])[:k]
 
     def _spread(self, triplets: list[Triplet]) -> list[Triplet]:
         """Keep the order, but put the first of each branch of the tree before all others."""
@@ -169,8 +169,8 @@ class Explored:
 
     def trajectories(self, question: str, k: int, *, embedder: Embedder | None = None) -> list[Expansion]:
         """The expansions nearest to a question, failed ones among them (an ablation: paper 001, Table 15)."""
-        found = _nearest(self._raw, question, k, embedder) if self.expansions else []
-        return [self.expansions[i] for i in found]
+        found = self._raw.search(question, k, embedder) if self.expansions else []
+        return [self.expansions[i] for i, _ in found]
 
     @cached_property
     def _joint(self) -> TextIndex:
@@ -181,11 +181,3 @@ class Explored:
     def _raw(self) -> TextIndex:
         texts = [f"{step.action} {step.detail}\n{step.sql}\n{step.message}" for step in self.expansions]
         return TextIndex(texts)
-
-
-def _nearest(index: TextIndex, query: str, k: int, embedder: Embedder | None) -> list[int]:
-    if embedder is not None:
-        return [number for number, _ in index.nearest(query, k, embedder)]
-    scores = index.bm25.scores(terms(query))
-    best = sorted(scores.nonzero()[0].tolist(), key=lambda i: (-scores[i], i))
-    return best[:k]

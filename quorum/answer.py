@@ -14,8 +14,8 @@ from quorum.text import (
     MAX_COLUMNS,
     bars_of,
     laid_out,
-    notices,
     readings_of,
+    remarks_of,
     rows_note,
     shown_rows,
     spent,
@@ -74,13 +74,7 @@ class Answer(_Answer):
         for reading in readings_of(self)[0]:
             yield f"If you meant: {markdown(reading.says)}"
             yield _table(reading.columns, reading.rows, reading.types)
-        for head, texts in (
-            ("It assumes", self.assumptions),
-            ("The data shows", self.doubts),
-            ("The question could also mean", readings_of(self)[1]),
-            ("The candidates disagree", self.disagreement),
-            ("Warning", notices(self)),
-        ):
+        for head, texts, _ in remarks_of(self):
             yield "\n".join(f"- {head}: {markdown(text, 1000)}" for text in texts)
         if self.columns:
             yield f"Confidence: {trust(self)[0]}: {markdown(self.grounds, 300)}"

@@ -17,15 +17,14 @@ from quorum.knowledge.errors import QuorumError
 from quorum.render import READ, counting
 from quorum.report import Entry, Report, report_of
 from quorum.text import (
-    EXAMPLES,
     cell,
     count,
     duration,
     failures,
     is_verified,
     listed,
-    notices,
     readings_of,
+    remarks_of,
     rows_note,
     shown_rows,
     spent,
@@ -91,11 +90,10 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         tone=tone,
         trusted=trust(answer),
         verified=is_verified(answer),
-        examples=EXAMPLES.rstrip(":"),
         rows_note=rows_note(answer),
         failures=failures(answer),
-        notices=notices(answer),
-        readings=readings_of(answer),
+        remarks=remarks_of(answer),
+        readings=readings_of(answer)[0],
         strategy=strategy_words(answer.vote.strategy) if answer.vote else "",
         chart=_chart(report, answer.result_file) if charts and answer.result_file else Picture(),
     )

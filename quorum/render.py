@@ -19,7 +19,6 @@ from quorum.event_text import link_to, title_of
 from quorum.shell import discard
 from quorum.text import (
     DEMONSTRATION,
-    EXAMPLES,
     MAX_COLUMNS,
     SHOWN_ROWS,
     Tone,
@@ -30,9 +29,9 @@ from quorum.text import (
     failures,
     is_verified,
     laid_out,
-    notices,
     printable,
     readings_of,
+    remarks_of,
     rows_note,
     shown_rows,
     spent,
@@ -119,25 +118,17 @@ def show_answer(answer: Answer, out: Console, *, brief: bool = False) -> None:
         out.print(Text("No candidate has a result:" if failed else "No candidate was begun."))
         for names, error in failed:
             out.print(Text.assemble((f"  {names}: ", "cyan"), printable(error)))
-    readings, unseen = readings_of(answer)
+    readings, _ = readings_of(answer)
     if readings and answer.reading:
         out.print(Text(f"Read as: {printable(answer.reading)}"))
     for reading in readings:
         _show_reading(reading, out)
-    for head, texts in (
-        ("It assumes:", answer.assumptions),
-        ("The data shows:", answer.doubts),
-        ("The question could also mean:", unseen),
-        ("You chose:", [answer.meant] if answer.meant else []),
-        ("Kept for later questions:", [answer.convention] if answer.convention else []),
-        (EXAMPLES, answer.verified),
-        ("Documents shown to the model:", answer.sources),
-    ):
-        _show_texts(head, texts, out, folds=True)
-    _show_texts("Read in each database:", answer.parts, out)
-    _show_texts("The candidates disagree:", answer.disagreement, out, STYLES["warn"])
-    for warning in notices(answer):
-        out.print(Text(f"Warning: {printable(warning)}", style=STYLES["warn"]))
+    for head, texts, tone in remarks_of(answer):
+        if len(texts) == 1 or head == "Warning":
+            lines = [f"{head}: {printable(text)}" for text in texts]
+        else:
+            lines = [f"{head}:", *(f"  {printable(text)}" for text in texts)]
+        out.print(Text("\n".join(lines), style=STYLES[tone]))
     out.print(_facts(answer, brief=brief))
 
 
@@ -152,16 +143,6 @@ def _show_reading(reading: AnswerReading, out: Console) -> None:
     out.print(Padding(rows_table(reading.columns, rows, reading.types), (0, 0, 0, 2)))
     if (hidden := reading.row_count - len(rows)) > 0:
         out.print(Text(f"  {hidden:,} more rows; its query is in the trace", style="dim"))
-
-
-def _show_texts(head: str, texts: list[str], out: Console, style: str = "", *, folds: bool = False) -> None:
-    """Print sentences below a heading; with ``folds`` a single one on its line."""
-    said = [printable(text) for text in texts]
-    if len(said) == 1 and folds:
-        out.print(Text(f"{head} {said[0]}", style=style))
-    elif said:
-        out.print(Text(head, style=style))
-        out.print(Text("\n".join(f"  {text}" for text in said)))
 
 
 def _facts(answer: Answer, *, brief: bool) -> Table:

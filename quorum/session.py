@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from quorum.answer import Answer
-from quorum.asking import check_askable, keep_convention, load_graph, resumed
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
-from quorum.opening import Opening, ended, named_models
+from quorum.opening import (
+    Opening,
+    check_askable,
+    ended,
+    keep_convention,
+    load_graph,
+    named_models,
+    resumed,
+)
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.urls import mask_url

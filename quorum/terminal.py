@@ -6,7 +6,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -22,6 +22,7 @@ from quorum.text import count, laid_out, listed, printable
 if TYPE_CHECKING:
     from quorum.graph.approval import Approval
     from quorum.graph.clarification import Clarification
+    from quorum.settings import Settings
 
 
 class Dialog:
@@ -71,6 +72,19 @@ class Dialog:
                 signal.signal(signal.SIGINT, before)
 
 
+def dialogs(progress: Progress, settings: Settings, *, resumed: bool = False) -> dict[str, Any]:
+    """Return ``on_clarify`` and ``on_approve`` as far as the settings need them and a user can be asked.
+
+    Args:
+        resumed: The run has settings of its own, which may need both.
+    """
+    if not on_terminal():
+        return {}
+    dialog = Dialog(progress)
+    asks = {"on_clarify": dialog.clarify} if resumed or settings.clarify != "off" else {}
+    return asks | ({"on_approve": dialog.approve} if resumed or settings.approve != "never" else {})
+
+
 def show_clarification(asked: Clarification, out: Console) -> None:
     """Print the answers and how they differ."""
     out.print()
@@ -97,8 +111,7 @@ def show_approval(asked: Approval, out: Console) -> None:
     out.print(Text("May this query run?", style="bold yellow"))
     out.print(Text(f"  {printable(asked.why)}"))
     _show_sql(asked.sql, asked.dialect, out)
-    rows = f"; rows: about {asked.rows:,}" if asked.rows is not None else ""
-    facts = f"Reads: {asked.reads}{rows}; database: {asked.database} ({asked.dialect}); for: {who}"
+    facts = f"Reads: {asked.reads}; database: {asked.database} ({asked.dialect}); for: {who}"
     out.print(Text(f"  {printable(facts)}", style="dim"))
 
 

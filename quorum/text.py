@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "agreement", "bars_of", "bytes_read", "cell", "cells", "clusters_of", "count", "dollars", "duration",
-    "failures", "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "rows_note",
-    "shown_rows", "spent", "status_of", "text_of", "trust",
+    "failures", "laid_out", "listed", "notices", "one_line", "printable", "readings_of", "remarks_of",
+    "rows_note", "shown_rows", "spent", "status_of", "text_of", "trust",
 ]  # fmt: skip
 
 LONG_LINE = 88  # characters of SQL
@@ -35,9 +35,6 @@ LOW, GOOD = 0.4, 0.75
 Tone = Literal["plain", "good", "bad", "warn", "faint"]
 
 DEMONSTRATION = "Demonstration: the rule-based offline model answered, not a language model."
-EXAMPLES = "Shown as an example, for it resembles the question:"
-"""Heads the verified questions that the models saw (``Answer.verified``)."""
-
 STATUS: dict[str, tuple[str, Tone]] = {
     "answered": ("Answer", "good"),
     "unanswerable": ("The data cannot answer this", "warn"),
@@ -286,6 +283,24 @@ def notices(answer: Answer) -> list[str]:
     """Return an answer's warnings, without those that only repeat why a candidate failed."""
     repeated = () if answer.columns else tuple(each.error for each in answer.candidates if each.error)
     return [text for text in answer.warnings if not text.endswith(repeated)]
+
+
+def remarks_of(answer: Answer) -> list[tuple[str, list[str], Tone]]:
+    """Return all that is said beside an answer's query and rows: headings, their sentences, and the tone."""
+    plain: Tone = "plain"
+    said: list[tuple[str, list[str], Tone]] = [
+        ("It assumes", answer.assumptions, plain),
+        ("The data shows", answer.doubts, plain),
+        ("The question could also mean", readings_of(answer)[1], plain),
+        ("You chose", [answer.meant] if answer.meant else [], plain),
+        ("Kept for later questions", [answer.convention] if answer.convention else [], plain),
+        ("Shown as an example, for it resembles the question", answer.verified, plain),
+        ("Documents shown to the model", answer.sources, plain),
+        ("Read in each database", answer.parts, plain),
+        ("The candidates disagree", answer.disagreement, "warn"),
+        ("Warning", notices(answer), "warn"),
+    ]
+    return [each for each in said if each[1]]
 
 
 def rows_note(answer: Answer | AnswerReading) -> str:

@@ -149,8 +149,8 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 async def _values(state: RunState, context: Context) -> str:
     if not context.matched_values:
         return ""
-    bound, scan = seconds_for_values(context.ledger), context.options.max_bytes
-    found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
+    bound = seconds_for_values(context.ledger)
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
@@ -173,12 +173,13 @@ async def _triplets(state: RunState, context: Context) -> list[Triplet]:
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
     """Return the verified questions most like this one whose queries the schema still allows."""
-    known, most = context.resources.knowledge, PAIRS
-    embedder = context.resources.embedder
-    found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
+    known, embedder = context.resources.knowledge, context.resources.embedder
+    if known.empty:
+        return []
+    found = await asyncio.to_thread(known.similar, state.question, 3 * PAIRS, embedder=embedder)
     short = [pair for pair in found if estimate_tokens(pair.as_text()) <= PAIR_TOKENS]
     fits = [pair for pair in short if isinstance(await context.database.judge(pair.sql), str)]
-    return fits[:most]
+    return fits[:PAIRS]
 
 
 VERIFIED_CONFIDENCE = 0.98

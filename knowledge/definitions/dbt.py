@@ -81,7 +81,7 @@ def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str
 
 def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str, str]) -> DefinedTable:
     columns = {
-        str(column["name"]).strip().casefold(): said
+        column_name(text(column["name"])).casefold(): said
         for column in named(item, "columns")
         if (said := _text(column, blocks))
     }
@@ -89,13 +89,9 @@ def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str
 
 
 def _text(item: Mapping[str, Any], blocks: Mapping[str, str]) -> str:
-    return _tagged(
-        item, one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), text(item.get("description"))))
-    )
-
-
-def _tagged(item: Mapping[str, Any], description: str) -> str:
-    """Return a description with the tags of what it describes, as ``#pii``."""
+    """Return the description of a thing, and its tags, as ``#pii``."""
+    written = text(item.get("description"))
+    description = one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), written))
     given = [item.get("tags"), mapping(item.get("config")).get("tags")]
     tags = [tag for each in given for tag in ([each] if isinstance(each, str) else texts(each))]
     return " ".join(filter(None, [description, *dict.fromkeys(f"#{tag}" for tag in tags)]))
@@ -162,15 +158,9 @@ class _Project:
     def described(self) -> Iterator[DefinedTable]:
         """Yield the tables with a description of their own or of a column."""
         for key, names in self.names.items():
-            node = self.nodes[key]
-            columns = {
-                column_name(text(column["name"])).casefold(): said
-                for column in named(node, "columns")
-                if (said := _tagged(column, text(column.get("description"))))
-            }
-            description = _tagged(node, text(node.get("description")))
-            if description or columns:
-                yield DefinedTable(names, description, columns)
+            table = _described(names, self.nodes[key], {})
+            if table.description or table.columns:
+                yield table
 
     def tested(self) -> Iterator[Relationship]:
         """Yield the relationships that tests declare; one with a condition is partial."""

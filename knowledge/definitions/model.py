@@ -1,6 +1,6 @@
 """Add what a team has defined to a catalog: descriptions, relationships, metrics.
 
-Readers of files (``quorum.knowledge.definitions.files``) make ``Definitions``; ``with_definitions`` finds
+Readers of files (``quorum.knowledge.documents.files``) make ``Definitions``; ``with_definitions`` finds
 their tables in a catalog. Names are compared without case, and a table may be qualified.
 """
 

@@ -1,17 +1,21 @@
-"""Read a folder's documents as text, and what its files define for tools (``definitions.files``)."""
+"""Read a folder's documents as text, and what its files define for tools: dbt's artifacts, OSI models."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from quorum.knowledge.definitions.files import ARTIFACTS, MAX_BYTES, read_definitions
-from quorum.knowledge.definitions.model import Definitions
+from quorum.knowledge.definitions.dbt import is_manifest, read_manifest
+from quorum.knowledge.definitions.dbt_metrics import is_semantic_manifest, read_semantics
+from quorum.knowledge.definitions.model import Definitions, mapping
+from quorum.knowledge.definitions.ossie import is_ossie, looks_like_ossie, read_ossie
 from quorum.knowledge.errors import ConfigurationError, install_hint
 
 PLAIN = frozenset({".md", ".markdown", ".txt", ".rst", ".yml", ".yaml", ".csv"})
@@ -22,6 +26,17 @@ MAX_PDF_BYTES = 32 * 2**20  # most of it are pictures and fonts
 MAX_TOTAL_BYTES = 32 * 2**20
 MAX_FILES = 5_000
 NAMED = 10
+
+ARTIFACTS = ("manifest.json", "semantic_manifest.json")
+"""The names of dbt's files."""
+MAX_BYTES = 64 * 2**20
+"""Of one of dbt's files; those of large projects take tens of megabytes."""
+READERS = (
+    (is_manifest, read_manifest),
+    (is_semantic_manifest, read_semantics),
+    (is_ossie, read_ossie),
+)
+"""What a file's content may be, and who reads it."""
 
 _UNDERLINED = re.compile(r"^(?=\S)(.*\w.*)\n([=\-~^\"'`#*+.:_])\2{2,}[ \t]*$", re.MULTILINE)
 _OVERLINE = re.compile(r"^([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\n(?=[ \t]*\S.*\n\1{3,}[ \t]*$)", re.MULTILINE)
@@ -156,3 +171,43 @@ def _pdf_text(path: Path, name: str, notes: list[str]) -> str | None:
         notes.append(f"{name} was left out: it holds no text. Is it a scan?")
         return None
     return "\n\n".join(f"# Page {number}\n{page}" for number, page in enumerate(pages, 1) if page.strip())
+
+
+def read_definitions(file: str, written: str) -> Definitions | None:
+    """Read what a file defines; return None if it is no such file, and so perhaps a document.
+
+    A file that bears the name of one of dbt's and cannot be read defines nothing; its notes say why. Other
+    files that cannot be read are none of these.
+
+    Args:
+        file: Its name, relative to the folder of the documents.
+        written: Its text.
+    """
+    name = file.rpartition("/")[2].lower()
+    if (is_yaml := not name.endswith(JSON)) and not looks_like_ossie(written):
+        return None
+    try:
+        content = _mapping_in(written, is_yaml=is_yaml)
+        return next((read(file, content) for fits, read in READERS if fits(content)), None)
+    except RecursionError:
+        why = "is nested too deeply"
+    except ValueError as error:
+        why = str(error)
+    return Definitions(file, "", notes=(f"{file} {why}: it defines nothing.",)) if name in ARTIFACTS else None
+
+
+def _mapping_in(written: str, *, is_yaml: bool) -> dict[str, Any]:
+    """Return the mapping that a file holds; an empty one where it holds something else.
+
+    Raises:
+        ValueError: It is damaged; the message goes on from the file's name.
+        RecursionError: It is nested too deeply.
+    """
+    import yaml
+
+    try:
+        return mapping(yaml.safe_load(written) if is_yaml else json.loads(written))
+    except yaml.YAMLError as error:
+        raise ValueError("is no YAML") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is no JSON, line {error.lineno}") from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from quorum.knowledge.definitions.model import Definitions
 from quorum.knowledge.documents.chunks import Chunk, split
 from quorum.knowledge.documents.files import read_folder
-from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.index import Embedder, Ranking, TextIndex, fused, ranked
 from quorum.knowledge.search.lexical import distinctive, terms
 
 BYTES_PER_TOKEN = 4  # of English in common tokenisers; others are estimated too high
@@ -18,7 +18,6 @@ LEAST_SHARED = 2  # evidence that a chunk needs, see Documents.search
 LEAST_COVERAGE = 0.15  # of a question's distinctive terms; long questions share two with anything
 LEAST_OF_BEST = 0.25  # lexical hits below this part of the best one's score are noise
 LEAST_COSINE = 0.3  # unrelated texts stay below under the MiniLM family of models
-RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
 
 
 @dataclass(eq=False)
@@ -88,13 +87,8 @@ class Documents:
         lexical = self._lexical(question)
         if embedder is None:
             return [replace(self.chunks[i], score=score) for i, score in lexical[:k]]
-        fused: dict[int, float] = {}
         dense = [hit for hit in self._index.nearest(question, max(k, 20), embedder) if hit[1] >= LEAST_COSINE]
-        for ranking in (lexical, dense):
-            for place, (i, _) in enumerate(ranking, start=1):
-                fused[i] = fused.get(i, 0.0) + 1 / (RANK_CONSTANT + place)
-        best = sorted(fused.items(), key=lambda item: (-item[1], item[0]))
-        return [replace(self.chunks[i], score=score) for i, score in best[:k]]
+        return [replace(self.chunks[i], score=score) for i, score in fused((lexical, dense))[:k]]
 
     @cached_property
     def _index(self) -> TextIndex:
@@ -104,19 +98,16 @@ class Documents:
     def _headings(self) -> list[set[str]]:
         return [distinctive(terms(chunk.heading)) for chunk in self.chunks]
 
-    def _lexical(self, question: str) -> list[tuple[int, float]]:
-        """(chunk, score), best first."""
+    def _lexical(self, question: str) -> Ranking:
         wanted = terms(question)
-        scores = self._index.bm25.scores(wanted)
         known, special = distinctive(wanted), _special(question)
         needed = max(LEAST_SHARED, LEAST_COVERAGE * len(known))
-        kept = []
-        for i in scores.nonzero()[0].tolist():
+
+        def evidence(i: int) -> int:
             shared = known & self._index.bm25.texts[i]
-            evidence = len(shared) + len(shared & self._headings[i]) + len(shared & special)
-            if evidence >= needed:
-                kept.append((i, float(scores[i])))
-        kept.sort(key=lambda item: (-item[1], item[0]))
+            return len(shared) + len(shared & self._headings[i]) + len(shared & special)
+
+        kept = [hit for hit in ranked(self._index.bm25.scores(wanted)) if evidence(hit[0]) >= needed]
         return [(i, score) for i, score in kept if score >= LEAST_OF_BEST * kept[0][1]]
 
 

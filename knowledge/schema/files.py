@@ -43,15 +43,11 @@ class SchemaFiles:
     Args:
         catalog: What the files describe.
         documents: Further files by name, put under ``docs/``.
-        max_chars: Characters that one command may print.
     """
 
-    def __init__(
-        self, catalog: Catalog, documents: Mapping[str, str] | None = None, *, max_chars: int = MAX_CHARS
-    ) -> None:
+    def __init__(self, catalog: Catalog, documents: Mapping[str, str] | None = None) -> None:
         self._catalog = catalog
         self._documents = {f"docs/{name}": text for name, text in (documents or {}).items()}
-        self._max_chars = max_chars
         self._commands: dict[str, Callable[[Sequence[str]], list[str]]] = {
             "ls": self._ls,
             "cat": self._cat,
@@ -112,7 +108,7 @@ class SchemaFiles:
         return text.split("\n")
 
     def run(self, command: str) -> str:
-        """Run one command and return what it prints, cut with a statement at ``max_chars``."""
+        """Run one command and return what it prints, cut with a statement at ``MAX_CHARS``."""
         try:
             words = shlex.split(command)
         except ValueError as error:
@@ -135,7 +131,7 @@ class SchemaFiles:
             more = len(line) - MAX_LINE
             short = line if more <= 0 else line[:MAX_LINE] + f"… ({more:,} characters cut)"
             used += len(short) + 1
-            if used > self._max_chars:
+            if used > MAX_CHARS:
                 kept.append(
                     f"… cut: {len(kept):,} of {len(lines):,} lines shown; use grep, or name one file."
                 )

@@ -24,6 +24,7 @@ MAX_DEPTH = 24
 """Levels read; what lies deeper is shown as ``object`` or ``array``."""
 
 _SEEN = "seen: "
+_KINDS = {type(None): "null", bool: "boolean", int: "number", float: "number", dict: "object", list: "array"}
 _DATA_KEY = re.compile(
     r"\d.*|[0-9a-fA-F]{8,}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,}|.*://.*|.*@.*|.{81,}|[A-Za-z]{1,4}[-_]?\d{3,}"
 )
@@ -74,20 +75,8 @@ def parse_nested(value: Any) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _kind(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, dict):
-        return "object"
-    return "array" if isinstance(value, list) else "string"
-
-
 def _add(node: _Node, value: Any, depth: int) -> None:
-    node.kinds[_kind(value)] = None
+    node.kinds[_KINDS.get(type(value), "string")] = None
     if depth >= MAX_DEPTH:
         return
     if isinstance(value, dict):

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from heapq import nsmallest
-from math import floor
 from typing import TypeAlias
 
-from quorum.knowledge.catalog import Catalog, Column, Field, Table
+from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.schema.inferred import merge_fields
 from quorum.knowledge.schema.name_ranges import fold_names
 
@@ -141,20 +141,18 @@ def _merged(tables: Sequence[Table]) -> Layout:
         text, count = described.most_common(1)[0] if described else ("", 0)
         description = text if 2 * count > described.total() else ""  # what more than half of them say
         disputed += len(described) - bool(description)
-        samples = next((c.samples for c in same if c.samples), ())
-        complete = all(_completes(c, samples) for c in same)
-        fields = _union(c.fields for c in same)
-        nulls = bool(samples) and any(map(_lacks_values, same))
-        merged = replace(first, description=description, samples=samples, complete=complete, nulls=nulls)
-        columns.append(replace(merged, fields=fields, cells=()))
+        columns.append(replace(_united(same), description=description, cells=()))
     return Layout(tuple(tables), tuple(columns), disputed=disputed)
 
 
-def _union(lists: Iterable[tuple[Field, ...]]) -> tuple[Field, ...]:
-    merged: tuple[Field, ...] = ()
-    for fields in dict.fromkeys(lists):
-        merged = merge_fields(merged, fields) if merged else fields
-    return merged
+def _united(columns: Sequence[Column]) -> Column:
+    """Return the first column with what the others add: samples, paths, and that some rows lack a value."""
+    samples = next((c.samples for c in columns if c.samples), ())
+    complete = all(c.complete and {*c.samples} == {*samples} for c in columns)
+    lacking = any(c.nulls or (c.complete and not c.samples) for c in columns)
+    fields = reduce(merge_fields, dict.fromkeys(c.fields for c in columns))
+    nulls = bool(samples) and lacking
+    return replace(columns[0], samples=samples, complete=complete, nulls=nulls, fields=fields)
 
 
 def _find_bases(layouts: Sequence[Layout]) -> None:
@@ -162,40 +160,17 @@ def _find_bases(layouts: Sequence[Layout]) -> None:
     least = MIN_SHARED_SMALL if len(layouts) <= SMALL_CATALOG else MIN_SHARED
     holders: dict[Key, list[int]] = {}
     full: list[Layout] = []
-    keys_of: list[frozenset[Key]] = []
     for layout in sorted(layouts, key=lambda la: (-len(la.tables), -len(la.columns))):
         if len({c.name for c in layout.columns}) != len(layout.columns) or len(layout.columns) < least:
             continue
         keys = [(c.name, c.type, c.nullable) for c in layout.columns]
-        if any(_adopt(layout, full[n]) for n in _nearest(keys, holders, keys_of, least)):
+        shared = Counter(number for key in keys for number in holders.get(key, ()))
+        near = nsmallest(3, ((len(full[n].columns) - 2 * count, n) for n, count in shared.items()))
+        if any(_adopt(layout, full[n]) for _, n in near if shared[n] >= least):
             continue
         for key in keys:
             holders.setdefault(key, []).append(len(full))
         full.append(layout)
-        keys_of.append(frozenset(keys))
-
-
-def _nearest(
-    keys: Sequence[Key], holders: Mapping[Key, Sequence[int]], keys_of: Sequence[frozenset[Key]], least: int
-) -> list[int]:
-    """The three layouts that differ least from these columns, as far as they share enough to be a base.
-
-    Who shares enough of all columns shares one of the rarest: of a few, which few other layouts have. So most
-    layouts need not be looked at.
-    """
-    needed = max(least, len(keys) - floor(MAX_DIFFERENCE * len(keys)))
-    rare = sorted(keys, key=lambda key: len(holders.get(key, ())))[: len(keys) - needed + 1]
-    mine = frozenset(keys)
-    near = {number for key in rare for number in holders.get(key, ())}
-    ranked = [(len(keys_of[n]) - 2 * shared, n) for n in near if (shared := len(mine & keys_of[n])) >= needed]
-    best = nsmallest(3, ranked)
-    if best and (
-        len(best) < 3 or best[-1][0] > -needed
-    ):  # one that shares less, but is smaller, may be nearer
-        shared_by = Counter(number for key in keys for number in holders.get(key, ()))
-        best = nsmallest(3, ((len(keys_of[n]) - 2 * shared, n) for n, shared in shared_by.items()))
-        best = [(score, n) for score, n in best if shared_by[n] >= least]
-    return [number for _, number in best]
 
 
 def _adopt(layout: Layout, base: Layout) -> bool:
@@ -210,7 +185,7 @@ def _adopt(layout: Layout, base: Layout) -> bool:
         return False
     for column in added:
         del inherited[column.name]
-    base.columns = tuple(_absorb(c, inherited.get(c.name)) for c in base.columns)
+    base.columns = tuple(_united((c, inherited[c.name])) if c.name in inherited else c for c in base.columns)
     layout.base, layout.removed, layout.added = base, removed, added
     return True
 
@@ -219,23 +194,3 @@ def _differs(mine: Column, theirs: Column) -> bool:
     keys = [(c.name, c.type, c.nullable, _declared(c)) for c in (mine, theirs)]
     both = mine.description and theirs.description
     return keys[0] != keys[1] or bool(both and mine.description != theirs.description)
-
-
-def _absorb(column: Column, other: Column | None) -> Column:
-    if other is None:
-        return column
-    fields = column.fields if column.fields == other.fields else merge_fields(column.fields, other.fields)
-    samples = column.samples or other.samples
-    complete = _completes(column, samples) and _completes(other, samples)
-    nulls = bool(samples) and (_lacks_values(column) or _lacks_values(other))
-    return replace(column, fields=fields, samples=samples, complete=complete, nulls=nulls)
-
-
-def _lacks_values(column: Column) -> bool:
-    """True if some rows are known to have no value."""
-    return column.nulls or (column.complete and not column.samples)
-
-
-def _completes(column: Column, samples: Sequence[str]) -> bool:
-    """True if these are known to be all values of the column."""
-    return column.complete and {*column.samples} == {*samples}

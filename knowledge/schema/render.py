@@ -7,8 +7,10 @@ what did not fit is stated in the text and in the result.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from bisect import bisect_left
+from collections.abc import Set
 from dataclasses import dataclass, replace
+from functools import cache
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.naming import write_name
@@ -46,15 +48,6 @@ DEFAULT_BUDGET = 12_000
 
 DEFAULT_GROWTH = 2.5
 """Without a budget, a text may take this many times the tokens of its skeleton."""
-
-CHARS_PER_TOKEN = 5.5
-"""Characters of English prose per token, for guessing the level to try first."""
-
-OPTIMISM = 1.15
-"""The guess is a rough one: start with a level that seems a little too rich and step down."""
-
-OWN_LINE_TOKENS = 5
-"""Tokens that a column takes more when it no longer shares a line; for the same guess."""
 
 _MARKS = {
     ":NULLs": ":NULLs: some rows have no value",
@@ -99,11 +92,6 @@ class SchemaText:
     whole: int
     left_out: tuple[str, ...]
 
-    @property
-    def bytes(self) -> int:
-        """Length in UTF-8 bytes."""
-        return len(self.text.encode("utf-8", "surrogatepass"))
-
 
 def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
     """Write a catalog for a language model; the same catalog gives the same bytes.
@@ -121,45 +109,20 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
     skeleton = _write(catalog, writer, SKELETON)
     if budget is None:
         budget = max(DEFAULT_BUDGET, int(skeleton.tokens * DEFAULT_GROWTH))
+    if full.tokens <= budget:
+        return full
     if skeleton.tokens > budget:
         return replace(_exceeding(skeleton, catalog, budget), whole=full.tokens)
-    level = _guess(writer.layouts, skeleton, int(budget * OPTIMISM))
-    while (best := _write(catalog, writer, LEVELS[level])).tokens > budget:
-        level += 1  # ends at the skeleton, which fits
-    return replace(best, whole=full.tokens)
+    written = cache(lambda detail: _write(catalog, writer, detail))
+    levels = LEVELS[1:]
+    richest = bisect_left(levels, True, hi=len(levels) - 1, key=lambda at: written(at).tokens <= budget)
+    return replace(written(levels[richest]), whole=full.tokens)
 
 
 def render_plain(catalog: Catalog) -> SchemaText:
     """Every table by itself with everything that is known, however long: a catalog not compressed."""
     layouts = [Layout((table,), table.columns) for table in catalog.tables]
     return _write(catalog, Writer(layouts, catalog.dialect), FULL)
-
-
-def _guess(layouts: Sequence[Layout], skeleton: SchemaText, budget: int) -> int:
-    """The richest level that should fit, by the lengths of its parts."""
-    columns = [c for la in layouts for c in (la.added if la.base else la.columns)]
-    texts = [(c.name, c.description) for c in columns if c.description]
-    texts += [(f.path, f.description) for c in columns for f in c.fields if f.description and not f.inferred]
-    lengths = [len(text) for _, text in set(texts)]
-    lengths += [len(text) for la in layouts for text in {t.description for t in la.tables}]
-    metrics = [metric for la in layouts if la.base is None for metric in la.tables[0].metrics]
-    lengths += [len(metric.description) for metric in metrics]
-    formulas = sum(len(metric.expression) for metric in metrics)
-    values = [c.samples for c in columns if c.samples or c.complete]
-    rate = skeleton.tokens / max(1, len(skeleton.text))
-    for level, detail in enumerate(LEVELS):
-        limit = detail.description_chars
-        more = sum(n if limit is None else min(n, limit) for n in lengths) / CHARS_PER_TOKEN
-        more += OWN_LINE_TOKENS * (len(texts) if limit != 0 else 0)
-        more += formulas * rate if limit != 0 else 0
-        if detail.contents:
-            more += sum(2 + len(cell or "") for c in columns for cell in c.cells) * rate
-        for samples in values if detail.samples else ():
-            more += OWN_LINE_TOKENS
-            more += sum(2 + min(len(v), detail.sample_chars) for v in samples[: detail.samples]) * rate
-        if skeleton.tokens + more <= budget:
-            return level
-    return len(LEVELS) - 1
 
 
 def _exceeding(found: SchemaText, catalog: Catalog, budget: int) -> SchemaText:

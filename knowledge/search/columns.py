@@ -7,27 +7,21 @@ descriptions of tables count as well, and how tables are ranked.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema.layouts import units
 from quorum.knowledge.schema.name_ranges import fold_names
-from quorum.knowledge.search.index import Embedder, TextIndex
+from quorum.knowledge.search.index import Embedder, Ranking, TextIndex, fused, ranked
 from quorum.knowledge.search.lexical import COMMON, Bm25, distinctive, terms
 
-RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
 NEIGHBOURS = 1_000
 """Columns among which tables are looked for by meaning: those below are no nearer than any."""
 FUSED = 100
 """Columns of each ranking that are merged at least."""
-
-Ranking: TypeAlias = list[tuple[int, float]]
-"""Numbers with their scores, best first."""
 
 
 @dataclass(frozen=True)
@@ -90,12 +84,16 @@ class ColumnIndex:
             hybrid: Both merged by reciprocal rank, of which the scores are then sums.
 
         Raises:
-            ConfigurationError: FAISS, the embedder's package or its model is missing; or ``hybrid`` has no
-                embedder.
+            ConfigurationError: FAISS, the embedder's package or its model is missing.
             ModelUnavailable: The embedder's endpoint gives no vectors.
         """
-        rankings = self._rankings(query, max(k, FUSED) if hybrid else k, embedder, hybrid)
-        best = rankings[0] if len(rankings) == 1 else _fused(rankings)
+        if not self.texts:
+            return []
+        most = max(k, FUSED) if hybrid else k
+        rankings = [self._index.nearest(query, most, embedder)] if embedder else []
+        if hybrid or embedder is None:
+            rankings.append(ranked(self._bm25.scores(self._asked(query)))[:most])
+        best = rankings[0] if len(rankings) == 1 else fused(rankings)
         return [self._hit(place, score) for place, score in best[:k]]
 
     def tables(
@@ -110,25 +108,11 @@ class ColumnIndex:
         Raises:
             ConfigurationError, ModelUnavailable: As ``search``.
         """
-        _check(embedder, hybrid)
         rankings = [self._nearest_tables(query, embedder)] if embedder else []
         if hybrid or embedder is None:
             rankings.append(self._tables_by_words(query))
-        best = rankings[0] if len(rankings) == 1 else _fused(rankings)
+        best = rankings[0] if len(rankings) == 1 else fused(rankings)
         return [self.fields[number].tables[0].full_name for number, _ in best[:k]]
-
-    def _rankings(self, query: str, k: int, embedder: Embedder | None, hybrid: bool) -> list[Ranking]:
-        """Places of columns."""
-        _check(embedder, hybrid)
-        if not self.texts:
-            return [[]]
-        rankings = [self._index.nearest(query, k, embedder)] if embedder else []
-        if hybrid or embedder is None:
-            scores = self._bm25.scores(self._asked(query))
-            rankings.append(
-                _ranked({place: float(scores[place]) for place in scores.nonzero()[0].tolist()})[:k]
-            )
-        return rankings
 
     def _hit(self, place: int, score: float) -> ColumnHit:
         number, column = self._columns[place]
@@ -147,7 +131,7 @@ class ColumnIndex:
             scores = self._bm25.scores([term])
             if scores.any():
                 total += np.maximum.reduceat(scores, starts)
-        return _ranked({number: float(score) for number, score in zip(filled, total, strict=True) if score})
+        return [(filled[place], score) for place, score in ranked(total)]
 
     def _nearest_tables(self, query: str, embedder: Embedder) -> Ranking:
         """Numbers of fields by their nearest columns."""
@@ -208,21 +192,3 @@ def table_names(tables: Sequence[Table]) -> list[str]:
 
 def _described(fields: Fields) -> str:
     return " ".join(dict.fromkeys(table.description for table in fields.tables))
-
-
-def _check(embedder: Embedder | None, hybrid: bool) -> None:
-    if hybrid and embedder is None:
-        raise ConfigurationError("Hybrid retrieval needs an embedding model.")
-
-
-def _ranked(scores: dict[int, float]) -> Ranking:
-    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-
-
-def _fused(rankings: Iterable[Ranking]) -> Ranking:
-    """Merged by reciprocal rank."""
-    total: dict[int, float] = {}
-    for ranking in rankings:
-        for place, (number, _) in enumerate(ranking, start=1):
-            total[number] = total.get(number, 0.0) + 1 / (RANK_CONSTANT + place)
-    return _ranked(total)

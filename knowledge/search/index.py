@@ -5,11 +5,11 @@ FAISS, torch and sentence-transformers are imported when first needed, never bef
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from quorum.knowledge.errors import ConfigurationError, is_installed, missing_extra
 from quorum.knowledge.search.lexical import Bm25, terms
@@ -19,6 +19,30 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Vectors = npt.NDArray[np.float32]
+
+
+RANK_CONSTANT = 60  # reciprocal rank fusion (Cormack et al., 2009)
+
+Ranking: TypeAlias = list[tuple[int, float]]
+"""Numbers with their scores, best first."""
+
+
+def ranked(scores: npt.NDArray[np.floating[Any]]) -> Ranking:
+    """Return the places whose score is not 0, best first."""
+    return sorted(((i, float(scores[i])) for i in scores.nonzero()[0].tolist()), key=_best_first)
+
+
+def fused(rankings: Iterable[Ranking]) -> Ranking:
+    """Merge rankings by reciprocal rank."""
+    total: dict[int, float] = {}
+    for ranking in rankings:
+        for place, (number, _) in enumerate(ranking, start=1):
+            total[number] = total.get(number, 0.0) + 1 / (RANK_CONSTANT + place)
+    return sorted(total.items(), key=_best_first)
+
+
+def _best_first(hit: tuple[int, float]) -> tuple[float, int]:
+    return -hit[1], hit[0]
 
 
 class Embedder(Protocol):
@@ -116,7 +140,13 @@ class TextIndex:
             self._by_meaning[embedder.name] = index
         return self._by_meaning[embedder.name]
 
-    def nearest(self, query: str, k: int, embedder: Embedder) -> list[tuple[int, float]]:
+    def search(self, query: str, k: int, embedder: Embedder | None) -> Ranking:
+        """The ``k`` best texts: by words, of those that share any, or the nearest; raises as ``build``."""
+        if embedder is not None:
+            return self.nearest(query, k, embedder)
+        return ranked(self.bm25.scores(terms(query)))[:k]
+
+    def nearest(self, query: str, k: int, embedder: Embedder) -> Ranking:
         """The ``k`` nearest texts as (number, cosine), best first; raises as ``build``."""
         scores, numbers = self.build(embedder).search(embedder.encode([query]), min(k, len(self._texts)))
         return [(int(n), float(s)) for n, s in zip(numbers[0], scores[0], strict=True) if n >= 0]

@@ -155,7 +155,7 @@ def ask_live(
         from quorum.progress import Progress
         from quorum.render import console
         from quorum.settings import Settings
-        from quorum.terminal import Dialog, check_terminal, on_terminal
+        from quorum.terminal import check_terminal, dialogs
 
         settings = Settings(**flags)
         if go_on is not None:
@@ -182,10 +182,7 @@ def ask_live(
         from quorum.api import ask  # heavy: only once the settings are right
 
         with Progress(console(stderr=True), quiet=quiet) as progress:
-            if on_terminal() and (settings.clarify != "off" or resume is not None):
-                given["on_clarify"] = Dialog(progress).clarify
-            if on_terminal() and (settings.approve != "never" or resume is not None):
-                given["on_approve"] = Dialog(progress).approve
+            given |= dialogs(progress, settings, resumed=resume is not None)
             return asyncio.run(ask(question, talk=go_on or "", on_event=progress, **given))
     except KeyboardInterrupt:
         raise interrupted(_how_to_go_on(run) or NOTHING) from None

@@ -101,17 +101,13 @@ class _Terminal:
         from quorum.graph.runs import RunFolder, new_run_id
         from quorum.progress import Progress
         from quorum.render import console, show_answer
-        from quorum.terminal import Dialog, on_terminal
+        from quorum.terminal import dialogs
 
         run = RunFolder(self.settings.home / "runs" / new_run_id())
-        given, asks = dict[str, Any](run_id=run.run_id), self.settings if on_terminal() else None
         try:
             with Progress(console(stderr=True)) as progress:
-                if asks and asks.clarify != "off":
-                    given["on_clarify"] = Dialog(progress).clarify
-                if asks and asks.approve != "never":
-                    given["on_approve"] = Dialog(progress).approve
-                answer = self.runner.run(self.chat.ask(turn, on_event=progress, **given))
+                given = {"run_id": run.run_id, "on_event": progress, **dialogs(progress, self.settings)}
+                answer = self.runner.run(self.chat.ask(turn, **given))
         finally:  # a turn that was stopped has its cost, too
             if used := run.usage():
                 self.spent.append(used)
@@ -120,7 +116,7 @@ class _Terminal:
             sys.modules["readline"].add_history(answer.became)
 
     def _obey(self, name: str, rest: str) -> None:
-        from quorum.text import agreement, trust
+        from quorum.text import agreement, readings_of, remarks_of, trust
 
         last = self.chat.last
         if name == "quit":
@@ -134,9 +130,9 @@ class _Terminal:
         elif name == "sql":
             click.echo(printable(last.sql))
         elif name == "why":
-            said = [trust(last)[0], last.grounds, agreement(last), *last.disagreement, *last.doubts]
-            said += [f"It assumes: {text}" for text in last.assumptions]
-            said += [f"It could also mean: {reading.says}" for reading in last.readings]
+            said = [trust(last)[0], last.grounds, agreement(last)]
+            said += [f"It could also mean: {reading.says}" for reading in readings_of(last)[0]]
+            said += [f"{head}: {text}" for head, texts, _ in remarks_of(last) for text in texts]
             click.echo("\n".join(map(printable, filter(None, said))))
         elif name == "cost":
             calls, prices = sum(used["model_calls"] for used in self.spent), [u["usd"] for u in self.spent]

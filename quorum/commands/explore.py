@@ -99,7 +99,7 @@ def _show(found: Exploration, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from quorum.text import bytes_read, count, dollars, printable
+    from quorum.text import count, printable, spent
 
     if as_json:
         told = asdict(found) | {"coverage": found.coverage, "success": found.success}
@@ -107,16 +107,9 @@ def _show(found: Exploration, *, as_json: bool) -> None:
         click.echo(json.dumps(told, default=str, indent=2))
         return
     ended = ENDED.get(found.ended, f"Stopped by {found.ended}; go on with --resume.")
-    usage = found.usage
-    usd = f", {dollars(usage.usd)}" if usage.usd else ""
     click.echo(f"{ended} {found.coverage:.0%} of {count(found.fields, 'field')} stand in a triplet.")
     tried = f"{count(found.triplets, 'triplet')} of {count(found.attempts, 'attempt')}"
-    spent = (
-        f"{count(usage.model_calls, 'call')}, {usage.input_tokens:,} + {usage.output_tokens:,} tokens{usd}"
-    )
-    queries = count(usage.queries, "query", "queries")
-    read = "".join(f", {text}" for text in bytes_read(usage.as_dict()))
-    click.echo(f"{tried} ({found.success:.0%} worked); {spent}, {queries}{read}.")
+    click.echo(f"{tried} ({found.success:.0%} worked); {spent(found.usage.as_dict())}.")
     wrong = {name: n for name, n in found.outcomes.items() if name != "worked"}
     if wrong:
         click.echo("In vain: " + ", ".join(f"{n:,} {name}" for name, n in sorted(wrong.items())) + ".")

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
-from dataclasses import asdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quorum.commands.keep import BY
-from quorum.commands.options import setting_flags
+from quorum.commands.options import Decorated, setting_flags
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from quorum.settings import Settings
-    from quorum.teaching import Intake
     from quorum.tools.execute import Database
 
+Found = TypeVar("Found")
+
 FILE = click.Path(path_type=Path)
-TRIPLETS = click.option(
-    "--triplets", is_flag=True, help="what `quorum explore` learned of --db, not what was verified"
-)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 FAILS = 1
+
+
+def stored(command: Decorated) -> Decorated:
+    """Add the flags that say which store is meant."""
+    said = "what `quorum explore` learned of --db, not what was verified"
+    flags = setting_flags("database", "kb", "explored", "home")(command)
+    return click.option("--triplets", is_flag=True, help=said)(flags)
 
 
 @click.group(short_help="Look at, check and prune what was verified.")
@@ -41,53 +47,54 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("pair", required=False)
-@TRIPLETS
+@stored
 @AS_JSON
-@setting_flags("database", "kb", "explored", "home")
 def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
     from quorum.text import printable
 
     store = _store(flags, triplets)
     if pair is None:
-        _list(store, store.items, as_json=as_json)
+        _list(store.items, as_json=as_json)
         if not as_json:
             click.echo(store.summary, err=True)
         return
     item = store.find(pair)
-    text = store.whole(item)
-    click.echo(_json(store.as_dict(item)) if as_json else "\n".join(map(printable, text.split("\n"))))
+    text = f"{item.description}\n\n{item.sql}" if triplets else item.as_text().rstrip()
+    click.echo(_json(_as_dict(item)) if as_json else "\n".join(map(printable, text.split("\n"))))
 
 
 @command.command("search")
 @click.argument("text")
-@TRIPLETS
+@stored
 @AS_JSON
-@setting_flags("database", "kb", "explored", "home")
 def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> None:
     """List the verified questions that bear on TEXT, the most similar first, as runs find them."""
-    store = _store(flags, triplets)
-    _list(store, store.similar(text), as_json=as_json)
+    _list(_store(flags, triplets).similar(text), as_json=as_json)
 
 
 @command.command("verify")
-@TRIPLETS
+@stored
 @AS_JSON
-@setting_flags("database", "kb", "explored", "home")
 def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
     """Run the query of every pair of a database again, read-only, or of every explored triplet.
 
     Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
+    from quorum.settings import Settings
     from quorum.text import count, printable
 
-    store, failed = asyncio.run(_verified(_settings(flags), triplets))
+    async def verified(database: Database) -> tuple[_Store, Mapping[Any, str]]:
+        store = (_triplets if triplets else _pairs)(Settings(**flags), database)
+        return store, await store.verify(database)
+
+    store, failed = asyncio.run(_opened(flags, verified))
     if as_json:
-        click.echo(_json([store.as_dict(item) | {"error": failed.get(item.id)} for item in store.items]))
+        click.echo(_json([_as_dict(item) | {"error": failed.get(item.id)} for item in store.items]))
     for item in () if as_json else store.items:
         if item.id in failed:
-            asked = store.as_dict(item)["question"]
+            asked = _as_dict(item)["question"]
             lines = (f"{item.id}  {asked}", failed[item.id], getattr(item, "file", ""))
             click.echo("\n  ".join(map(printable, filter(None, lines))))
     held = len(store.items) - len(failed)
@@ -105,9 +112,13 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 
     A pair that names another database is passed over. Exits with 1 if a query was not kept.
     """
+    from quorum.knowledge.verified import pairs_in
+    from quorum.settings import Settings
+    from quorum.teaching import take_in
     from quorum.text import count, printable
 
-    found = asyncio.run(_taken_in(file, _settings(flags), by))
+    pairs, folder = pairs_in(file), Settings(**flags).knowledge
+    found = asyncio.run(_opened(flags, lambda database: take_in(pairs, database, folder, by=by)))
     for question, why in found.refused.items():
         click.echo(f"Not kept: {printable(question)}\n  {printable(why)}", err=True)
     known = f"; {count(found.known, 'pair')} known already" if found.known else ""
@@ -119,14 +130,13 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 
 @command.command("export")
 @click.option("--out", type=FILE, metavar="FILE", help="write there instead of to standard output")
-@TRIPLETS
-@setting_flags("database", "kb", "explored", "home")
+@stored
 def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
     """Write the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
     from quorum.evals.paths import write_text
 
     store = _store(flags, triplets)
-    lines = "".join(f"{json.dumps(store.as_dict(item), ensure_ascii=False)}\n" for item in store.items)
+    lines = "".join(f"{json.dumps(_as_dict(item), ensure_ascii=False)}\n" for item in store.items)
     if out is None:
         click.echo(lines, nl=False)
     else:
@@ -135,145 +145,117 @@ def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
 
 @command.command("forget")
 @click.argument("pair")
-@TRIPLETS
-@setting_flags("database", "kb", "explored", "home")
+@stored
 def forget_command(pair: str, triplets: bool, **flags: Any) -> None:
     """Delete the file of the verified question with this id, or an explored triplet."""
     from quorum.text import printable
 
-    click.echo(f"Deleted: {printable(_store(flags, triplets).forget(pair))}")
+    store = _store(flags, triplets)
+    click.echo(f"Deleted: {printable(str(store.forget(store.find(pair))))}")
 
 
-class _Pairs:
-    """The verified questions; with ``database`` those of it. Problems of files are said on standard error."""
+@dataclass(frozen=True)
+class _Store:
+    """Verified questions, or the triplets of an explored database: pairs of a question and a query.
 
-    def __init__(self, settings: Settings, database: Database | None = None) -> None:
-        from quorum.knowledge.verified import KnowledgeBase
-        from quorum.text import printable
+    Attributes:
+        summary: How many there are, and where.
+        verify: Runs the queries again; the errors by id.
+        forget: Deletes one; returns the words for it.
+    """
 
-        known = KnowledgeBase.load(settings.knowledge)
-        catalog = database and database.catalog
-        self.known = known.of(catalog.name, catalog.dialect) if catalog else known
-        self.items, self.problems, self.find = self.known.pairs, known.problems, known.find
-        for problem in self.problems:
-            click.echo(f"Warning: {printable(problem)}", err=True)
-
-    @property
-    def summary(self) -> str:
-        notes = f", {len(self.known.texts):,} with notes" if self.known.texts else ""
-        return f"{self.known.folder}: {len(self.items):,} verified{notes}"
-
-    def similar(self, text: str) -> Any:
-        return self.known.similar(text, 20)
-
-    async def verify(self, database: Database) -> dict[Any, str]:
-        from quorum.teaching import verify
-
-        return {**await verify(self.known, database)}
-
-    def forget(self, id: str) -> str:
-        return str(self.known.forget(self.find(id)))
-
-    def as_dict(self, pair: Any) -> dict[str, Any]:
-        return {"id": pair.id} | {name: value for name, value in asdict(pair).items() if value}
-
-    def line(self, pair: Any) -> tuple[str, str]:
-        return pair.question, f"({pair.credit})"
-
-    def whole(self, pair: Any) -> str:
-        return str(pair.as_text().rstrip())
+    items: Sequence[Any]
+    summary: str
+    find: Callable[[str], Any]
+    similar: Callable[[str], Sequence[Any]]
+    verify: Callable[[Database], Awaitable[Mapping[Any, str]]]
+    forget: Callable[[Any], object]
+    problems: Sequence[str] = ()
 
 
-class _Triplets:
-    """The triplets of an explored database."""
+def _pairs(settings: Settings, database: Database | None = None) -> _Store:
+    """Return the verified questions; with ``database`` those of it. Problems are said on standard error."""
+    from quorum.knowledge.verified import KnowledgeBase
+    from quorum.teaching import verify
+    from quorum.text import printable
 
-    def __init__(self, settings: Settings, database: Database) -> None:
-        from quorum.graph.resources import explored_in
-        from quorum.tools.triplet_store import load_explored
+    base = known = KnowledgeBase.load(settings.knowledge)
+    if database:
+        known = base.of(database.catalog.name, database.catalog.dialect)
+    for problem in base.problems:
+        click.echo(f"Warning: {printable(problem)}", err=True)
+    notes = f", {len(known.texts):,} with notes" if known.texts else ""
+    return _Store(
+        known.pairs,
+        f"{known.folder}: {len(known.pairs):,} verified{notes}",
+        known.find,
+        lambda text: known.similar(text, 20),
+        lambda database: verify(known, database),
+        known.forget,
+        base.problems,
+    )
 
-        self.folder = explored_in(settings.explored_root, settings, database.catalog)
-        self.learned, self.catalog = load_explored(self.folder), database.catalog
-        self.items, self.problems, self.find = self.learned.triplets, (), self.learned.find
-        if self.learned.problems:
-            raise ConfigurationError(self.learned.problems[0])
 
-    @property
-    def summary(self) -> str:
-        tried = f"{len(self.items):,} triplets of {len(self.learned.expansions):,} attempts"
-        return f"{tried}; nobody has checked them."
+def _triplets(settings: Settings, database: Database) -> _Store:
+    from quorum.graph.resources import explored_in
+    from quorum.teaching import verify_triplets
+    from quorum.tools.triplet_store import TripletStore, load_explored
 
-    def similar(self, text: str) -> Any:
-        return self.learned.nearest(text, (), 20)
+    folder = explored_in(settings.explored_root, settings, database.catalog)
+    learned = load_explored(folder)
+    if learned.problems:
+        raise ConfigurationError(learned.problems[0])
 
-    async def verify(self, database: Database) -> dict[Any, str]:
-        from quorum.teaching import verify_triplets
-
-        return {**await verify_triplets(self.learned, database)}
-
-    def forget(self, id: str) -> str:
-        from contextlib import closing
-
-        from quorum.tools.triplet_store import TripletStore
-
-        triplet = self.find(id)
-        with closing(TripletStore.open(self.folder, self.catalog)) as store:
+    def forget(triplet: Any) -> str:
+        with closing(TripletStore.open(folder, database.catalog)) as store:
             store.forget(triplet.id)
-        return f"triplet {id}"
+        return f"triplet {triplet.id}"
 
-    def as_dict(self, it: Any) -> dict[str, Any]:
-        return {"id": it.id, "question": it.description, "sql": it.sql, "tables": list(it.tables)}
+    tried = f"{len(learned.triplets):,} triplets of {len(learned.expansions):,} attempts"
+    return _Store(
+        learned.triplets,
+        f"{tried}; nobody has checked them.",
+        learned.find,
+        lambda text: learned.nearest(text, (), 20),
+        lambda database: verify_triplets(learned, database),
+        forget,
+    )
 
-    def line(self, triplet: Any) -> tuple[str, str]:
-        return triplet.description, ""
 
-    def whole(self, triplet: Any) -> str:
-        return f"{triplet.description}\n\n{triplet.sql}"
+def _as_dict(item: Any) -> dict[str, Any]:
+    if hasattr(item, "description"):
+        return {"id": item.id, "question": item.description, "sql": item.sql, "tables": list(item.tables)}
+    return {"id": item.id} | {name: value for name, value in asdict(item).items() if value}
 
 
-def _store(flags: dict[str, Any], triplets: bool) -> _Pairs | _Triplets:
+async def _opened(flags: dict[str, Any], use: Callable[[Database], Awaitable[Found]]) -> Found:
+    from quorum.settings import Settings
     from quorum.teaching import opened
 
-    async def learned() -> _Triplets:
-        async with opened(settings) as database:
-            return _Triplets(settings, database)
-
-    settings = _settings(flags)
-    return asyncio.run(learned()) if triplets else _Pairs(settings)
+    async with opened(Settings(**flags)) as database:
+        return await use(database)
 
 
-async def _verified(settings: Settings, triplets: bool) -> tuple[_Pairs | _Triplets, dict[Any, str]]:
-    from quorum.teaching import opened
-
-    async with opened(settings) as database:
-        store = (_Triplets if triplets else _Pairs)(settings, database)
-        return store, await store.verify(database)
-
-
-async def _taken_in(file: Path, settings: Settings, by: str) -> Intake:
-    from quorum.knowledge.verified import pairs_in
-    from quorum.teaching import opened, take_in
-
-    pairs = pairs_in(file)
-    async with opened(settings) as database:
-        return await take_in(pairs, database, settings.knowledge, by=by)
-
-
-def _settings(flags: dict[str, Any]) -> Settings:
+def _store(flags: dict[str, Any], triplets: bool) -> _Store:
     from quorum.settings import Settings
 
-    return Settings(**flags)
+    async def learned(database: Database) -> _Store:
+        return _triplets(Settings(**flags), database)
+
+    return asyncio.run(_opened(flags, learned)) if triplets else _pairs(Settings(**flags))
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _list(store: _Pairs | _Triplets, items: Iterable[Any], *, as_json: bool) -> None:
+def _list(items: Iterable[Any], *, as_json: bool) -> None:
     from quorum.text import one_line
 
     if as_json:
-        click.echo(_json(list(map(store.as_dict, items))))
+        click.echo(_json(list(map(_as_dict, items))))
         return
     for item in items:
-        asked, more = store.line(item)
-        click.echo(f"{item.id:>4}  {one_line(asked, 80)}  {one_line(more, 60)}".rstrip())
+        credit = f"({item.credit})" if hasattr(item, "credit") else ""
+        asked = one_line(_as_dict(item)["question"], 80)
+        click.echo(f"{item.id:>4}  {asked}  {one_line(credit, 60)}".rstrip())

@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from quorum.graph.recipes.recipe import Recipe
 
 
+USUAL = ("votes", "strategy", "stopping", "temperature")
+
+
 @click.command(short_help="List the recipes, or one with its switches and deviations.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
@@ -20,39 +23,29 @@ def command(name: str | None, as_json: bool) -> None:
 
     Choose one with `quorum ask --recipe NAME`, its switches with `--switch NAME=VALUE`.
     """
-    import json
-
     from quorum.graph.recipes import RECIPES, find_recipe
 
-    if name is None:
-        plugged_in = _plugged_in()
-        if as_json:
-            found = [*map(_about, RECIPES.values()), *plugged_in]
-            click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-            return
-        for recipe in RECIPES.values():
-            _head(recipe)
-        for each in plugged_in:
-            click.secho(each["name"], bold=True)
-            click.echo(f"  from    {each['package']}, {each['place']}")
-            if each["name"] in RECIPES:
-                click.echo(f"  taken   that is Quorum's; choose --recipe {each['place']}")
+    if name is not None:
+        found = _about(find_recipe(name), whole=True)
+        _echo(found) if as_json else _show(found)
         return
-    recipe = find_recipe(name)
+    plugged_in = _plugged_in()
     if as_json:
-        click.echo(json.dumps(_about(recipe) | _details(recipe), indent=2, ensure_ascii=False))
+        _echo([*(_about(recipe) for recipe in RECIPES.values()), *plugged_in])
         return
-    _head(recipe)
-    _show(_details(recipe))
+    for recipe in RECIPES.values():
+        _head(_about(recipe))
+    for each in plugged_in:
+        click.secho(each["name"], bold=True)
+        click.echo(f"  from    {each['package']}, {each['place']}")
+        if each["name"] in RECIPES:
+            click.echo(f"  taken   that is Quorum's; choose --recipe {each['place']}")
 
 
-def _about(recipe: Recipe) -> dict[str, Any]:
-    return {
-        "name": recipe.name,
-        "summary": recipe.summary,
-        "paper": recipe.paper,
-        "agents": list(recipe.agents),
-    }
+def _echo(found: Any) -> None:
+    import json
+
+    click.echo(json.dumps(found, indent=2, ensure_ascii=False))
 
 
 def _plugged_in() -> list[dict[str, str]]:
@@ -64,35 +57,34 @@ def _plugged_in() -> list[dict[str, str]]:
     ]
 
 
-def _details(recipe: Recipe) -> dict[str, Any]:
+def _about(recipe: Recipe, *, whole: bool = False) -> dict[str, Any]:
     from dataclasses import asdict, fields
 
-    switches = [
-        {"name": item.name, "default": getattr(recipe, item.name), **item.metadata}
-        for item in fields(recipe)
-        if item.name in recipe.switches()
-    ]
-    return {
-        "votes": recipe.votes,
-        "strategy": recipe.strategy,
-        "stopping": recipe.stopping,
-        "temperature": recipe.temperature,
-        "one_temperature": recipe.one_temperature,
-        "switches": switches,
+    about = {name: getattr(recipe, name) for name in ("name", "summary", "paper")}
+    about["agents"] = list(recipe.agents)
+    if not whole:
+        return about
+    about |= {name: getattr(recipe, name) for name in (*USUAL, "one_temperature")}
+    own = [item for item in fields(recipe) if item.name in recipe.switches()]
+    return about | {
+        "switches": [
+            {"name": item.name, "default": getattr(recipe, item.name), **item.metadata} for item in own
+        ],
         "presets": {name: dict(values) for name, values in recipe.presets.items()},
         "deviations": [asdict(each) for each in recipe.deviations],
     }
 
 
-def _head(recipe: Recipe) -> None:
-    click.secho(recipe.name, bold=True)
-    click.echo(f"  {recipe.summary}")
-    click.echo(f"  agents  {', '.join(recipe.agents)}")
-    click.echo(f"  paper   {recipe.paper}")
+def _head(about: dict[str, Any]) -> None:
+    click.secho(about["name"], bold=True)
+    click.echo(f"  {about['summary']}")
+    click.echo(f"  agents  {', '.join(about['agents'])}")
+    click.echo(f"  paper   {about['paper']}")
 
 
 def _show(details: dict[str, Any]) -> None:
-    usual = ", ".join(f"{name} {details[name]}" for name in ("votes", "strategy", "stopping", "temperature"))
+    _head(details)
+    usual = ", ".join(f"{name} {details[name]}" for name in USUAL)
     sampled = "of every role" if details["one_temperature"] else "of a model's candidates after its first"
     click.echo(f"  usual   {usual} {sampled}")
     if details["switches"]:

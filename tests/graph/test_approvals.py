@@ -15,6 +15,7 @@ from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
 from quorum.graph.answer import Answer
+from quorum.graph.answering import _Asked
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
@@ -161,7 +162,7 @@ async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(as
     assert sorted(each.candidate for each in both) == ["c1", "c2"]
     first = next(each for each in both if each.candidate == "c1")
     assert (first.sql, first.database, first.dialect) == (GOOD, "shop", "sqlite")
-    assert (first.kind, first.agent, first.bytes, first.rows) == ("approval", "action", None, None)
+    assert (first.kind, first.agent, first.bytes) == ("approval", "action", None)
     assert first.why == "You are asked before every query."
     assert first.reads == "the engine does not tell"
 
@@ -177,6 +178,20 @@ async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any, of: int) -> No
     assert len(asked.rounds) == 1
     assert asked.answer.status == "answered"
     assert [event["reply"] for event in asked.of("approval")] == ["all"]
+
+
+async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_again(ask: Any) -> None:
+    asked, heard = await ask(GOOD, RENAMED)(all_say("yes")), list[str]()
+
+    def approve(given: Approval) -> str:
+        heard.append(given.sql)
+        return "all"
+
+    waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
+    context = await asked.opened()
+    replies = await _Asked(context, None, approve).replies(waiting)
+    await context.aclose()
+    assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 
 async def test_a_no_beside_an_all_is_a_no(ask: Any) -> None:

@@ -9,7 +9,6 @@ import numpy.typing as npt
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.columns import ColumnIndex, units
 
 
@@ -87,13 +86,6 @@ def test_a_catalog_without_tables_or_words_has_nothing_to_find() -> None:
     assert ColumnIndex(Catalog("none", "duckdb", ())).tables("any", 3) == []
     index = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
     assert (index.search("any", 3), index.tables("any", 3)) == ([], [])
-
-
-def test_hybrid_needs_an_embedder() -> None:
-    index = ColumnIndex(SHOP)
-    for find in (index.tables, index.search):
-        with pytest.raises(ConfigurationError, match="embedding model"):
-            find("any", 3, hybrid=True)
 
 
 def test_words_of_every_question_count_only_where_there_are_no_others() -> None:

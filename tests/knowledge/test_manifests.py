@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
 from quorum.knowledge.definitions.dbt import NEWEST
 from quorum.knowledge.definitions.dbt_metrics import MAX_FORMULA
-from quorum.knowledge.definitions.files import read_definitions
 from quorum.knowledge.definitions.model import DeclaredKey, Definitions, table_names, with_definitions
+from quorum.knowledge.documents.files import read_definitions
 from quorum.knowledge.schema.render import render
 from tests.schema_reader import parse_schema
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Metric, Table
-from quorum.knowledge.definitions.files import read_definitions
 from quorum.knowledge.definitions.model import Definitions, with_definitions
+from quorum.knowledge.documents.files import read_definitions
 from quorum.knowledge.documents.search import Documents
 
 SHOP = Catalog(

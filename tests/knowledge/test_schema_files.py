@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.schema import files
 from quorum.knowledge.schema.files import SchemaFiles, search
 
 SALES = tuple(
@@ -95,9 +96,10 @@ def test_mistakes_are_answered_with_what_to_do(command: str, answer: str) -> Non
     assert answer in FILES.run(command)
 
 
-def test_output_is_cut_and_says_so() -> None:
+def test_output_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_CHARS", 2000)
     table = Table("t", tuple(Column(f"column_{i}", "TEXT", "x" * 900) for i in range(100)))
-    printed = SchemaFiles(Catalog("c", "sqlite", (table,)), max_chars=2000).run("cat t")
+    printed = SchemaFiles(Catalog("c", "sqlite", (table,))).run("cat t")
     assert len(printed) < 2200
     assert "… cut: " in printed
     assert "characters cut)" in printed

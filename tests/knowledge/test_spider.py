@@ -43,7 +43,7 @@ def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
     catalogs, texts, _ = loaded[name]
     assert len(catalogs) == databases
     assert {catalog.dialect for catalog in catalogs} == {dialect}
-    assert sum(text.bytes for text in texts) <= limit
+    assert sum(len(text.text.encode("utf-8", "surrogatepass")) for text in texts) <= limit
 
 
 @pytest.mark.parametrize("name", SETS)

@@ -37,7 +37,7 @@ def test_it_says_what_it_learned_and_goes_on_when_told_to(shop: str, workplace: 
     first = run("explore", "--db", shop, *OFFLINE, "--attempts", "1", "--branches", "1")
     assert first.exit_code == 0, first.output
     assert "All attempts are used up." in first.stdout
-    assert "1 triplet of 1 attempt (100% worked); 3 calls" in first.stdout
+    assert "1 triplet of 1 attempt (100% worked); 3 model calls" in first.stdout
     assert "covered, 1 triplet of 1 tried" in first.stderr
     again = run("explore", "--db", shop, *OFFLINE)
     assert again.exit_code == 2

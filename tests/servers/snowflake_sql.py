@@ -139,7 +139,7 @@ class Engine:
             self.fakesnow.duck_conn.execute(TABLES.format(database=database))
 
     def exists(self, database: str, schema: str | None) -> bool:
-        """Whether a schema is there and open, by its exact name."""
+        """Return True if a schema is there and open, by its exact name."""
         found = self.schemas(database)
         return schema in found if schema else bool(found)
 
@@ -253,10 +253,9 @@ class Engine:
     def _plan(self, tree: exp.Expr, database: str, schema: str) -> dict[str, Any]:
         sizes = {".".join(path): rows * columns * 8 for *path, rows, columns in self._asked(SIZES)}
         read = {".".join(path) for _, path in _tables(tree, database, schema)} & set(sizes)
-        scans = [{"operation": "TableScan", "objects": [path]} for path in sorted(read)]
         stats = {"partitionsTotal": len(read), "partitionsAssigned": len(read)}
         stats["bytesAssigned"] = sum(sizes[path] for path in read)
-        return {"GlobalStats": stats, "Operations": [[{"operation": "Result"}, *scans]]}
+        return {"GlobalStats": stats}
 
     def _look_up(self, tree: exp.Expr, database: str, schema: str, path: str) -> None:
         """Qualify tables that the current schema lacks by the next one of the search path that has them."""
@@ -299,7 +298,7 @@ class Engine:
             )
 
     def _broken(self, *path: str) -> str:
-        """Why a view cannot be read; empty if it can."""
+        """Return why a view cannot be read; empty if it can."""
         name = ".".join('"' + part.replace('"', '""') + '"' for part in path)
         try:
             self._asked(f"SELECT * FROM {name} LIMIT 0")
@@ -451,7 +450,7 @@ COMPLAINTS: tuple[tuple[str, str, str, Callable[[re.Match[str]], str]], ...] = (
 
 
 def _complaint(error: Exception) -> SqlError:
-    """What DuckDB or fakesnow says, as Snowflake would."""
+    """Return what DuckDB or fakesnow says, as Snowflake would."""
     message = str(getattr(error, "raw_msg", None) or error)
     for pattern, code, state, said in COMPLAINTS:
         if found := re.search(pattern, message):

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from quorum.tools.models.pace import retry_after
 from quorum.tools.urls import REDACTED, without_header_values
@@ -135,7 +136,13 @@ class Explainer:
         from langchain_core.exceptions import ContextOverflowError
 
         code, response, wait = getattr(error, "code", ""), getattr(error, "response", None), None
+        headers = getattr(response, "headers", None) or {}
         kind, what, hint = FailureKind.REQUEST, "The request was refused", self.address_hint
+        if status < 400:  # who is there must see neither prompt nor key
+            there = urlsplit(urljoin(self.endpoint, str(headers.get("location", ""))))
+            address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
+            text = f"{self.endpoint} redirects to {address}, which was not asked and got nothing."
+            return Failure(FailureKind.DENIED, text, "If that is meant, give the new address as base_url.")
         if code == "insufficient_quota":  # comes as 429, but waiting does not help
             kind, what, hint = FailureKind.DENIED, "The account has no credit", "Check its plan and billing."
         elif status in (408, 409, 425, 429):
@@ -152,7 +159,7 @@ class Explainer:
         elif status in (400, 422):
             hint = ""
         if kind in (FailureKind.RATE, FailureKind.SERVER):
-            wait = retry_after((getattr(response, "headers", None) or {}).get("retry-after"))
+            wait = retry_after(headers.get("retry-after"))
         text = sentence(f"{what} ({status})", _words_of(error))
         return Failure(kind, text, hint, wait, str(getattr(error, "param", "") or ""))
 
@@ -162,7 +169,7 @@ def _status_of(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     found = (getattr(error, "status_code", None), getattr(response, "status_code", None))
     for value in (*found, getattr(error, "code", None)):
-        if isinstance(value, int) and 400 <= value < 600:
+        if isinstance(value, int) and 300 <= value < 600:
             return value
     return None
 

@@ -208,7 +208,10 @@ def _check_work(tokens: list[Token]) -> None:
 
 
 def _enclose_limits(tokens: list[Token]) -> list[Token]:
-    """Put brackets round SQLite's LIMIT expressions that hold ``%``, which the parser takes for PERCENT."""
+    """Put brackets round SQLite's LIMIT expressions that hold ``%``, which the parser takes for PERCENT.
+
+    The usual median has one: ``LIMIT 2 - (SELECT COUNT(*) FROM t) % 2``.
+    """
     from sqlglot.tokenizer_core import Token, TokenType
 
     if not any(token.token_type == TokenType.MOD for token in tokens):

@@ -107,7 +107,7 @@ def children() -> list[psutil.Process]:
 
 
 def ended(process: psutil.Process) -> bool:
-    """Whether it is gone, or nobody has asked for its status yet."""
+    """Return True if it is gone, or nobody has asked for its status yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -115,13 +115,13 @@ def ended(process: psutil.Process) -> bool:
 
 
 def at_work(connector: Connector) -> int:
-    """How many queries the connector's processes have been sent and have not answered."""
+    """Return how many queries the connector's processes have been sent and have not answered."""
     pool = connector._pool  # type: ignore[attr-defined]
     return sum(child.ready and child not in pool._idle for child in pool._children)
 
 
 class RightsContract:
-    """What an account that sees no table reads: the schema is absent or closed, or the tables are."""
+    """The contract on an account that sees no table: the schema is absent or closed, or the tables are."""
 
     hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
 
@@ -179,8 +179,12 @@ class ConnectorContract:
         raise NotImplementedError
 
     def at_work(self, connector: Connector) -> int:
-        """How many queries have been sent and not answered."""
+        """Return how many queries have been sent and not answered."""
         raise NotImplementedError
+
+    def running(self, connector: Connector, path: Path) -> object:
+        """Return what the engine works at; a server by its own word."""
+        return self.at_work(connector)
 
     def state(self, path: Path) -> object:
         """Whatever a write to the database would change."""
@@ -484,11 +488,12 @@ class ConnectorContract:
         grown = [(now - then) / 2**20 for then, now in zip(before, after, strict=True)]
         assert max(grown) < 48, grown
 
-    async def test_endless_query_is_stopped(self, shop: Connector) -> None:
+    async def test_endless_query_is_stopped(self, shop: Connector, path: Path) -> None:
         began = time.monotonic()
         outcome = error(await shop.run(ENDLESS, SOON))
         assert outcome.kind is ErrorKind.TIMEOUT
         assert time.monotonic() - began < 2.5
+        await until(lambda: not self.running(shop, path))
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_an_estimate_runs_nothing(self, shop: Connector) -> None:
@@ -505,14 +510,15 @@ class ConnectorContract:
             wrong = error(await shop.estimate(self.said("SELECT nope FROM customers"), Limits()))
             assert wrong.kind is ErrorKind.COLUMN_NOT_FOUND
 
-    async def test_cancelling_the_task_cancels_the_query(self, shop: Connector) -> None:
+    async def test_cancelling_the_task_cancels_the_query(self, shop: Connector, path: Path) -> None:
         await shop.run("SELECT 1", Limits())
         query = asyncio.create_task(shop.run(ENDLESS, Limits()))
-        await until(lambda: self.at_work(shop))
+        await until(lambda: self.at_work(shop) and self.running(shop, path))
         query.cancel()
         with pytest.raises(asyncio.CancelledError):
             await query
         assert self.at_work(shop) == 0
+        await until(lambda: not self.running(shop, path))
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:
@@ -599,7 +605,7 @@ class ConnectorContract:
 
 
 class FileContract(ConnectorContract):
-    """Of an engine that reads a file, in child processes."""
+    """The contract of an engine that reads a file, in child processes."""
 
     odd_names: ClassVar[tuple[str, ...]] = ("with space.db", "50%.db", "a#b.db", "ä'ö\".db")
 
@@ -681,7 +687,7 @@ class FileContract(ConnectorContract):
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_engine_that_somebody_kills_is_replaced(self, shop: Connector) -> None:
-        """As the system does where another process has used up the memory."""
+        """The system does so where another process has used up the memory."""
         await shop.run("SELECT 1", Limits())
         query = asyncio.create_task(shop.run(ENDLESS, SOON))
         await until(lambda: at_work(shop))

@@ -119,7 +119,7 @@ class Chat:
         return _Answer.model_validate(output["answer"])
 
     def _left_out(self, past: dict[str, Any], run: str) -> tuple[str, str, Any] | None:
-        """Return the latest turn, its question and what answers it, if its process died before it was noted."""
+        """Return a turn, its question and what answers it, if its process died before that was noted here."""
         last = str(past.get("run_id", ""))
         if last in ("", run, (past.get("answer") or {}).get("run_id")):
             return None

@@ -128,14 +128,9 @@ def _check_division(members: list[Path], manifests: dict[Path, Manifest]) -> Non
             hint="Give each shard once; report repeated evaluations one at a time.",
         )
     ids = [item.id for folder in members for item in manifests[folder].asked]
-    if len(set(ids)) < len(ids):
-        again = next(id for id in ids if ids.count(id) > 1)
-        raise ConfigurationError(
-            f"The shards were not cut from the same questions: two of them ask {again}.",
-            hint="Run all shards with the same --limit and --ids, or report them one at a time.",
-        )
     sizes = [_whole(manifests[folder]) for folder in members]
-    if len(members) > 1 and max(least for least, _ in sizes) > min(most for _, most in sizes):
+    unlike = len(members) > 1 and max(least for least, _ in sizes) > min(most for _, most in sizes)
+    if unlike or len(set(ids)) < len(ids):
         asked = ", ".join(
             f"{manifests[folder].shard} asks {len(manifests[folder].asked)}" for folder in members
         )

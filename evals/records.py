@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from pydantic import TypeAdapter, ValidationError
 
-from quorum.graph.options import as_named
 from quorum.knowledge.errors import first_in_words
 
 ENDPOINTS = ("endpoint", "database")
@@ -165,7 +164,7 @@ class Record:
         restricted: The run was shown the parts of the schema that its gold needs, as ``Manifest.options``
             says under ``gold``.
         usage: The run's ledger.
-        course: How the run went; None in records of earlier versions.
+        course: How the run went; None without a run.
         run: The run's folder relative to the evaluation's folder.
         resumed: It was interrupted and went on; its seconds and counts cover both.
         discarded: Why an earlier attempt could not go on and was thrown away; empty if none was.
@@ -251,10 +250,9 @@ class Asked:
     """A question that an evaluation asks for, whether it has been answered or not.
 
     Attributes:
-        digest: Tells its text, gold SQL and knowledge from others of the same id.
         groups: ``EvalQuestion.groups``.
-        parts: ``name digest`` of each of these, of each file with its gold, and of what else its scorer is
-            told; None where an earlier version did not keep them.
+        parts: ``name digest`` of its text, gold, knowledge, and of what else its scorer is told: they tell it
+            from others of the same id.
     """
 
     id: str
@@ -262,27 +260,19 @@ class Asked:
     dialect: str
     difficulty: str
     external_knowledge: bool
-    digest: str = ""
     groups: dict[str, str] = field(default_factory=dict)
-    parts: tuple[str, ...] | None = field(default=None, compare=False)
+    parts: tuple[str, ...] = ()
 
     def changes(self, before: Asked) -> tuple[str, ...]:
-        """Return what changed, for people; () if it is the same question.
-
-        Parts are compared where both have them.
-        """
-        pairs = {name: (getattr(before, name), getattr(self, name)) for name in _SHOWN}
+        """Return what changed, for people; () if it is the same question."""
+        pairs = {
+            name: (getattr(before, name), getattr(self, name))
+            for name in ("database", "dialect", "difficulty")
+        }
         found = [f"its {name} was {old!r} and is {new!r}" for name, (old, new) in pairs.items() if old != new]
-        if before.parts is not None and self.parts is not None:
-            unlike = set(before.parts) ^ set(self.parts)
-            names = dict.fromkeys(part.rpartition(" ")[0] for part in sorted(unlike))
-            found += [f"its {name} changed" for name in names]
-        elif before.digest != self.digest:
-            found.append("its text, gold SQL or knowledge changed")
-        return tuple(found)
-
-
-_SHOWN = ("database", "dialect", "difficulty")
+        unlike = sorted(set(before.parts) ^ set(self.parts))
+        names = dict.fromkeys(part.rpartition(" ")[0] for part in unlike)
+        return (*found, *(f"its {name} changed" for name in names))
 
 
 @dataclass(frozen=True)
@@ -317,19 +307,8 @@ class Manifest:
     @classmethod
     def from_dict(cls, values: object) -> Self:
         """A manifest from its file; as ``Record.from_dict``."""
-        if isinstance(values, dict) and isinstance(values.get("options"), dict):
-            values = values | {"options": _as_now(values["options"])}
         found: Self = _read(cls, values)
         return found
-
-
-def _as_now(options: dict[str, Any]) -> dict[str, Any]:
-    """Options as they are called since 2026-11-22: ``query_timeout``, and nothing for no folder or file."""
-    named = as_named(options)
-    named = {"query_timeout" if name == "query_seconds" else name: value for name, value in named.items()}
-    return named | {
-        name: named.get(name) or None for name in ("documents", "demonstrations") if name in named
-    }
 
 
 def _read(kind: Any, values: object) -> Any:

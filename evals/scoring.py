@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion, Suite, check_known
@@ -276,58 +275,8 @@ async def open_database(url: str) -> AsyncIterator[Database]:
         yield Database(connector, catalog, Linter(catalog), GOLD_LIMITS, Ledger())
 
 
-MEANINGS: dict[GoldState, str] = {
-    "ok": "runs, and is as published",
-    "differs": "is not as published",
-    "fails": "does not run",
-    "empty": "has no row",
-    "missing": "is not there, or not as SQL that could be run",
-    "not_live": "cannot run: its database is not here",
-}
-"""What is the matter with a gold in each state, in the order of reports."""
-
 UNCHECKED: tuple[GoldState, ...] = ("missing", "not_live")
 """States of gold that could not be run."""
-
-
-@dataclass(frozen=True)
-class Verification:
-    """The outcome of each question's gold.
-
-    Attributes:
-        checks: By question id, in the suite's order.
-    """
-
-    checks: dict[str, GoldCheck]
-
-    @property
-    def counts(self) -> dict[GoldState, int]:
-        """Questions in each state that occurs."""
-        found = Counter(check.state for check in self.checks.values())
-        return {state: found[state] for state in MEANINGS if found[state]}
-
-    @property
-    def reproduces(self) -> bool:
-        """True if all gold that could be checked here is as published."""
-        return all(check.state in ("ok", *UNCHECKED) for check in self.checks.values())
-
-    def apart(self) -> dict[GoldState, dict[str, GoldCheck]]:
-        """The questions whose gold is not ok, by its state."""
-        return {
-            state: {id: check for id, check in self.checks.items() if check.state == state}
-            for state in self.counts
-            if state != "ok"
-        }
-
-    def remarks(self) -> dict[str, str]:
-        """Return remarks on gold that is ok, by question: that it depends on the date, say."""
-        return {id: check.reason for id, check in self.checks.items() if check.state == "ok" and check.reason}
-
-    def as_json(self) -> dict[str, dict[str, Any]]:
-        return {
-            id: {"state": check.state, "reason": check.reason, "rows": check.rows}
-            for id, check in self.checks.items()
-        }
 
 
 async def verify_gold(
@@ -335,7 +284,7 @@ async def verify_gold(
     questions: Sequence[EvalQuestion],
     *,
     on_done: Callable[[int, int], None] = lambda *_: None,
-) -> Verification:
+) -> dict[str, GoldCheck]:
     """Run the gold of ``questions`` and compare it with what is published; no model is asked.
 
     A database that cannot be opened has no gold that runs: its questions are in the state ``fails``.
@@ -350,10 +299,9 @@ async def verify_gold(
     async def check(question: EvalQuestion, run: RunSql | None) -> GoldCheck:
         return await suite.scorer.verify(question, run)
 
-    checks = await sweep(
+    return await sweep(
         questions,
         check,
         lambda _, reason: GoldCheck("fails", reason),
         on_done=lambda done: on_done(done, len(questions)),
     )
-    return Verification(checks)

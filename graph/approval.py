@@ -45,7 +45,6 @@ class Approval(Asked):
         why: Why the user is asked, in a sentence.
         reads: What it would read, in words.
         bytes: The same as a number; None where that cannot be told.
-        rows: That it would return, as the engine guesses; None where it does not.
         billed: Whether ``bytes`` are what is charged for, not a guess.
         database: Where it would run.
         agent, candidate: Who wants it to run; ``candidate`` is empty for what all candidates share.
@@ -59,7 +58,6 @@ class Approval(Asked):
     database: str
     reads: str
     bytes: int | None = None
-    rows: int | None = None
     billed: bool = False
     agent: str = ""
     candidate: str = ""
@@ -221,7 +219,7 @@ class Approvals:
 
     def _note(self, place: tuple[str, str], reply: str, asked: Approval) -> str:
         about = {"agent": "user", "candidate": asked.candidate, "query": place[1]}
-        self.record(REPLIED, **about, reply=reply, sql=asked.sql, bytes=asked.bytes, rows=asked.rows)
+        self.record(REPLIED, **about, reply=reply, sql=asked.sql, bytes=asked.bytes)
         return self._keep(place, reply)
 
     def _keep(self, place: tuple[str, str], reply: str) -> str:
@@ -253,7 +251,6 @@ def _approval(proposal: Proposal, why: str, database: str, dialect: str) -> Appr
         database=database,
         reads=reads,
         bytes=estimate.bytes,
-        rows=estimate.rows,
         billed=estimate.billed,
         agent=proposal.agent,
         candidate=proposal.candidate,

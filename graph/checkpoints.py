@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
+    WRITES_IDX_MAP,
     BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
@@ -43,6 +44,9 @@ _OPTIONS = (
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
 """LangGraph's."""
+
+_SENT = "__pregel_push"
+"""In the path of a task that ``Send`` starts."""
 
 _JOURNAL = slice(18, 20)
 """The header's bytes for how a file is written and read; 2 is WAL (sqlite.org/fileformat.html, 1.3.3)."""
@@ -85,23 +89,23 @@ class RunSaver(SqliteSaver):
     once: it takes a tenth of a millisecond, and does not wait for the disk.
     """
 
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection, serde=serializer())
+        connection.isolation_level = None
+        self._held: dict[str, list[tuple[Any, ...]]] = {}
+
+    def setup(self) -> None:
+        """Set up the file; the log is moved into it when it is closed, as a power cut could leave half."""
+        self.conn.execute("PRAGMA synchronous = OFF")
+        self.conn.execute("PRAGMA wal_autocheckpoint = 0")
+        super().setup()
+
     def cursor(self, transaction: bool = True) -> Any:  # noqa: ARG002 (its signature)
         """A cursor whose statements commit themselves: half the work of a transaction around one."""
         return closing(self.conn.cursor())
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         return self.get_tuple(config)
-
-    async def alist(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> AsyncIterator[CheckpointTuple]:
-        for found in self.list(config, filter=filter, before=before, limit=limit):
-            yield found
 
     async def aput(
         self,
@@ -110,15 +114,30 @@ class RunSaver(SqliteSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        return self.put(config, checkpoint, metadata, new_versions)
+        """Store a step's state, which holds what its nodes wrote; an input is in the first step's."""
+        namespace = config["configurable"]["checkpoint_ns"]
+        self._held.pop(namespace, None)
+        if metadata["source"] != "input":
+            return self.put(config, checkpoint, metadata, new_versions)
+        place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": namespace}
+        return {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a node wrote, all of it or nothing."""
-        self.conn.execute("BEGIN")
+        """Store what a node wrote, unless the step's state follows at once; that is held until then.
+
+        It follows where a step has one node. Of several, ``Send`` starts most, and what keeps the others'
+        step from ending (an interrupt, an error) is a write to a channel of LangGraph's own.
+        """
+        namespace = config["configurable"]["checkpoint_ns"]
+        self._held.setdefault(namespace, []).append((config, writes, task_id, task_path))
+        if _SENT not in task_path and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            return
+        self.conn.execute("BEGIN")  # all of them or nothing
         try:
-            self.put_writes(config, writes, task_id, task_path)
+            for held in self._held.pop(namespace):
+                self.put_writes(*held)
             self.conn.execute("COMMIT")
         except BaseException:
             if self.conn.in_transaction:  # a full disk has ended it
@@ -130,19 +149,18 @@ class RunSaver(SqliteSaver):
 async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncIterator[BaseCheckpointSaver[str]]:
     """Open the saver over ``path``, which is made if need be, or that of a lease.
 
-    Commits do not wait for the disk: a killed process loses nothing, a power cut may lose the last steps or
-    the file of a run that was just closed.
+    Nothing waits for the disk: a killed process loses nothing, a power cut may lose the last steps or the
+    file of a run that was just closed.
     """
     if lease is not None:
         yield lease.saver()
         return
-    opened = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
-    saver = await to_the_end(lambda: _opened(opened, path), lambda saver: saver.conn.close())
+    opening = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
+    saver = await to_the_end(lambda: _opened(opening, path), lambda saver: saver.conn.close())
     try:
         yield saver
     finally:
-        saver.conn.execute("PRAGMA synchronous = OFF")  # else closing it syncs the file, twice
-        opened.__exit__(None, None, None)
+        opening.__exit__(None, None, None)
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
@@ -162,9 +180,6 @@ def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
     if not path.exists():
         path.write_bytes(_empty())
     saver = opening.__enter__()
-    saver.serde = serializer()
-    saver.conn.isolation_level = None
-    saver.conn.execute("PRAGMA synchronous = NORMAL")
     saver.setup()
     return saver
 

@@ -218,7 +218,7 @@ async def open_context(
         async def begun(found: Resources) -> None:
             shown = matched_values(options, await loading, found.connector)
             if shown and found.knowledge.exact(question) is None:
-                found.read_values(seconds_for_values(ledger), options.max_bytes)
+                found.read_values(seconds_for_values(ledger))
 
         async def opened() -> Resources:
             if isinstance(resources, Resources):

@@ -38,8 +38,8 @@ RENEWED = 2.0
 """Seconds from renewal to renewal; a wish to cancel is heard with one."""
 MOST_TAKEN = 5
 """Times that a run is taken over from a process that died: it may be what they die of."""
-CONNECTIONS = 4
-"""To Postgres, for the checkpoints of all runs of a process; one more renews."""
+CONNECTIONS = 5
+"""To Postgres, for the checkpoints and leases of all runs of a process."""
 
 _SETUP_LOCK = 0x51554F52
 _TABLE = """
@@ -158,6 +158,7 @@ class Leases:
             raise missing_extra(
                 "serve", "Keeping checkpoints in PostgreSQL", needs="langgraph-checkpoint-postgres"
             )
+        import psycopg
         from psycopg.rows import dict_row
         from psycopg_pool import ConnectionPool
 
@@ -167,7 +168,7 @@ class Leases:
         self._gate = threading.Lock()
         given: dict[str, Any] = {"connect_timeout": "5", "tcp_user_timeout": "5000", **self.target.parameters}
         given |= {"autocommit": True, "row_factory": dict_row}
-        pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
+        self.pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
             kwargs=given,
             min_size=1,
             max_size=CONNECTIONS,
@@ -176,30 +177,26 @@ class Leases:
             open=False,
             check=ConnectionPool.check_connection,  # so a restart of the server costs no run
         )
-        self.pool = pool
-        with _explained(self.target), self.connect(**given) as connection:
+        with _explained(self.target), psycopg.connect(**given) as connection:
             _set_up(connection)
-        pool.open()
-        atexit.register(pool.close)
-        self._given = given
+        self.pool.open()
+        atexit.register(self.pool.close)
         threading.Thread(target=self._renew, name="leases", daemon=True).start()
 
-    @staticmethod
-    def connect(**given: Any) -> Connection[DictRow]:
-        """Return a connection of its own."""
-        import psycopg
-
-        return psycopg.connect(**given)
-
-    def take(self, run: str) -> Lease:
+    def take(self, run: str, patience: float = 0.0) -> Lease:
         """Take the lease of a run that nobody has.
+
+        Args:
+            patience: Seconds to wait for another process that has it.
 
         Raises:
             LeaseLost: Another process has it.
             QuorumError: Postgres cannot be asked.
         """
-        start = time.monotonic()
-        found = self._ask(_TAKE, run, self.owner, SECONDS)
+        start = begun = time.monotonic()
+        while not (found := self._ask(_TAKE, run, self.owner, SECONDS)) and start < begun + patience:
+            time.sleep(0.1)
+            start = time.monotonic()
         if not found:
             what = f"The run {run_id_of(run)} is being written by another process."
             raise LeaseLost(what, hint="Wait for it, or stop it.")
@@ -239,22 +236,13 @@ class Leases:
             return cursor.fetchall() if cursor.description else []
 
     def _renew(self) -> None:
-        """Renew all leases, again and again, over a connection of its own."""
-        import psycopg
-
-        connection: Connection[DictRow] | None = None
+        """Renew all leases, again and again."""
         while True:
             time.sleep(RENEWED)
-            with self._gate:
-                held = [lease for lease in self._held.values() if not lease.lost]
-            if not held:
-                continue
+            held, start = [lease for lease in self.held() if not lease.lost], time.monotonic()
             try:
-                connection = connection or self.connect(**self._given)
-                start = time.monotonic()
-                rows = connection.execute(_RENEW, (SECONDS, [lease.token for lease in held])).fetchall()
-            except psycopg.Error:  # the leases last a while
-                connection = None
+                rows = self._ask(_RENEW, SECONDS, [lease.token for lease in held]) if held else []
+            except QuorumError:  # the leases last a while
                 continue
             found = {row["token"]: row["cancel"] for row in rows}
             for lease in held:

@@ -97,7 +97,7 @@ class Resources:
         return ColumnIndex(self.catalog)
 
     async def matches(
-        self, question: str, k: int, seconds: float | None = None, scan: int | None = None
+        self, question: str, k: int, seconds: float | None = None
     ) -> tuple[dict[str, list[str]], list[str]]:
         """Values that the question seems to name, by column, and the columns of which values were not read.
 
@@ -107,12 +107,11 @@ class Resources:
 
         Args:
             seconds: In which they are to be read; None for no other bound than ``read_values`` has.
-            scan: Bytes that may be read for one column; None for no limit.
 
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        self.read_values(seconds, scan)
+        self.read_values(seconds)
         index = await self._values.index()
         dialect, spelt = self.catalog.dialect, dict[Place, str]()
         for table, column in self.catalog.columns():
@@ -125,10 +124,10 @@ class Resources:
         missing = sorted(spelt[place] for place in (index.unread | index.cut) if place in spelt)
         return by_column, missing
 
-    def read_values(self, seconds: float | None = None, scan: int | None = None) -> None:
+    def read_values(self, seconds: float | None = None) -> None:
         """Begin to read the values that ``matches`` looks at, unless that was begun; arguments as there."""
         bound = SECONDS if seconds is None else seconds
-        self._values.read(self.connector, self.linter.catalog, bound, scan)
+        self._values.read(self.connector, self.linter.catalog, bound)
 
     def showing(self, part: Catalog) -> Self:
         """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
@@ -173,12 +172,11 @@ class _Values:
     def __init__(self) -> None:
         self._reading: asyncio.Task[ValueIndex] | None = None
 
-    def read(self, connector: Connector, catalog: Catalog, seconds: float, scan: int | None) -> None:
+    def read(self, connector: Connector, catalog: Catalog, seconds: float) -> None:
         """Begin to read, once; again if it failed."""
         before = self._reading
         if before is None or (before.done() and (before.cancelled() or before.exception())):
-            reading = read_values(connector, catalog, seconds, scan=scan)
-            self._reading = asyncio.ensure_future(reading)
+            self._reading = asyncio.ensure_future(read_values(connector, catalog, seconds))
 
     async def index(self) -> ValueIndex:
         assert self._reading is not None
@@ -279,8 +277,7 @@ async def open_resources(
             connector = await asyncio.to_thread(connect_all, urls)
             stack.push_async_callback(connector.close)
             await connector.open()
-            about: dict[str, Any] = {"cache": catalog_cache(options), "scan": options.max_bytes}
-            catalog = await read_catalog(connector, documents, **about)
+            catalog = await read_catalog(connector, documents, cache=catalog_cache(options))
             values, linter = _Values(), Linter(catalog)
             stack.push_async_callback(values.aclose)
             if connector.live:
@@ -397,7 +394,6 @@ async def read_catalog(
     *,
     samples: int = 3,
     cache: CatalogCache | None = None,
-    scan: int | None = None,
 ) -> Catalog:
     """The catalog as agents see it, with what is said beside the database's file and defined in documents.
 
@@ -405,7 +401,6 @@ async def read_catalog(
 
     Args:
         cache: Where a server's catalog is cached; without it the database is read.
-        scan: Bytes that may be read to look at a declared relationship; None for no limit.
 
     Raises:
         DatabaseUnavailable: The database cannot be read.
@@ -414,7 +409,7 @@ async def read_catalog(
     reading = cache.catalog(connector, samples=samples) if cache and cached else None
     catalog = await (reading or connector.catalog(samples=samples))
     catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
-    notes = await contradicted(connector, catalog, declared, scan=scan)
+    notes = await contradicted(connector, catalog, declared)
     catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
     return await cache.rights.seen(catalog, connector) if cache and cache.rights else catalog
 

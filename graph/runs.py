@@ -140,17 +140,15 @@ class RunFolder:
             wrong = ".".join(map(str, error.errors()[0]["loc"]))
             raise QuorumError(f"{path} is no answer: its {wrong} does not fit.", hint=_REMOVE) from error
 
-    def events(self) -> Iterator[Event]:
-        """The steps in order, with their long texts; a last line that a crash cut short is left out.
+    def events(self, *, whole: bool = True) -> Iterator[Event]:
+        """Yield the steps in order; a last line that a crash cut short is left out.
+
+        Args:
+            whole: With their long texts, which are files of their own.
 
         Raises:
             QuorumError: Another line is no event.
         """
-        for event in self._lines():
-            yield with_texts(event, self.get)
-
-    def _lines(self) -> Iterator[Event]:
-        """The steps as they lie in the file, without their long texts."""
         path = self.folder / "events.jsonl"
         if not path.is_file():
             return
@@ -166,12 +164,12 @@ class RunFolder:
                 if wrong:
                     hint = "Take the line out: the run can be read, and goes on, without what it says."
                     raise QuorumError(f"Line {number} of {path} is no event: {wrong}", hint=hint)
-                yield event
+                yield with_texts(event, self.get) if whole else event
 
     def ended(self) -> Event | None:
         """The event that ended the run without an answer (``ENDED``); None if it was resumed since."""
         last = None
-        for event in self._lines():
+        for event in self.events(whole=False):
             if event["kind"] in (*ENDED, "begun"):
                 last = event
         return None if last is None or last["kind"] == "begun" else with_texts(last, self.get)
@@ -198,7 +196,7 @@ class RunFolder:
         known = {item.name for item in dataclasses.fields(Usage)}
         total, seconds = Usage(), 0.0
         by_agent, by_model = dict[str, Usage](), dict[str, Usage]()
-        for event in self._lines():
+        for event in self.events(whole=False):
             seconds = max(seconds, event["t"])
             if isinstance(used := event.get("usage"), dict):
                 usage = Usage(**{key: value for key, value in used.items() if key in known})

@@ -301,9 +301,9 @@ class Trace(RunFolder):
         if len(line) > LONG:  # else no text in it is longer
             whole = {name: event[name] for name in _WHOLE.get(kind, ()) if name in event}
             line = _LINE.encode(plain(event, self._stored) | whole)
-        with self._gate:
+        with self._gate, self._noting_failure():
             if not self._closed:
-                self._do(lambda: _append(self._lines_file, _bytes(line + "\n")))
+                _append(self._lines_file, _bytes(line + "\n"))
         if self.listener is not None:
             self.listener(plain(event))
 
@@ -382,22 +382,25 @@ class Trace(RunFolder):
     def _replace(self, path: Path, text: str, *, at_once: bool = False) -> None:
         """Write a file, all of it or nothing: soon, or before this returns."""
 
-        def job() -> None:
-            if self.lease:
-                self.lease.check()
-            write = write_once if self.lease and path.name == "answer.json" else replace_file
-            write(path, _bytes(text))
+        def write() -> None:
+            with self._noting_failure():
+                if self.lease:
+                    self.lease.check()
+                once = self.lease and path.name == "answer.json"
+                (write_once if once else replace_file)(path, _bytes(text))
 
         if at_once:
-            self._do(job)
+            write()
             return
         with self._gate:
             if not self._closed:
-                self._latest = _FILES.submit(self._do, job)
+                self._latest = _FILES.submit(write)
 
-    def _do(self, job: Callable[[], object]) -> None:
+    @contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        """Note in ``failure`` that something cannot be written."""
         try:
-            job()
+            yield
         except LeaseLost as error:
             self.finished, self.failure = None, str(error)
         except OSError as error:

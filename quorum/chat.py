@@ -59,6 +59,7 @@ class Chat:
             ConfigurationError, DatabaseUnavailable, ModelUnavailable: As ``Quorum.ask``.
             MalformedReply: The QuestionRewriter gave no usable reply.
         """
+        given["meta"] = {**(given.get("meta") or {}), "talk": self.thread, "turn": turn}
         async with self._lock:
             async with self._alone():
                 self.last = await self._session.ask(turn, through=self._answered, **given)
@@ -83,7 +84,6 @@ class Chat:
         became, meta = turn, await asyncio.to_thread(context.trace.meta) if resumed else {}
         turn = str(meta.get("turn", turn))
         try:
-            await asyncio.to_thread(context.trace.amend, talk=self.thread, turn=turn)
             known = resumed and await has_checkpoint(context.trace.checkpoint, context.trace.lease)
             async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
@@ -116,7 +116,8 @@ class Chat:
             return
         from quorum.graph.leases import leases_at
 
-        lease = await asyncio.to_thread(lambda: leases_at(url).take(f"{self.thread}:talk"))
+        # an answer is read a moment before its conversation is free for the next turn
+        lease = await asyncio.to_thread(lambda: leases_at(url).take(f"{self.thread}:talk", patience=1.0))
         self._lease = lease
         try:
             yield

@@ -78,6 +78,8 @@ def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
     for url in settings.database:
         look = _database(url, settings, documents[0] if documents else None, opened)
         yield from _each("database", look)
+    if opened and len(opened) == len(settings.database):
+        yield from _each("rights", _rights(settings, documents[0] if documents else None))
     if len(opened) == len(settings.database) > 1:
         yield from _each("databases", _together(settings, opened))
     yield from found
@@ -221,6 +223,29 @@ async def _opened(
     async with connect_all(database_urls([url], settings.home)) as connector:
         catalog = await read_catalog(connector, documents, samples=0)
         return connector, catalog, await connector.account()
+
+
+def _rights(settings: Settings, documents: Documents | None) -> Iterator[Check]:
+    """Say what the rules withhold of all databases together, as a question would find it."""
+    from quorum.graph.resources import catalog_cache, database_urls, read_catalog
+    from quorum.tools.databases import connect_all
+    from quorum.tools.databases.introspection import listed
+
+    if (rights := catalog_cache(settings).rights) is None:
+        return
+
+    async def seen() -> tuple[Catalog, Catalog]:
+        async with connect_all(database_urls(settings.database, settings.home)) as connector:
+            whole = await read_catalog(connector, documents, samples=0)
+            return whole, await rights.seen(whole, connector)
+
+    whole, left = asyncio.run(seen())
+    shown, withheld = {table.full_name for table in left.tables}, left.withheld
+    hidden = [table.full_name for table in whole.tables if table.full_name not in shown]
+    masked = sorted(".".join(each) for each in (withheld.columns if withheld else ()) if each[0] in shown)
+    yield Check(
+        "rights", True, f"hidden: {listed(hidden) or 'nothing'}; masked: {listed(masked) or 'nothing'}"
+    )
 
 
 def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Iterator[Check]:

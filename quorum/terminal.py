@@ -111,8 +111,7 @@ def show_approval(asked: Approval, out: Console) -> None:
     out.print(Text("May this query run?", style="bold yellow"))
     out.print(Text(f"  {printable(asked.why)}"))
     _show_sql(asked.sql, asked.dialect, out)
-    rows = f"; rows: about {asked.rows:,}" if asked.rows is not None else ""
-    facts = f"Reads: {asked.reads}{rows}; database: {asked.database} ({asked.dialect}); for: {who}"
+    facts = f"Reads: {asked.reads}; database: {asked.database} ({asked.dialect}); for: {who}"
     out.print(Text(f"  {printable(facts)}", style="dim"))
 
 

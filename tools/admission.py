@@ -67,18 +67,6 @@ async def estimate(connector: Connector, sql: str, limits: Limits) -> Estimate |
     return Estimate(unknown=UNKNOWN) if found is None else found
 
 
-async def fits(connector: Connector, sql: str, limits: Limits) -> bool:
-    """Return True if a query that no user asked for may run: it is free, and within the limits.
-
-    Raises:
-        DatabaseUnavailable: The connector is not open.
-    """
-    if connector.bills or limits.scan is None:
-        return not connector.bills
-    found = await estimate(connector, sql, limits)
-    return isinstance(found, Estimate) and refusal(found, limits, Ledger(), connector) is None
-
-
 def refusal(estimate: Estimate, limits: Limits, ledger: Ledger, connector: Connector) -> QueryError | None:
     """Return why a query reads too much; None if it may run.
 

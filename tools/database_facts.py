@@ -15,7 +15,6 @@ from quorum.knowledge.definitions.model import DeclaredKey, contradiction
 from quorum.knowledge.naming import write_full_name, write_name
 from quorum.knowledge.profile.model import Kind
 from quorum.knowledge.search.values import Place, ValueIndex
-from quorum.tools.admission import fits
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.query import Limits, QueryError, QueryResult
@@ -31,14 +30,11 @@ KEYS = 40
 _TEXT = re.compile(r"char|text|clob|string|enum", re.IGNORECASE)
 
 
-async def read_values(
-    connector: Connector, catalog: Catalog, seconds: float = SECONDS, *, scan: int | None = None
-) -> ValueIndex:
+async def read_values(connector: Connector, catalog: Catalog, seconds: float = SECONDS) -> ValueIndex:
     """Read the distinct short values of text columns that may be shown: those with a letter, all printable.
 
     Args:
         seconds: For all columns together; ``SECONDS`` at most.
-        scan: Bytes that may be read for one column; None for no limit.
 
     Raises:
         DatabaseUnavailable: The connector is closed.
@@ -57,7 +53,7 @@ async def read_values(
             f"SELECT DISTINCT {name} AS v FROM {_source(own, owner.dialect)} "
             f"WHERE {name} IS NOT NULL AND length({name}) <= {CHARACTERS} LIMIT {COLUMN_VALUES + 1}"
         )
-        limits = Limits(COLUMN_VALUES, 16 * 2**20, min(left, COLUMN_SECONDS), scan=scan)
+        limits = Limits(COLUMN_VALUES, 16 * 2**20, min(left, COLUMN_SECONDS))
         answer = await _asked(owner, sql, limits) if total < ALL_VALUES else None
         if answer is None:
             unread.append(place)
@@ -69,15 +65,10 @@ async def read_values(
     return ValueIndex(found, unread, cut)
 
 
-async def contradicted(
-    connector: Connector, catalog: Catalog, declared: Sequence[DeclaredKey], *, scan: int | None = None
-) -> list[str]:
+async def contradicted(connector: Connector, catalog: Catalog, declared: Sequence[DeclaredKey]) -> list[str]:
     """Return a note on each declared key of which some values have no partner.
 
     Keys that the time does not suffice for, or that the database cannot compare, get no note.
-
-    Args:
-        scan: Bytes that may be read for one key; None for no limit.
 
     Raises:
         DatabaseUnavailable: The connector is closed.
@@ -85,7 +76,7 @@ async def contradicted(
     notes: dict[str, None] = {}
     end = time.monotonic() + SECONDS
     for each in list(declared)[: KEYS if connector.live else 0]:
-        limits = Limits(rows=1, bytes=2**16, seconds=min(end - time.monotonic(), KEY_SECONDS), scan=scan)
+        limits = Limits(rows=1, bytes=2**16, seconds=min(end - time.monotonic(), KEY_SECONDS))
         asked, sql = _missing_partner(each, catalog, connector)
         answer = await _asked(asked, sql, limits) if sql else None
         if answer is not None and answer.table.num_rows:
@@ -94,8 +85,8 @@ async def contradicted(
 
 
 async def _asked(connector: Connector, sql: str, limits: Limits) -> QueryResult | None:
-    """Return the result; None if no time is left, it costs too much, or it fails."""
-    if limits.seconds <= 0 or not await fits(connector, sql, limits):
+    """Return the result; None if no time is left, reading is paid for, or it fails."""
+    if limits.seconds <= 0 or connector.bills:
         return None
     answer = await connector.run(sql, limits)
     return None if isinstance(answer, QueryError) else answer

@@ -201,14 +201,13 @@ async def _estimate(database: Database, sql: str) -> Estimate | QueryError:
     """
     limits = database.limits.within(database.ledger.remaining_seconds())
     estimate = await database.cache.estimate(sql, lambda: admission.estimate(database.connector, sql, limits))
-    withheld = database.linter.catalog.withheld  # an engine's plan and errors name what is behind views
+    withheld = database.linter.catalog.withheld  # an engine's errors name what is behind views
     if isinstance(estimate, QueryError):
         if withheld:
             from quorum.tools.rights import without_values
 
             estimate = without_values(estimate, sql, withheld)
         return estimate
-    estimate = replace(estimate, plan="") if withheld else estimate
     if problem := admission.refusal(estimate, database.limits, database.ledger, database.connector):
         return problem
     database.ledger.check_bytes(estimate.bytes or 0)
@@ -237,7 +236,7 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
         if isinstance(estimate, QueryError):
             return event.record(estimate, executed=sql)
         expected = estimate.bytes or 0
-        more["estimate"] = {"bytes": estimate.bytes, "rows": estimate.rows, "billed": estimate.billed}
+        more["estimate"] = {"bytes": estimate.bytes, "billed": estimate.billed}
     ledger.reserve_bytes(expected)
     started = time.monotonic()
     try:
@@ -254,9 +253,12 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
     ledger.charge(event.agent, usage)
     try:
         if database.folder and isinstance(outcome, QueryResult):
-            from quorum.tools.results.files import write_result
+            from quorum.tools.results.files import SMALL_BYTES, write_result
 
-            file = await asyncio.to_thread(write_result, outcome.table, database.folder)
+            if outcome.table.nbytes < SMALL_BYTES:
+                file = write_result(outcome.table, database.folder)
+            else:
+                file = await asyncio.to_thread(write_result, outcome.table, database.folder)
             outcome = replace(outcome, file=file)
     finally:
         event.record(outcome, executed=sql, usage=usage.as_dict(), request=request, **more)

@@ -1,4 +1,4 @@
-"""Choose when Python collects garbage: never in the middle of a check, rarely while a run is open."""
+"""Choose when Python collects garbage: rarely while a run is open."""
 
 from __future__ import annotations
 
@@ -13,22 +13,13 @@ nearly all of them are still in use."""
 
 
 @contextmanager
-def own_garbage() -> Iterator[None]:
-    """Hold off Python's garbage collector during a check, then collect what the check left.
-
-    A check makes tens of thousands of short-lived objects. A collection during the check would move them to
-    the older generations, which take 25 ms and more to collect (a check takes 5); after the check the
-    youngest generation takes one or two. The older ones are collected when due: after ten checks, and after a
-    hundred of those. Does not collect within ``rare_collections``.
-    """
-    enabled, rare = gc.isenabled(), gc.get_threshold()[0] >= YOUNG
+def no_collections() -> Iterator[None]:
+    """Hold off Python's garbage collector while many objects are made that all stay."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if enabled and not rare:
-            _, young, old = gc.get_count()
-            gc.collect(2 if old > 100 else 1 if young > 10 else 0)
         if enabled:
             gc.enable()
 

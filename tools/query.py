@@ -144,17 +144,13 @@ class Estimate:
 
     Attributes:
         bytes: Read by it; None if unknown.
-        rows: Returned by it; None if unknown.
-        billed: True if the query is charged by ``bytes``; else they are a guess of the planner.
-        plan: The engine's plan as text, for people; empty if there is none.
+        billed: True if the query is charged by ``bytes``.
         parts: The parts that would be read, of a query over several databases.
         unknown: Why ``bytes`` are unknown, as the end of a sentence: "it calls the function f".
     """
 
     bytes: int | None = None
-    rows: int | None = None
     billed: bool = False
-    plan: str = ""
     unknown: str = ""
     parts: tuple[str, ...] = ()
 

@@ -2,7 +2,8 @@
 
 A rule is a pattern (``*``, ``?``, ``[abc]``; case does not count) over the end of a dotted name:
 ``salaries``, ``hr.*``, ``shop.hr.salaries`` for tables, ``ssn``, ``customers.email``, ``hr.*.ssn`` for
-columns. ``tag:pii`` fits what has the word ``#pii`` in its comment.
+columns. ``tag:pii`` fits what has the word ``#pii`` in its comment. A rule may name its database:
+``shop:customers.email``, ``shop:tag:pii``, or any that it fits: ``*:*.ssn``.
 
 The catalog has no hidden table, and of a masked column its name, type, comment and keys. So nothing above it
 can show more; guard and lint refuse what the catalog lacks, the engine's own tables among them. Values reach
@@ -32,6 +33,7 @@ from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.introspection import listed
 from quorum.tools.guard.vocabulary import words
 from quorum.tools.lint.lineage import Lineage, Masks
 from quorum.tools.lint.tables import Names, Tables
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 KEY = "mask.key"
+_RULE = re.compile(r"(?:(?!tag:)([^:]*):)?(.*)", re.DOTALL)
 _TAG = re.compile(r"#([\w-]+)")
 _LISTED = re.compile(r"(?is)\b(enum|set)\W.*")
 _VIEWS = {
@@ -73,30 +76,32 @@ class Rights:
         """Return the catalog as far as the rules show it.
 
         Raises:
-            ConfigurationError: No table is left, or the key cannot be kept.
+            ConfigurationError: No table is left, a rule fits nothing, or the key cannot be kept.
         """
         return await asyncio.to_thread(self._applied, catalog, await _definitions(catalog, connector))
 
     def _applied(self, catalog: Catalog, views: Mapping[str, str]) -> Catalog:
-        unused = {*self.show, *self.hide, *self.mask}
+        unused = {*self.hide, *self.mask}
 
-        def fits(rules: Iterable[str], paths: list[tuple[str, ...]], *comments: str) -> bool:
+        def fits(rules: Iterable[str], table: Table, paths: list[tuple[str, ...]], *comments: str) -> bool:
             tags = {f"tag:{tag}" for comment in comments for tag in _TAG.findall(comment.casefold())}
-            found = [rule for rule in rules if _fits(rule.casefold(), paths, tags)]
+            database = _database(table, catalog.name)
+            found = [rule for rule in rules if _fits(rule.casefold(), database, paths, tags)]
             unused.difference_update(found)
             return bool(found)
 
         tables, hidden, columns = list[Table](), list[Table](), set[tuple[str, str]]()
         for table in catalog.tables:
             paths = _paths(table, catalog.name)
-            out = fits(self.hide, paths, table.description)
-            seen = not self.show or fits(self.show, paths, table.description)
+            out = fits(self.hide, table, paths, table.description)
+            seen = not self.show or fits(self.show, table, paths, table.description)
             (tables if seen and not out else hidden).append(table)
-            for column in table.columns if seen and not out else ():
+            for column in table.columns:
                 inside = [column.name, *(f"{column.name}.{each.path}" for each in column.fields)]
                 own = [(*path, name.casefold()) for path in [(), *paths] for name in inside]
-                if fits(self.mask, own, column.description, table.description):
+                if fits(self.mask, table, own, column.description, table.description):
                     columns.add((table.full_name, column.name))
+        _check_used(unused, catalog)
         exact = {rule.casefold() for rule in self.show}
         for view in _through(catalog, views, {table.full_name for table in hidden}, columns):
             if exact.isdisjoint(_names(view, catalog.name)):  # shown by a pattern at most
@@ -107,16 +112,20 @@ class Rights:
                 f"The rights leave no table of {catalog.name} to be seen.",
                 hint="Look at `show` and `hide` in quorum.toml, and at the key's schemas.",
             )
-        if unused:
-            rules = ", ".join(sorted(unused))
-            logging.getLogger(__name__).warning(f"Rules that fit nothing in {catalog.name}: {rules}.")
         own_names = {name for table in tables for name in _names(table, catalog.name)}
         gone = {name for table in hidden for name in _names(table, catalog.name)} - own_names
         withheld = Withheld(frozenset(gone), frozenset(columns), _key(self.home))
+        notes = [note for note in catalog.notes if not withheld.named(note)]
+        if masked := [
+            f"{t.full_name}.{c.name}" for t in tables for c in t.columns if (t.full_name, c.name) in columns
+        ]:
+            notes.append(
+                f"A rule masks the values of {listed(masked)}: none is shown, queries over them run."
+            )
         return replace(
             catalog,
             tables=tuple(_shown(table, withheld, {each.full_name for each in tables}) for table in tables),
-            notes=tuple(note for note in catalog.notes if not withheld.named(note)),
+            notes=tuple(notes),
             left_out=tuple(note for note in catalog.left_out if not withheld.named(note)),
             filtered=tuple(name for name in catalog.filtered if not withheld.named(name)),
             withheld=withheld,
@@ -166,20 +175,43 @@ def _through(
     return list(found.values())
 
 
-def _fits(rule: str, paths: list[tuple[str, ...]], tags: set[str]) -> bool:
+def _check_used(unused: set[str], catalog: Catalog) -> None:
+    """Raise for rules to hide or mask that fit nothing, but those of databases that are not open."""
+    databases = {_database(table, catalog.name) for table in catalog.tables}
+    places = {rule: _RULE.fullmatch(rule.casefold()) for rule in sorted(unused)}
+    if wrong := [rule for rule, found in places.items() if found and found[1] in {None, *databases}]:
+        what = f"fit no table or column of {catalog.name}"
+        logging.getLogger(__name__).error(
+            f"These rules {what}: {', '.join(wrong)}."
+        )  # no caller may see them
+        raise ConfigurationError(
+            f"{len(wrong)} of the rules in `hide` and `mask` {what}.",
+            hint="The log names them. A typo would show everything, so nothing is asked. A rule for another "
+            "database names it, as `shop:customers.email` does; one that may fit nothing begins with `*:`.",
+        )
+
+
+def _fits(rule: str, database: str, paths: list[tuple[str, ...]], tags: set[str]) -> bool:
     """True if a rule is one of the tags, or its parts fit a path, or the whole of it a name."""
-    if rule.startswith("tag:"):
-        return rule in tags
-    parts = rule.split(".")
+    found = _RULE.fullmatch(rule)
+    if found is None or not fnmatchcase(database, found[1] or "*"):
+        return False
+    if (pattern := found[2]).startswith("tag:"):
+        return pattern in tags
+    parts = pattern.split(".")
     same = (path for path in paths if len(path) == len(parts))
     return any(all(map(fnmatchcase, path, parts)) for path in same) or any(
-        fnmatchcase(path[-1], rule) for path in paths
+        fnmatchcase(path[-1], pattern) for path in paths
     )
+
+
+def _database(table: Table, title: str) -> str:
+    return (table.database or title).casefold()
 
 
 def _paths(table: Table, title: str) -> list[tuple[str, ...]]:
     """Return a table's name alone and in what it is in, in lower case; SQLite's schema is ``main``."""
-    schema, database = (table.schema or "main").casefold(), (table.database or title).casefold()
+    schema, database = (table.schema or "main").casefold(), _database(table, title)
     name = table.name.casefold()
     return [(name,), (schema, name), (database, schema, name), (database, name)]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, ClassVar
 from urllib.parse import parse_qsl, quote, unquote, unquote_plus, urlsplit
 
 from quorum.knowledge.errors import ConfigurationError
@@ -157,6 +159,52 @@ def options_of(url: str, *known: str) -> tuple[str, dict[str, list[str]]]:
             raise ConfigurationError(f"{mask_url(url)} has an option {name!r} that does not fit.", hint=hint)
         found.setdefault(name, []).append(value)
     return plain, found
+
+
+def server_options(query: str, known: Iterable[str], engine: str, example: str) -> dict[str, str]:
+    """Return the options of a server's URL; one given twice is a comma list. No message shows a value.
+
+    Raises:
+        ConfigurationError: An option is none of ``known``, or has no value.
+    """
+    found: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name not in known or not value:
+            what = f"option {name} like this" if name.isidentifier() else "such option"
+            raise ConfigurationError(f"A {engine} URL has no {what}.", hint=example)
+        found[name] = f"{found[name]},{value}" if name in found else value
+    return found
+
+
+def names_in(listed: str) -> tuple[str, ...]:
+    """Return the names in a comma list, each once."""
+    return tuple(dict.fromkeys(filter(None, map(str.strip, listed.split(",")))))
+
+
+@dataclass(frozen=True)
+class ServerTarget:
+    """The parts of a server's URL.
+
+    Attributes:
+        parameters: The driver's, with secrets.
+    """
+
+    parameters: dict[str, Any] = field(repr=False)
+    secrets: ClassVar[tuple[str, ...]] = ("password",)
+    """Parameters that no text may show."""
+
+    @property
+    def address(self) -> str:
+        """The server's host and port, as far as the URL names them."""
+        host, port = (self.parameters.get(name, "") for name in ("host", "port"))
+        return f"{host}:{port}" if port else host
+
+    def scrubbed(self, text: str) -> str:
+        """Return a text of the driver without secrets."""
+        for name in self.secrets:
+            if isinstance(secret := self.parameters.get(name), str) and secret:
+                text = text.replace(secret, REDACTED)
+        return text
 
 
 def anchored(database: str, folder: Path) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from quorum.evals.paths import check_folder
 from quorum.evals.records import Record
@@ -43,16 +43,20 @@ class RecordedCandidate:
     Attributes:
         model: As the folder names it.
         question: The question's id.
-        number: The candidate's; None for the one that the recorded pipeline chose.
+        name: The candidate's number, or ``FINAL`` of the one that the recorded pipeline chose.
         sql: As recorded; empty if only the result is.
         path: The result's CSV file; need not exist.
     """
 
     model: str
     question: str
-    number: int | None
+    name: str
     sql: str
     path: Path
+
+    @property
+    def final(self) -> bool:
+        return self.name == FINAL
 
     @cached_property
     def table(self) -> pa.Table | None:
@@ -68,76 +72,42 @@ class RecordedCandidate:
             return None
 
 
-@dataclass(frozen=True)
-class RecordedQuestion:
-    """A model's answers to a question.
-
-    Attributes:
-        candidates: By number; may be empty, and numbers may be missing.
-        final: What the recorded pipeline chose among them; None if it chose none.
-    """
-
-    model: str
-    question: str
-    candidates: tuple[RecordedCandidate, ...]
-    final: RecordedCandidate | None
+Recorded: TypeAlias = dict[str, dict[str, list[RecordedCandidate]]]
+"""Candidates by model, then by question id, both sorted; of a question by number, ``FINAL`` last."""
 
 
-@dataclass(frozen=True)
-class RecordedCandidates:
-    """The recordings of a folder: by model, then by question id, both sorted."""
+def load_candidates(folder: Path) -> Recorded:
+    """Read a folder of recorded candidates. SQL is read now, a result when it is asked for.
 
-    folder: Path
-    models: dict[str, dict[str, RecordedQuestion]]
-
-    def __iter__(self) -> Iterator[RecordedQuestion]:
-        """Every question of every model."""
-        return (question for questions in self.models.values() for question in questions.values())
-
-    @property
-    def questions(self) -> list[str]:
-        """The ids of all questions, those too that some models did not answer; sorted."""
-        return sorted({asked.question for asked in self})
-
-
-def load_candidates(folder: Path) -> RecordedCandidates:
-    """Open a folder of recorded candidates. SQL is read now, a result when it is asked for.
-
-    Files of other names are left alone.
+    Files of other names are left alone. A question may have no candidate.
 
     Raises:
         ConfigurationError: The folder is missing or has another shape, or holds no candidate.
     """
     check_folder(folder, hint=f"Give one that holds {SHAPE}.")
     models = {
-        model.name: {question.name: _question(model.name, question) for question in _folders(model)}
+        model.name: {question.name: list(_candidates(model.name, question)) for question in _folders(model)}
         for model in _folders(folder)
     }
-    recorded = RecordedCandidates(folder, {model: found for model, found in models.items() if found})
-    if not any(question.final or question.candidates for question in recorded):
+    if not any(own for of_model in models.values() for own in of_model.values()):
         nearer = any(_candidate_names(inner) for inner in _folders(folder))
         hint = f"Give its parent, {folder.parent}." if nearer else f"Give one that holds {SHAPE}."
         raise ConfigurationError(f"{folder} holds no recorded candidates.", hint=hint)
-    return recorded
+    return {model: found for model, found in models.items() if found}
 
 
-def _question(model: str, folder: Path) -> RecordedQuestion:
-    found = {name: _candidate(model, folder, name) for name in _candidate_names(folder)}
-    final = found.pop(FINAL, None)
-    return RecordedQuestion(model, folder.name, tuple(found[name] for name in sorted(found, key=int)), final)
-
-
-def _candidate(model: str, folder: Path, name: str) -> RecordedCandidate:
-    file = folder / f"{name}.sql"
-    sql = read_sql(file) if file.is_file() else ""
-    number = None if name == FINAL else int(name)
-    return RecordedCandidate(model, folder.name, number, sql, folder / f"{name}.csv")
+def _candidates(model: str, folder: Path) -> Iterator[RecordedCandidate]:
+    for name in _candidate_names(folder):
+        file = folder / f"{name}.sql"
+        sql = read_sql(file) if file.is_file() else ""
+        yield RecordedCandidate(model, folder.name, name, sql, folder / f"{name}.csv")
 
 
 def _candidate_names(folder: Path) -> list[str]:
     """``0``, ``1``, ..., ``final``: each once, with the SQL or the result or both there."""
     pattern = re.compile(rf"(0|[1-9][0-9]*|{FINAL})\.(?:sql|csv)")
-    return sorted({found[1] for path in folder.iterdir() if (found := pattern.fullmatch(path.name))})
+    names = {found[1] for path in folder.iterdir() if (found := pattern.fullmatch(path.name))}
+    return sorted(names, key=lambda name: (name == FINAL, len(name), name))
 
 
 def _folders(folder: Path) -> list[Path]:
@@ -220,9 +190,7 @@ class Source:
         return replace(self, several=False, ballots=first)
 
 
-def source_of(
-    recorded: RecordedCandidates, gold: Spider2Gold | None = None, *, dialect: str = "snowflake"
-) -> Source:
+def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: str = "snowflake") -> Source:
     """Return recorded candidates as a source.
 
     Args:
@@ -232,25 +200,25 @@ def source_of(
     Raises:
         ConfigurationError: The gold knows none of the questions, or a model has the name of the pool.
     """
-    if POOLED in recorded.models:
+    if POOLED in recorded:
         raise ConfigurationError(
-            f"{recorded.folder} has a model called {POOLED!r}, which names all models together.",
-            hint="Rename its folder.",
+            f"A model is called {POOLED!r}, which names all models together.", hint="Rename its folder."
         )
-    asked = recorded.questions
+    every = [own for of_model in recorded.values() for own in of_model.values()]
+    asked = sorted({question for of_model in recorded.values() for question in of_model})
     unknown = [question for question in asked if gold and question not in gold.files]
     if gold and len(unknown) == len(asked):
         raise ConfigurationError(
-            f"The gold in {gold.folder} knows none of the {len(asked)} questions in {recorded.folder}.",
+            f"The gold in {gold.folder} knows none of the {len(asked)} questions.",
             hint=f"They are like {', '.join(asked[:3])}; give the gold of their edition.",
         )
     source = Source(
-        models=list(recorded.models),
+        models=list(recorded),
         questions=asked,
         known=gold is not None,
         unknown=unknown,
         learnable=[question for question in asked if question not in unknown] if gold else [],
-        several=any(len(each.candidates) > 1 for each in recorded),
+        several=any(sum(not each.final for each in own) > 1 for own in every),
         dialect_of=lambda _: dialect,
         ballots=lambda question: ballots(question),
     )
@@ -258,9 +226,9 @@ def source_of(
     def ballots(question: str) -> dict[str, RecordedBallots]:
         """Read and score a question's results, once each. Two are a cluster if they agree, as in a run."""
         scorer = gold if gold and question in gold.files else None
-        answers = [of_model[question] for of_model in recorded.models.values() if question in of_model]
-        read = [_read(candidate, scorer) for answer in answers for candidate in answer.candidates]
-        finals = {answer.model: _read(answer.final, scorer) for answer in answers if answer.final}
+        answers = [each for of_model in recorded.values() for each in of_model.get(question, ())]
+        read = [_read(candidate, scorer) for candidate in answers if not candidate.final]
+        finals = {each.model: _read(each, scorer) for each in answers if each.final}
         forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
         overlaps = ResultOverlaps.from_tables(forms)
         made = {}
@@ -283,7 +251,7 @@ def source_of(
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
     """Return the candidate's ballot, its result (None if it failed), and whether that meets the gold."""
     right = gold is not None and gold.score(candidate.question, candidate.path).match
-    ballot = Ballot(f"{candidate.model}/{candidate.number}", candidate.model, candidate.sql)
+    ballot = Ballot(f"{candidate.model}/{candidate.name}", candidate.model, candidate.sql)
     table = candidate.table
     if table is None:
         return ballot, None, right

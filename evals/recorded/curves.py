@@ -8,7 +8,7 @@ from pathlib import Path
 from quorum.evals.paths import write_bytes
 from quorum.evals.recorded.weights import DRAWN_EXPERT, DRAWN_ONCE, OnlineWeights
 from quorum.evals.reports.format import one_line
-from quorum.evals.reports.vega import WIDTH, Spec, draw, legend
+from quorum.evals.reports.vega import Spec, axis, draw, legend, over
 
 VOTES = {
     "wma": ("WMA (weighted majority)", "#6aa5e0"),
@@ -96,24 +96,16 @@ def _curves(lines: Mapping[str, Line], title: str, domain: tuple[float, float], 
         for number, value in enumerate(values, first)
     ]
     looks = {label: (colour, dashes) for label, (colour, dashes, _) in lines.items()}
-    shape = "linear" if first else "step-after"
-    return {
-        "data": {"name": "rows", "values": rows},
-        "width": WIDTH,
-        "height": 190,
-        "mark": {"type": "line", "point": False, "interpolate": shape},
-        "encoding": {
-            "x": {
-                "field": "question", "title": "question, in the order of ids", "type": "quantitative",
-                "axis": {"tickMinStep": 1},
-            },
-            "y": {
-                "field": "value", "title": title, "type": "quantitative",
-                "scale": {"domain": list(domain), "nice": False},
-            },
+    return over(
+        rows,
+        height=190,
+        mark={"type": "line", "point": False, "interpolate": "linear" if first else "step-after"},
+        encoding={
+            "x": axis("question", "question, in the order of ids", axis={"tickMinStep": 1}),
+            "y": axis("value", title, scale={"domain": list(domain), "nice": False}),
             **legend("line", looks),
         },
-    }  # fmt: skip
+    )
 
 
 def _bound(learned: OnlineWeights, vote: str, less: int, top: float) -> dict[str, Line]:

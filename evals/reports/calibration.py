@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from statistics import fmean
@@ -19,14 +18,14 @@ class Bin:
     """Answers of one tenth of the confidences: ``low`` < confidence ≤ ``high`` (the first holds 0 too).
 
     Attributes:
-        confidence, accuracy: Means over its ``n`` answers; None of an empty bin.
+        confidence, accuracy: Means over its ``n`` answers.
     """
 
     low: float
     high: float
     n: int
-    confidence: float | None
-    accuracy: float | None
+    confidence: float
+    accuracy: float
 
 
 @dataclass(frozen=True)
@@ -54,14 +53,9 @@ class Calibration:
         auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where all
             are right or all wrong.
         brier_base: Of one who always says ``accuracy``: a confidence that tells answers apart is below.
-        ece: Expected calibration error (Naeini, Cooper and Hauskrecht, 2015): mean distance of a bin's
-            confidence and accuracy, weighted by its answers, 0 to 1.
-        bins: ``BINS`` of equal width, for a reliability diagram.
+        bins: Those of ``BINS`` of equal width that have answers, for a reliability diagram.
         curve: Risk by coverage (El-Yaniv and Wiener, 2010), the surest answers first; answers of the same
             confidence come together.
-        aurc: Area under the curve, 0 to 1: mean risk over the coverages 1/n … 1 (Geifman, Uziel and
-            El-Yaniv, 2019); where answers share a confidence, the expectation over their orders.
-        aurc_best: Of the best order, all right answers first. A random order's is 1 - ``accuracy``.
     """
 
     n: int
@@ -70,11 +64,8 @@ class Calibration:
     brier: float
     auroc: float | None
     brier_base: float
-    ece: float
     bins: tuple[Bin, ...]
     curve: tuple[RiskPoint, ...]
-    aurc: float
-    aurc_best: float
 
 
 def calibrate(answers: Iterable[Judged]) -> Calibration | None:
@@ -83,8 +74,6 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
     if not given:
         return None
     accuracy = fmean(right for _, right in given)
-    bins = tuple(_bin(number, given) for number in range(BINS))
-    curve, area = _curve(given)
     return Calibration(
         n=len(given),
         confidence=fmean(sure for sure, _ in given),
@@ -92,11 +81,8 @@ def calibrate(answers: Iterable[Judged]) -> Calibration | None:
         brier=fmean((sure - right) ** 2 for sure, right in given),
         auroc=auroc(given),
         brier_base=accuracy * (1 - accuracy),
-        ece=math.fsum(it.n * abs((it.confidence or 0.0) - (it.accuracy or 0.0)) for it in bins) / len(given),
-        bins=bins,
-        curve=curve,
-        aurc=area,
-        aurc_best=_curve([(float(right), right) for _, right in given])[1],
+        bins=tuple(_bins(given)),
+        curve=tuple(_curve(given)),
     )
 
 
@@ -107,23 +93,17 @@ def auroc(answers: Sequence[Judged]) -> float | None:
     return fmean(pairs) if pairs else None
 
 
-def _bin(number: int, answers: Sequence[Judged]) -> Bin:
-    low, high = number / BINS, (number + 1) / BINS
-    own = [(sure, right) for sure, right in answers if sure <= high and (sure > low or number == 0)]
-    if not own:
-        return Bin(low, high, 0, None, None)
-    return Bin(low, high, len(own), fmean(sure for sure, _ in own), fmean(right for _, right in own))
+def _bins(answers: Sequence[Judged]) -> Iterator[Bin]:
+    for number in range(BINS):
+        low, high = number / BINS, (number + 1) / BINS
+        own = [(sure, right) for sure, right in answers if sure <= high and (sure > low or number == 0)]
+        if own:
+            yield Bin(low, high, len(own), fmean(sure for sure, _ in own), fmean(right for _, right in own))
 
 
-def _curve(answers: Sequence[Judged]) -> tuple[tuple[RiskPoint, ...], float]:
-    """Return the risk-coverage curve and its area: the mean of the expected risk at each coverage."""
-    points: list[RiskPoint] = []
-    risks: list[float] = []
+def _curve(answers: Sequence[Judged]) -> Iterator[RiskPoint]:
     covered = wrong = 0
     for sure, members in groupby(sorted(answers, reverse=True), key=lambda answer: answer[0]):
         flags = [not right for _, right in members]
-        size, errors = len(flags), sum(flags)
-        risks += [(wrong + errors * more / size) / (covered + more) for more in range(1, size + 1)]
-        covered, wrong = covered + size, wrong + errors
-        points.append(RiskPoint(sure, covered / len(answers), wrong / covered))
-    return tuple(points), fmean(risks)
+        covered, wrong = covered + len(flags), wrong + sum(flags)
+        yield RiskPoint(sure, covered / len(answers), wrong / covered)

@@ -21,11 +21,9 @@ from quorum.evals.reports.frame import (
     right,
     unscorable,
 )
-from quorum.evals.reports.statistics import Share, bootstrap_interval, mcnemar, share_of
+from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
 from quorum.knowledge.errors import ConfigurationError
 
-Change: TypeAlias = Literal["gained", "lost"]
-Letter: TypeAlias = Literal["a", "b"]
 Both: TypeAlias = tuple[Record, Record]
 """A question's record in A and in B."""
 
@@ -38,51 +36,6 @@ LINKING = {
 """Fields of ``quorum.evals.records.Linking``, and their titles."""
 
 STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no column of the gold missed"}
-
-
-@dataclass(frozen=True)
-class Half:
-    """One of the two evaluations.
-
-    Attributes:
-        ex: Over the questions that are compared.
-        asked: Questions that it asks for.
-        unanswered: Of the questions shared, those without a final record (not reached, or no endpoint), which
-            are not compared.
-        shard: The shards that were found; ``1/1`` if it is whole.
-    """
-
-    name: str
-    ex: Share
-    asked: int
-    unanswered: int
-    recipe: str
-    models: tuple[str, ...]
-    shard: str
-    demonstration: bool
-
-
-@dataclass(frozen=True)
-class Side:
-    """One evaluation's data on a question; ``run`` is relative to its folder, empty without a run."""
-
-    sql: str
-    reason: str
-    error: str
-    run: str
-
-
-@dataclass(frozen=True)
-class Flip:
-    """A question that one of the two has right. ``gained``: B has, A has not."""
-
-    id: str
-    question: str
-    database: str
-    difficulty: str
-    change: Change
-    a: Side
-    b: Side
 
 
 @dataclass(frozen=True)
@@ -112,55 +65,139 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class Flip:
+    """A question that one of the two has right. ``gained``: B has, A has not."""
+
+    change: Literal["gained", "lost"]
+    a: Record
+    b: Record
+
+
+@dataclass(frozen=True)
 class Comparison:
     """Two evaluations compared.
 
     Attributes:
-        rules: The rules that judge both.
-        shared: Questions that both ask for; ``only_a``, ``only_b`` count the others.
+        a, b: Under names that tell them apart.
+        shared: Questions that both ask for.
         unscorable: Ids of shared questions whose gold is unusable: they are not compared.
-        compared: Questions compared; ``both_right``, ``gained``, ``lost`` and ``both_wrong`` are its parts.
-        difference: Of EX, -1 to 1, with its 95 % interval (paired bootstrap); None if nothing is compared.
-        p_value: Of McNemar's exact test, two-sided.
-        metrics: Means over the questions compared where both define the metric; ``ex`` first. After them
-            pass@k, some reading right, and EX with one question where both simulated a user.
+        split: Of each question compared, whether A and B are right.
+        ex: Over these questions.
+        metrics: Means over them where both define the metric; ``ex`` first. After them pass@k, some reading
+            right, and EX with one question where both simulated a user.
         unscored: Questions that ended in both with EX known in neither, as over schemas.
         measures: Valid SQL and linking of those; empty without any.
         costs: Means per question, over the ``priced`` questions that ended in both.
         differing: The options that differ, and the version, as ``option``, ``a``, ``b``.
     """
 
-    suite: str
-    rules: str
-    a: Half
-    b: Half
-    shared: int
-    only_a: int
-    only_b: int
+    a: Opened
+    b: Opened
+    shared: tuple[str, ...]
     unscorable: tuple[str, ...]
-    compared: int
-    both_right: int
-    gained: int
-    lost: int
-    both_wrong: int
-    difference: float | None
-    low: float | None
-    high: float | None
-    p_value: float
+    split: dict[str, tuple[bool, bool]]
+    ex: Pair
     metrics: tuple[Pair, ...]
     unscored: int
     measures: tuple[Pair, ...]
     costs: tuple[Pair, ...]
     priced: int
     differing: tuple[dict[str, Any], ...]
-    flips: tuple[Flip, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the questions compared, by who has them right."""
+        parts = {(True, True): "both_right", (False, True): "gained", (True, False): "lost"}
+        found = dict.fromkeys(("both_right", "gained", "lost", "both_wrong"), 0)
+        for rights in self.split.values():
+            found[parts.get(rights, "both_wrong")] += 1
+        return found
+
+    @property
+    def difference(self) -> float | None:
+        """Return the difference of EX, -1 to 1; None if nothing is compared."""
+        counts, compared = self.counts, len(self.split)
+        return (counts["gained"] - counts["lost"]) / compared if compared else None
+
+    @property
+    def p_value(self) -> float:
+        return 1.0 if self.ex.p_value is None else self.ex.p_value
+
+    @property
+    def flips(self) -> list[Flip]:
+        return [
+            Flip("gained" if after else "lost", self.a.records[id], self.b.records[id])
+            for id, (before, after) in self.split.items()
+            if before != after
+        ]
+
+    def only(self, half: Opened) -> int:
+        """Return the number of questions that one of the two alone asks for."""
+        return len(half.asked) - len(self.shared)
+
+    def waiting(self, half: Opened) -> int:
+        """Return the shared questions without a final record (not reached, or no endpoint)."""
+        return sum(id not in half.records or not half.records[id].finished for id in self.shared)
 
     def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        """Return all figures, ready for JSON."""
+        return {
+            "suite": self.a.manifest.suite,
+            "rules": self.a.manifest.rules,
+            "a": self._half(self.a, 0),
+            "b": self._half(self.b, 1),
+            "shared": len(self.shared),
+            "only_a": self.only(self.a),
+            "only_b": self.only(self.b),
+            "unscorable": self.unscorable,
+            "compared": len(self.split),
+            **self.counts,
+            "difference": self.difference,
+            "low": self.ex.low,
+            "high": self.ex.high,
+            "p_value": self.p_value,
+            "metrics": list(map(dataclasses.asdict, self.metrics)),
+            "unscored": self.unscored,
+            "measures": list(map(dataclasses.asdict, self.measures)),
+            "costs": list(map(dataclasses.asdict, self.costs)),
+            "priced": self.priced,
+            "differing": self.differing,
+            "flips": [
+                {
+                    "id": flip.a.id,
+                    "question": flip.a.question,
+                    "database": flip.a.database,
+                    "difficulty": flip.a.difficulty,
+                    "change": flip.change,
+                    "a": _side(self.a, flip.a),
+                    "b": _side(self.b, flip.b),
+                }
+                for flip in self.flips
+            ],
+        }
+
+    def _half(self, half: Opened, side: int) -> dict[str, Any]:
+        return {
+            "name": half.name,
+            "ex": dataclasses.asdict(share_of(rights[side] for rights in self.split.values())),
+            "asked": len(half.asked),
+            "unanswered": self.waiting(half),
+            "recipe": half.recipe,
+            "models": half.models,
+            "shard": half.manifest.shard,
+            "demonstration": bool(half.demonstration),
+        }
 
 
-Link: TypeAlias = Callable[[Letter, Side], str]
-"""The address of a run's trace in A or B from the file that shows it; empty without one."""
+def _side(half: Opened, record: Record) -> dict[str, str]:
+    run = half.run_of(record.id)
+    place = run.relative_to(half.folder).as_posix() if run else ""
+    return {"sql": record.sql, "reason": reason_of(record), "error": record.error, "run": place}
+
+
+def reason_of(record: Record) -> str:
+    """Return why a question is not right, in words."""
+    return record.reason or gist(record.message)
 
 
 def compare(a: Opened, b: Opened) -> Comparison:
@@ -179,28 +216,16 @@ def compare(a: Opened, b: Opened) -> Comparison:
     ended = {id: both for id, both in recorded.items() if both[0].finished and both[1].finished}
     compared = {id: both for id, both in ended.items() if id not in lacking}
     split = {id: (right(one), right(other)) for id, (one, other) in compared.items()}
-    ex = _measure("ex", "EX", list(split.values()), flags=True)
     unscored = [(one, other) for one, other in ended.values() if one.match is other.match is None]
     priced = [(one, other) for one, other in ended.values() if one.usage and other.usage]
     name_a, name_b = names([[a.folder], [b.folder]])
     return Comparison(
-        suite=a.manifest.suite,
-        rules=a.manifest.rules,
-        a=_half(a, name_a, shared, [before for before, _ in split.values()]),
-        b=_half(b, name_b, shared, [after for _, after in split.values()]),
-        shared=len(shared),
-        only_a=len(a.asked) - len(shared),
-        only_b=len(b.asked) - len(shared),
+        a=dataclasses.replace(a, name=name_a),
+        b=dataclasses.replace(b, name=name_b),
+        shared=tuple(shared),
         unscorable=tuple(lacking),
-        compared=len(compared),
-        both_right=sum(before and after for before, after in split.values()),
-        gained=ex.gained or 0,
-        lost=ex.lost or 0,
-        both_wrong=sum(not before and not after for before, after in split.values()),
-        difference=(((ex.gained or 0) - (ex.lost or 0)) / len(compared)) if compared else None,
-        low=ex.low,
-        high=ex.high,
-        p_value=mcnemar(ex.gained or 0, ex.lost or 0),
+        split=split,
+        ex=_measure("ex", "EX", list(split.values()), flags=True),
         metrics=tuple(_metrics(a, compared)),
         unscored=len(unscored),
         measures=tuple(each for each in _measures(unscored) if each.n),
@@ -210,11 +235,6 @@ def compare(a: Opened, b: Opened) -> Comparison:
         ),
         priced=len(priced),
         differing=tuple(_differing(a, b)),
-        flips=tuple(
-            _flip(id, a, b, "gained" if after else "lost")
-            for id, (before, after) in split.items()
-            if before != after
-        ),
     )
 
 
@@ -233,25 +253,12 @@ def _shared(a: Opened, b: Opened) -> list[str]:
         raise ConfigurationError(
             "The two evaluations have no question in common.", hint="Run both with the same --ids or --limit."
         )
-    if other := next((id for id in shared if ours[id] != theirs[id]), ""):  # a digest covers text and gold
+    if other := next((id for id in shared if ours[id] != theirs[id]), ""):  # their parts cover text and gold
         raise ConfigurationError(
             f"Question {other} is not the same in both: its text, gold, knowledge or database differs.",
             hint="Run both on the same edition of the suite.",
         )
     return shared
-
-
-def _half(half: Opened, name: str, shared: Sequence[str], verdicts: Sequence[bool]) -> Half:
-    return Half(
-        name=name,
-        ex=share_of(verdicts),
-        asked=len(half.asked),
-        unanswered=sum(id not in half.records or not half.records[id].finished for id in shared),
-        recipe=half.recipe,
-        models=half.models,
-        shard=half.manifest.shard,
-        demonstration=any(record.demonstration for record in half.records.values()),
-    )
 
 
 def _metrics(a: Opened, compared: dict[str, Both]) -> Iterator[Pair]:
@@ -339,15 +346,3 @@ def _differing(a: Opened, b: Opened) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys([*left, *right]):
         if left.get(name) != right.get(name):
             yield {"option": name, "a": left.get(name), "b": right.get(name)}
-
-
-def _flip(id: str, a: Opened, b: Opened, change: Change) -> Flip:
-    asked = a.asked[id]
-    question = a.records[id].question
-    return Flip(id, question, asked.database, asked.difficulty, change, _side(id, a), _side(id, b))
-
-
-def _side(id: str, half: Opened) -> Side:
-    record, run = half.records[id], half.run_of(id)
-    place = run.relative_to(half.folder).as_posix() if run else ""
-    return Side(record.sql, record.reason or gist(record.message), record.error, place)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
 
-from quorum.evals.reports.compare import Change, Comparison, Flip, Letter, Link, Pair, Side
-from quorum.evals.reports.evaluations import shards_of
+from quorum.evals.records import Record
+from quorum.evals.reports.compare import Comparison, Pair, reason_of
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import (
     NONE,
     amount,
@@ -15,6 +17,7 @@ from quorum.evals.reports.format import (
     dollars,
     fenced,
     level,
+    listed,
     markdown,
     percent,
     points,
@@ -29,9 +32,10 @@ UNSCORED = (
     "SQL of at least one side could be compared with gold SQL. Intervals are paired bootstraps, p is "
     "McNemar's exact test. Without SQL a question is not valid and uses nothing."
 )
-TITLES: dict[Change, str] = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
+TITLES = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
 
-_LISTED = 10
+Link: TypeAlias = Callable[[Path], str]
+"""The address of a run's trace from the file that shows it; empty without one."""
 
 
 def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
@@ -42,31 +46,32 @@ def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
             traces; without it they are listed by id.
     """
     a, b = markdown(comparison.a.name), markdown(comparison.b.name)
-    head = [f"# {markdown(comparison.suite)}: {a} against {b}"]
+    head = [f"# {markdown(comparison.a.manifest.suite)}: {a} against {b}"]
     head.append(f"**{result(comparison)}** {reading(comparison)}")
-    if listed := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
-        head.append("\n".join(listed))
+    if remarks := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
+        head.append("\n".join(remarks))
     return "\n\n".join([*head, *_tables(comparison), *_flips(comparison, link)]) + "\n"
 
 
 def result(comparison: Comparison) -> str:
     """Return the difference with its interval and p-value, in one sentence."""
-    if comparison.difference is None or comparison.low is None or comparison.high is None:
+    ex = comparison.ex
+    if comparison.difference is None:
         known = "EX cannot be compared: it is known in neither."
         return known if comparison.measures else "No question can be compared."
     p_value = probability(comparison.p_value)
     return (
         f"EX of B minus A: {points(comparison.difference)} percentage points (95 % interval "
-        f"{points(comparison.low)} to {points(comparison.high)}, paired bootstrap over "
-        f"{count(comparison.compared, 'question')}); "
+        f"{points(ex.low)} to {points(ex.high)}, paired bootstrap over {count(ex.n, 'question')}); "
         f"McNemar's exact test p {p_value if p_value.startswith('<') else f'= {p_value}'}."
     )
 
 
 def reading(comparison: Comparison) -> str:
     """Return the meaning of the result, in one sentence."""
-    flipped = comparison.gained + comparison.lost
-    if not flipped and comparison.compared:
+    gained, lost = comparison.counts["gained"], comparison.counts["lost"]
+    flipped = gained + lost
+    if not flipped and comparison.split:
         return (
             "No question that is compared tells them apart; an interval without width is the method's, "
             "no proof that they are equal."
@@ -75,13 +80,10 @@ def reading(comparison: Comparison) -> str:
         return "What is known of the SQL that nothing could execute is compared below."
     if not flipped:
         return "Nothing tells them apart."
-    split = (
-        f"of {count(flipped, 'question')} that only one has right, B has {comparison.gained:,} and A "
-        f"{comparison.lost:,}"
-    )
+    split = f"of {count(flipped, 'question')} that only one has right, B has {gained:,} and A {lost:,}"
     if comparison.p_value >= ALPHA:
         return f"The difference may be chance: {split}."
-    return f"{'B' if comparison.gained > comparison.lost else 'A'} is better: {split}."
+    return f"{'B' if gained > lost else 'A'} is better: {split}."
 
 
 def notes(comparison: Comparison) -> Iterator[str]:
@@ -93,21 +95,20 @@ def notes(comparison: Comparison) -> Iterator[str]:
             "demonstration model: they say nothing of a language model."
         )
     for letter, half in halves.items():
-        if half.unanswered:
+        if waiting := comparison.waiting(half):
             yield (
-                f"{letter} has not asked {count(half.unanswered, 'question')} that both ask for yet "
+                f"{letter} has not asked {count(waiting, 'question')} that both ask for yet "
                 "(not reached, or no endpoint): they are not compared."
             )
-        shards, whole = shards_of(half.shard)
+        shards, whole = half.shards
         if missing := [str(number) for number in range(1, whole + 1) if number not in shards]:
             yield f"{letter} is not whole: shard {', '.join(missing)} of {whole} is missing."
-    for letter, only in (("A", comparison.only_a), ("B", comparison.only_b)):
-        if only:
+    for letter, half in halves.items():
+        if only := comparison.only(half):
             yield f"{count(only, 'question')} that only {letter} asks for {_are(only)} left out."
     if lacking := comparison.unscorable:
-        more = f" and {len(lacking) - _LISTED} more" if len(lacking) > _LISTED else ""
         left_out = f"{count(len(lacking), 'question')} whose gold cannot be had {_are(len(lacking))} left out"
-        yield f"{left_out} of EX, for it is not known who is right: {', '.join(lacking[:_LISTED])}{more}."
+        yield f"{left_out} of EX, for it is not known who is right: {listed(lacking)}."
 
 
 def _are(number: int) -> str:
@@ -116,8 +117,8 @@ def _are(number: int) -> str:
 
 def _tables(comparison: Comparison) -> Iterator[str]:
     """Yield headings, each followed by its tables."""
-    a, b = comparison.a, comparison.b
-    yield f"## Scores over {count(comparison.compared, 'question')}"
+    a, b, counts = comparison.a, comparison.b, comparison.counts
+    yield f"## Scores over {count(len(comparison.split), 'question')}"
     yield table(
         " | >A | >B | >B − A",
         [
@@ -127,12 +128,12 @@ def _tables(comparison: Comparison) -> Iterator[str]:
             *((markdown(pair.title), *_figures(pair)) for pair in comparison.metrics),
         ],
     )
-    if comparison.compared or not comparison.measures:
+    if comparison.split or not comparison.measures:
         yield table(
             " | >B right | >B wrong",
             [
-                ("A right", comparison.both_right, comparison.lost),
-                ("A wrong", comparison.gained, comparison.both_wrong),
+                ("A right", counts["both_right"], counts["lost"]),
+                ("A wrong", counts["gained"], counts["both_wrong"]),
             ],
         )
     if comparison.measures:
@@ -149,7 +150,7 @@ def _tables(comparison: Comparison) -> Iterator[str]:
         yield "## Options that differ"
         rows = [(f"`{it['option']}`", _option(it["a"]), _option(it["b"])) for it in comparison.differing]
         yield table("option | A | B", rows)
-    yield f"Judged by: {markdown(comparison.rules)}"
+    yield f"Judged by: {markdown(a.manifest.rules)}"
 
 
 def _figures(pair: Pair) -> tuple[str, str, str]:
@@ -184,25 +185,23 @@ def _flips(comparison: Comparison, link: Link | None) -> Iterator[str]:
             continue
         yield f"## {title} ({count(len(flips), 'question')})"
         if link is None:
-            rows = [(f"`{flip.id}`", markdown(flip.database), markdown(flip.question)) for flip in flips]
+            records = (flip.a for flip in flips)
+            rows = [(f"`{it.id}`", markdown(it.database), markdown(it.question)) for it in records]
             yield table("id | database | question", rows)
             continue
         for flip in flips:
-            yield from _flip(flip, link)
+            place = ", ".join(part for part in (flip.a.database, flip.a.difficulty) if part)
+            yield f"### `{flip.a.id}` ({markdown(place)})"
+            yield markdown(flip.a.question, 1_000)
+            yield from _side("A", comparison.a, flip.a, link, right=flip.change == "lost")
+            yield from _side("B", comparison.b, flip.b, link, right=flip.change == "gained")
 
 
-def _flip(flip: Flip, link: Link) -> Iterator[str]:
-    place = ", ".join(part for part in (flip.database, flip.difficulty) if part)
-    yield f"### `{flip.id}` ({markdown(place)})"
-    yield markdown(flip.question, 1_000)
-    yield from _side("a", flip.a, link, right=flip.change == "lost")
-    yield from _side("b", flip.b, link, right=flip.change == "gained")
-
-
-def _side(letter: Letter, side: Side, link: Link, *, right: bool) -> Iterator[str]:
-    head = f"**{letter.upper()}, {'right' if right else 'wrong'}**"
-    if target := link(letter, side):
+def _side(letter: str, half: Opened, record: Record, link: Link, *, right: bool) -> Iterator[str]:
+    head = f"**{letter}, {'right' if right else 'wrong'}**"
+    run = half.run_of(record.id)
+    if target := link(run) if run else "":
         head += f" ([trace]({target}))"
-    why = " ".join(part for part in (side.error.replace("_", " "), side.reason) if part)
+    why = " ".join(part for part in (record.error.replace("_", " "), reason_of(record)) if part)
     yield f"{head}: {markdown(why)}" if why else head
-    yield fenced(side.sql) if side.sql else "No SQL."
+    yield fenced(record.sql) if record.sql else "No SQL."

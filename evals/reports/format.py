@@ -7,9 +7,9 @@ What comes from a database or a model may hold terminal escapes and bidirectiona
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from quorum.evals.reports.statistics import Mean, Share, Spread
@@ -81,21 +81,6 @@ def table(head: str, rows: Iterable[Sequence[str | int | None]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
-Field: TypeAlias = tuple[str, str, Callable[[Any], str | int | tuple[str | int, ...]]]
-"""A column of ``field_table``: its key in the rows, its heading, and how a value is shown, in one cell or
-several. Their headings have `` | `` between them."""
-
-
-def field_table(fields: Iterable[Field], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return a table of Markdown from rows of plain values."""
-    fields = list(fields)
-    lines = []
-    for row in rows:
-        shown = (show(row[key]) for key, _, show in fields)
-        lines.append([cell for each in shown for cell in (each if isinstance(each, tuple) else (each,))])
-    return table(" | ".join(head for _, head, _ in fields), lines)
-
-
 def folded(title: str, text: str) -> str:
     """Return text that is shown when its title is clicked."""
     return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
@@ -104,7 +89,7 @@ def folded(title: str, text: str) -> str:
 def listed(ids: Sequence[str]) -> str:
     """Return the first ids, and how many more there are."""
     more = len(ids) - LISTED
-    return ", ".join(markdown(id) for id in ids[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
+    return ", ".join(ids[:LISTED]) + (f" and {more:,} more" if more > 0 else "")
 
 
 # Figures
@@ -191,6 +176,11 @@ def plus_minus(share: Share | None) -> str:
     if share is None or share.share is None:
         return "not measurable"
     return level(share.share) + (f" ± {level(share.se)}" if share.se is not None else "")
+
+
+def mean_plus_minus(mean: Mean, unit: str = "share") -> str:
+    """``62.7 ± 6.0`` of shares in percent, ``71.25 ± 3.10`` of points; a dash without a mean."""
+    return level(mean.mean, unit) + ("" if mean.se is None else f" ± {level(mean.se, unit)}")
 
 
 def price(spread: Spread, part: Part) -> str:

@@ -9,7 +9,6 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -21,30 +20,29 @@ from quorum.evals.reports.format import (
     amount,
     clock,
     count,
-    level,
     listed,
     markdown,
-    percent,
+    mean_plus_minus,
     plus_minus,
     price,
     table,
 )
 from quorum.evals.reports.frame import COSTS, answered, cost_of, costs_known, tokens_of, unscorable
-from quorum.evals.reports.plots import Plot, plots_of, scatter_of
-from quorum.evals.reports.sections import DATA, SECTIONS, WHY, gold
+from quorum.evals.reports.plots import plots_of, scatter_of
+from quorum.evals.reports.sections import SECTIONS, WHY, grouped
 from quorum.evals.reports.taxonomy import category
-from quorum.evals.reports.templating import TRACE_PAGE, HtmlSection, relative_link, render, sections_of
+from quorum.evals.reports.templating import TRACE_PAGE, relative_link, render, sections_of
 
 
 def report(found: Sequence[Opened]) -> str:
-    """Return the Markdown: a table that compares the evaluations, then each by itself."""
+    """Return the Markdown: the evaluations side by side if there are several, then each by itself."""
     parts = [f"# {count(len(found), 'evaluation')}"]
     if taken := ", ".join(markdown(each.name) for each in found if each.demonstration):
         parts.append(
             f"> **Demonstration:** the rule-based offline model took part in {taken}. It is no language "
             "model: these figures show that the machinery works, and say nothing of any model's quality."
         )
-    parts += [_overview(found), *_unlike(found), *(side_by_side(found) if len(found) > 1 else ())]
+    parts += [*_unlike(found), *(side_by_side(found) if len(found) > 1 else ())]
     for each in found:
         parts += [f"## {markdown(each.name)}", _head(each)]
         parts += [piece for section in SECTIONS if each.frame.records for piece in section(each)]
@@ -68,7 +66,6 @@ def as_dict(found: Opened) -> dict[str, Any]:
         "slices": {name: {k: part.figures() for k, part in parts.items()} for name, parts in frame.groups()},
         "costs": {name: frame.cost(name) for name in costs_known(frame.records)},
         "calibration": found.calibration,
-        **{section.__name__: section(found) for section in DATA},
         "notes": list(notes(found)),
         "questions": list(questions(found)),
     }
@@ -99,43 +96,16 @@ def questions(found: Opened) -> Iterator[dict[str, Any]]:
             "right": record.match if record and given else False,
             "category": category(record) if record else "",
             "reason": (record.message or record.reason) if record else "",
+            "gold": record.gold if record else "",
             "confidence": record.confidence if record and given else None,
             **{name: cost_of(record, name) if record else None for name in ("model_calls", "seconds")},
             "tokens": tokens_of(record.usage) if record else None,
+            "linking": record.linking if record else None,
             "run": record.run if record else "",
         }
 
 
 # Side by side
-
-
-def _overview(found: Sequence[Opened]) -> str:
-    head = (
-        "evaluation | suite | recipe | models | >questions | >answered | >EX ± s.e., % | >calls | "
-        ">tokens in | >tokens out | >price | >seconds"
-    )
-    rows: list[tuple[str | int, ...]] = [
-        (
-            markdown(each.name),
-            markdown(each.manifest.suite),
-            markdown(each.recipe),
-            markdown(", ".join(each.models)),
-            len(each.frame.rows),
-            each.frame.answers,
-            plus_minus(each.frame.share("ex")),
-            *(
-                amount(each.frame.cost(name).mean)
-                for name in ("model_calls", "input_tokens", "output_tokens")
-            ),
-            price(each.frame.cost("usd"), "mean"),
-            amount(each.frame.cost("seconds").mean),
-        )
-        for each in found
-    ]
-    return table(head, rows) + (
-        "\n\nEX: execution accuracy, the share of all questions asked for whose answer is right; s.e.: its "
-        "standard error, in percentage points. Calls, tokens, price and seconds are means per question."
-    )
 
 
 def _unlike(found: Sequence[Opened]) -> Iterator[str]:
@@ -158,7 +128,10 @@ def side_by_side(found: Sequence[Opened]) -> Iterator[str]:
         " | >".join(["", *(markdown(each.name) for each in found)]),
         [(title, *cells) for title, cells in rows if set(cells) != {NONE}],
     )
-    yield "Over all questions asked for; ± s.e. in percentage points. Costs are mean / median per question."
+    yield (
+        "EX: execution accuracy, the share of all questions asked for whose answer is right; ± s.e. in "
+        "percentage points. Costs are mean / median per question."
+    )
 
 
 def _figures(found: Sequence[Opened]) -> Iterator[tuple[str, Shown]]:
@@ -169,6 +142,11 @@ def _figures(found: Sequence[Opened]) -> Iterator[tuple[str, Shown]]:
     def fit(name: str) -> Shown:
         return lambda it: NONE if (value := getattr(it.calibration, name, None)) is None else f"{value:.3f}"
 
+    yield "suite", lambda it: markdown(it.manifest.suite)
+    yield "recipe", lambda it: markdown(it.recipe)
+    yield "models", lambda it: markdown(", ".join(it.models))
+    yield "questions", lambda it: f"{len(it.frame.rows):,}"
+    yield "answered", lambda it: f"{it.frame.answers:,}"
     yield "EX, %", of("ex")
     yield "EX with one question, %", of("with_question")
     yield "user asked, %", of("user_asked")
@@ -186,10 +164,7 @@ def _figures(found: Sequence[Opened]) -> Iterator[tuple[str, Shown]]:
 
 def _metric(name: str, found: Opened) -> str:
     metric, mean, _ = found.frame.declared().get(name, (None, None, None))
-    if not metric or not mean or mean.mean is None:
-        return NONE
-    unit = metric["unit"]
-    return level(mean.mean, unit) + ("" if mean.se is None else f" ± {level(mean.se, unit)}")
+    return mean_plus_minus(mean, metric["unit"]) if metric and mean else NONE
 
 
 def _mean_and_median(name: str, found: Opened) -> str:
@@ -201,6 +176,7 @@ def _mean_and_median(name: str, found: Opened) -> str:
 
 
 def _head(found: Opened) -> str:
+    """Return a list: what was run, and what a reader must know before the figures."""
     options = ", ".join(f"{name} = {value}" for name, value in sorted(found.changed_options.items()))
     manifest, (shards, shard_count) = found.manifest, found.shards
     facts = [
@@ -211,20 +187,20 @@ def _head(found: Opened) -> str:
         f"options: {markdown(options, 1_000)}" if options else "options: all as by default",
         f"judged by: {markdown(manifest.rules, 1_000)}",
     ]
-    if found.demonstration:
-        recorded = len(found.frame.records)
-        part = f"{found.demonstration:,} of {count(recorded, 'record')}"
-        share = percent(found.demonstration / recorded)
-        facts.append(f"**demonstration**: the offline model took part in {part} ({share})")
     if shard_count > 1:
         facts.append(f"{len(shards)} of {shard_count} shards, put together")
-    facts += [f"**note**: {markdown(note, 1_000)}" for note in (*notes(found), *manifest.missing)]
+    facts += [f"**note**: {markdown(note, 1_000)}" for note in notes(found)]
     return "\n".join(f"- {fact}" for fact in facts)
 
 
 def notes(found: Opened) -> Iterator[str]:
     """Yield sentences on what the figures leave out and what cannot be measured, the most important first."""
     records, asked = found.frame.records, len(found.frame.rows)
+    if found.demonstration:
+        yield (
+            f"Demonstration: the rule-based offline model took part in {found.demonstration:,} of "
+            f"{count(len(records), 'record')}. It is no language model, and these figures say nothing of one."
+        )
     if shown := str(found.manifest.options.get("gold") or ""):
         yield (
             f"An ablation, no result of a system: questions saw only the {shown} that their gold needs "
@@ -279,21 +255,17 @@ def notes(found: Opened) -> Iterator[str]:
         )
     if guessed := sum(int(record.usage.get("estimated_calls") or 0) for record in records):
         yield f"The tokens of {count(guessed, 'model call')} are estimated: the provider did not state them."
+    unsound = grouped((it for it in records if it.gold != "ok" and it.match is not None), lambda it: it.gold)
+    for state, own in unsound.items():
+        meaning = WHY.get(state, state)
+        yield (
+            f"The gold of {count(len(own), 'question')} could not be used ({meaning}): "
+            f"{listed([it.id for it in own])}."
+        )
+    yield from found.manifest.missing
 
 
 # The page
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """An evaluation on the page; ``flags`` are what a reader must know before the figures."""
-
-    found: Opened
-    anchor: str
-    flags: list[str]
-    plots: list[Plot]
-    sections: list[HtmlSection]
-    questions: list[dict[str, Any]]
 
 
 def write_page(found: Sequence[Opened], path: Path) -> None:
@@ -318,37 +290,20 @@ def page_of(found: Sequence[Opened], folder: Path) -> str:
     return render(
         "report.html",
         chapters=[
-            Chapter(
-                each,
-                f"e{number}",
-                list(flags(each)),
-                plots_of(each),
-                sections_of(piece for section in SECTIONS for piece in section(each)),
-                [row | {"trace": _link(each, row["id"], folder)} for row in questions(each)],
-            )
+            {
+                "found": each,
+                "anchor": f"e{number}",
+                "notes": list(notes(each)),
+                "plots": plots_of(each),
+                "sections": sections_of(piece for section in SECTIONS for piece in section(each)),
+                "questions": [row | {"trace": _link(each, row["id"], folder)} for row in questions(each)],
+            }
             for number, each in enumerate(found, 1)
         ],
         side_by_side=sections_of(side_by_side(found)) if several else [],
         scatter=scatter_of(found) if several else None,
         warning=next(_unlike(found), "") if several else "",
     )
-
-
-def flags(found: Opened) -> Iterator[str]:
-    """Yield what a reader must know before the figures, most important first."""
-    if found.demonstration:
-        yield (
-            f"Demonstration: the rule-based offline model took part in {found.demonstration:,} of "
-            f"{count(len(found.frame.records), 'record')}. It is no language model, and these figures say "
-            "nothing of one."
-        )
-    yield from notes(found)
-    for group in gold(found):
-        if group["scored"]:  # of the others a note says that they cannot be scored
-            some = ", ".join(group["ids"][:5]) + (" …" if len(group["ids"]) > 5 else "")
-            asked = count(len(group["ids"]), "question")
-            yield f"The gold of {asked} could not be used ({group['meaning']}): {some}."
-    yield from found.manifest.missing
 
 
 def _link(found: Opened, id: str, folder: Path) -> str:

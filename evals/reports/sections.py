@@ -1,29 +1,23 @@
 """The sections of a report on one evaluation, in Markdown; the page shows the same.
 
-A section yields a heading and what belongs under it, piece by piece, or nothing if it has nothing to say. Its
-figures are plain data (``DATA``), which `--json` prints.
+A section yields a heading and what belongs under it, piece by piece, or nothing if it has nothing to say.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from quorum.evals.records import Effort, Linking, Record
-from quorum.evals.reports import taxonomy
-from quorum.evals.reports.calibration import Calibration, RiskPoint
+from quorum.evals.records import Effort, Record
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import (
     LONG,
     NONE,
     PARTS,
-    Field,
     amount,
     count,
-    field_table,
     folded,
     interval,
     level,
@@ -43,17 +37,17 @@ from quorum.evals.reports.frame import (
     SHARES,
     SQL,
     Frame,
+    answered,
     costs_known,
     number,
     right,
     share_of_meanings,
-    tokens_per_call,
     voted,
 )
-from quorum.evals.reports.statistics import Mean, Share, mean_of, share_of, spread_of
+from quorum.evals.reports.statistics import Share, mean_of, share_of, spread_of
+from quorum.evals.reports.taxonomy import UNANSWERED, WRONG, category
 
 Section: TypeAlias = Callable[[Opened], Iterator[str]]
-Rows: TypeAlias = list[dict[str, Any]]
 
 WHY = {
     "missing": "the suite has no gold",
@@ -104,20 +98,13 @@ def one_question(found: Opened) -> Iterator[str]:
     yield "### With one question to the user"
     yield _shares("over | questions | %", frame, ONE_QUESTION)
     if any(record.asking and record.asking.readings > 1 for record in frame.records):
-        means = {"without a question": False, "with one question": True}
+        rows = []
+        for title, question in (("without a question", False), ("with one question", True)):
+            shares = (share_of_meanings(it, question=question) if it else 0.0 for _, it in frame.rows)
+            rows.append((title, *mean_cells(mean_of(shares))))
         yield table(
             "in the mean over all readings that the user may mean | >% | >s.e. | >questions",
-            [
-                (
-                    title,
-                    *mean_cells(
-                        mean_of(
-                            share_of_meanings(it, question=question) if it else 0.0 for _, it in frame.rows
-                        )
-                    ),
-                )
-                for title, question in means.items()
-            ],
+            rows,
         )
     yield (
         "A simulated user, who knows the gold, chose the answer that meets it wherever another reading has "
@@ -176,64 +163,61 @@ def execution(found: Opened) -> Iterator[str]:
 # Questions by what happened to them
 
 
-def gold(found: Opened) -> Rows:
-    """Return the questions whose gold is not sound, by its state; they count in EX all the same."""
-    records = [record for record in found.frame.records if record.gold != "ok"]
-    return [
-        {
-            "state": state,
-            "meaning": WHY.get(state, ""),
-            "ids": [record.id for record in own],
-            "scored": sum(record.match is not None for record in own),
-            "right": sum(map(right, own)),
-        }
-        for state, own in sorted(grouped(records, lambda record: record.gold).items())
-    ]
-
-
 def grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
-    """Return the records by group, in the order in which groups appear."""
+    """Return the records by group, the largest first."""
     members: dict[str, list[Record]] = {}
     for record in records:
         members.setdefault(key(record), []).append(record)
-    return members
+    return dict(sorted(members.items(), key=lambda item: (-len(item[1]), item[0])))
 
 
-IDS: tuple[Field, ...] = (("ids", "ids", listed),)
-MEANING: tuple[Field, ...] = (("meaning", "meaning", markdown),)
-GOLD: tuple[Field, ...] = (
-    ("state", "state", markdown), *MEANING, ("ids", ">questions", len), ("scored", ">scored", whole),
-    ("right", ">right", whole), *IDS,
-)  # fmt: skip
+def ids(records: Iterable[Record]) -> str:
+    """Return the ids of records, of many the first."""
+    return markdown(listed([record.id for record in records]), 1_000)
 
 
 def unsound_gold(found: Opened) -> Iterator[str]:
-    if rows := gold(found):
+    """Show the questions whose gold is not sound, by its state; they count in EX all the same."""
+    states = grouped((it for it in found.frame.records if it.gold != "ok"), lambda record: record.gold)
+    rows = [
+        (
+            markdown(state),
+            WHY.get(state, ""),
+            len(own),
+            sum(it.match is not None for it in own),
+            sum(map(right, own)),
+            ids(own),
+        )
+        for state, own in states.items()
+    ]
+    if rows:
         yield "### Gold that could not be used"
-        yield field_table(GOLD, rows)
-
-
-def unanswered(found: Opened) -> Rows:
-    """Return the questions without an answer by kind of error, the most frequent first."""
-    return taxonomy.unanswered(found.frame.records)
-
-
-def wrong(found: Opened) -> Rows:
-    """Return the wrong answers by the kind of mistake, the most frequent first."""
-    return taxonomy.wrong(found.frame.records)
+        yield table("state | meaning | >questions | >scored | >right | ids", rows)
 
 
 def errors(found: Opened) -> Iterator[str]:
-    for title, noun, rows in (
-        ("Questions without an answer", "why", unanswered(found)),
-        ("Wrong answers", "what is wrong", wrong(found)),
+    records = found.frame.records
+    lacking = [it for it in records if not answered(it)]
+    wrong = [it for it in records if answered(it) and it.match is False]
+    for title, noun, own, meanings in (
+        ("Questions without an answer", "why", lacking, UNANSWERED),
+        ("Wrong answers", "what is wrong", wrong, WRONG),
     ):
-        if total := sum(len(row["ids"]) for row in rows):
-            fields: tuple[Field, ...] = (
-                ("name", noun, markdown), ("ids", ">questions", len), ("share", ">% of these", level),
-            )  # fmt: skip
-            yield f"### {title}: {total:,}"
-            yield field_table((*fields, *MEANING, *IDS), rows)
+        if own:
+            yield f"### {title}: {len(own):,}"
+            yield table(
+                f"{noun} | >questions | >% of these | meaning | ids",
+                [
+                    (
+                        markdown(name),
+                        len(each),
+                        level(len(each) / len(own)),
+                        meanings.get(name, ""),
+                        ids(each),
+                    )
+                    for name, each in grouped(own, category).items()
+                ],
+            )
 
 
 # Confidence
@@ -248,45 +232,25 @@ def confidence(found: Opened) -> Iterator[str]:
     if fit is None:
         yield "Not measurable: no answer is known to be right or wrong."
         return
+    auroc = NONE if fit.auroc is None else f"{fit.auroc:.3f}"
     yield (
-        f"Over {count(fit.n, 'answer')} known to be right or wrong: mean confidence "
-        f"{fit.confidence:.3f}, accuracy {fit.accuracy:.3f}."
-    )
-    orders = f"{fit.aurc_best:.3f} in the best order, {1 - fit.accuracy:.3f} in a random one"
-    yield table(
-        "measure (lower is better) | >here | for comparison",
-        [
-            ("Brier score", f"{fit.brier:.3f}", f"{fit.brier_base:.3f} if always {fit.accuracy:.3f}"),
-            (
-                "AUROC (higher is better)",
-                "–" if fit.auroc is None else f"{fit.auroc:.3f}",
-                "0.5 is chance: does confidence tell right answers from wrong ones?",
-            ),
-            ("expected calibration error", f"{fit.ece:.3f}", "0 is perfect"),
-            ("area under the risk-coverage curve", f"{fit.aurc:.3f}", orders),
-        ],
+        f"Over {count(fit.n, 'answer')} known to be right or wrong: mean confidence {fit.confidence:.3f}, "
+        f"accuracy {fit.accuracy:.3f}. Brier score {fit.brier:.3f} (0 is perfect; {fit.brier_base:.3f} if "
+        f"always {fit.accuracy:.3f}), AUROC {auroc} (0.5 is chance: does confidence tell right answers from "
+        "wrong ones?)."
     )
     yield table(
         "confidence | >answers | >mean confidence | >accuracy",
         [
             (f"{it.low:.1f} – {it.high:.1f}", it.n, f"{it.confidence:.3f}", f"{it.accuracy:.3f}")
             for it in fit.bins
-            if it.n
         ],
     )
+    reached = (next(point for point in fit.curve if point.coverage >= least) for least in COVERAGES)
     yield table(
         ">given only if the confidence is at least | >answers given, % | >of them wrong, %",
-        [(_least(it.threshold), level(it.coverage), level(it.risk)) for it in _read_off(fit)],
+        [(_least(it.threshold), level(it.coverage), level(it.risk)) for it in dict.fromkeys(reached)],
     )
-
-
-def _read_off(fit: Calibration) -> list[RiskPoint]:
-    """Return the first points of the curve that cover at least as much as ``COVERAGES``, each once."""
-    reached = (
-        next((point for point in fit.curve if point.coverage >= coverage), fit.curve[-1])
-        for coverage in COVERAGES
-    )
-    return list(dict.fromkeys(reached))
 
 
 def _least(threshold: float) -> str:
@@ -297,100 +261,65 @@ def _least(threshold: float) -> str:
 # Linking
 
 
-def _linked(what: str, linkings: Iterable[Linking | None]) -> Rows:
-    """Return the recall and precision of tables and of columns; ``strict`` is a recall of 1."""
-    found = [linking for linking in linkings if linking is not None]
-    return [
-        {
-            "what": f"{what}{part}s",
-            "recall": mean_of(recalls),
-            "precision": mean_of(getattr(each, f"{part}_precision") for each in found),
-            "strict": share_of(recall >= 1 for recall in recalls if recall is not None),
-        }
-        for part in ("table", "column")
-        if found and (recalls := [getattr(each, f"{part}_recall") for each in found])
-    ]
-
-
-def linking(found: Opened) -> Rows:
-    """Return the linking of the answers' SQL: its tables and columns against those of the gold SQL."""
-    return _linked("", (record.linking for record in found.frame.records))
-
-
-def schema_linking(found: Opened) -> Rows:
-    """Return the linking of large schemas (ReFoRCE, Table 5): of those linked, and recall over all questions.
-
-    A question that saw the whole schema has a recall of 1.
-    """
+def linking(found: Opened) -> Iterator[str]:
+    """Show the tables and columns of SQL, and of schemas as linked (ReFoRCE, Table 5), against the gold's."""
     records = found.frame.records
-    if not any(record.linked for record in records):
-        return []
-    every = (record.schema_linking for record in records)
-    recalls = (dataclasses.replace(it, table_precision=None, column_precision=None) for it in every if it)
-    linked = (record.schema_linking for record in records if record.linked)
-    return (_linked("linked: ", linked) + _linked("all: ", recalls)) or [{}]
-
-
-LINKING: tuple[Field, ...] = (
-    ("what", "", str),
-    ("recall", ">mean recall, % | >s.e. | >n", mean_cells),
-    ("precision", ">mean precision, % | >s.e. | >n", mean_cells),
-    ("strict", ">recall is 100 %, % | >of", lambda share: (level(share.share), share.n)),
-)
-
-
-def answers_linking(found: Opened) -> Iterator[str]:
-    if not (rows := linking(found)):
-        return
-    yield "### Linking of the answers' SQL"
-    both = found.frame.count(lambda record: record.linking)
-    lacking = found.frame.count(lambda record: record.linking is None and not record.sql)
-    verb = "is" if lacking == 1 else "are"
-    without = f" {count(lacking, 'question')} without SQL {verb} in no mean." if lacking else ""
-    yield (
-        "Tables and columns that the SQL uses against those of the gold SQL, in "
-        f"{count(both, 'question')} with both.{without}"
-    )
-    yield field_table(LINKING, rows)
-
-
-def schemas_linked(found: Opened) -> Iterator[str]:
-    if not (rows := schema_linking(found)):
-        return
-    yield "### Schema linking"
-    linked = found.frame.count(lambda record: record.linked)
-    unknown = found.frame.count(lambda record: record.linked and record.schema_linking is None)
-    without = f" {unknown:,} of them in no figure: no gold, or no schema text." if unknown else ""
-    yield (
-        "What the schema as linked keeps of the tables and columns of the gold: "
-        f"{count(linked, 'question')} linked.{without} "
-        "In the mean over all, a question that saw the whole schema has a recall of 100 %."
-    )
-    if rows != [{}]:
-        yield field_table(LINKING, rows)
-
-
-# Votes and experts
-
-
-def votes(found: Opened) -> dict[str, Any]:
-    """Return how candidates voted, over the questions with a vote.
-
-    ``agreeing`` is the share of a question's candidates in the winner's cluster. ``settled`` counts the votes
-    that were settled beyond counting (``judge``, ``user``).
-    """
-    records = [record for record in found.frame.records if voted(record)]
-    cast = [(record, record.vote or {}) for record in records]
-    return {
-        "questions": len(records),
-        "candidates": mean_of(len(record.voters) for record in records),
-        "agreeing": mean_of(_agreeing(record, vote) for record, vote in cast),
-        "ties": found.frame.share("ties"),
-        "saved": spread_of(vote.get("saved") for _, vote in cast),
-        "settled": dict(
-            sorted(Counter(str(vote["settled"]) for _, vote in cast if vote.get("settled")).items())
-        ),
+    linked = [record for record in records if record.linked]
+    parts = {
+        "of the answers' SQL": [record.linking for record in records],
+        "of linked schemas": [record.schema_linking for record in linked],
+        "of all schemas": [record.schema_linking for record in records if linked],
     }
+    rows = [
+        (
+            f"{part}s {what}",
+            *mean_cells(mean_of(recalls)),
+            *mean_cells(mean_of(getattr(each, f"{part}_precision") for each in known)),
+            level(strict.share),
+            strict.n,
+        )
+        for what, own in parts.items()
+        if (known := [each for each in own if each is not None])
+        for part in ("table", "column")
+        for recalls in [[getattr(each, f"{part}_recall") for each in known]]
+        for strict in [share_of(recall >= 1 for recall in recalls if recall is not None)]
+    ]
+    if rows or linked:
+        yield "### Linking"
+    if rows:
+        head = ">mean recall, % | >s.e. | >n | >mean precision, % | >s.e. | >n | >recall is 100 %, % | >of"
+        yield table(f"against the gold's | {head}", rows)
+    if lacking := found.frame.count(lambda record: record.linking is None and not record.sql):
+        yield f"Without SQL, and so in no mean of answers: {count(lacking, 'question')}."
+    if linked:
+        unknown = sum(record.schema_linking is None for record in linked)
+        without = f" {unknown:,} of them in no figure: no gold, or no schema text." if unknown else ""
+        yield (f"Schemas linked: {count(len(linked), 'question')}.{without} A whole schema has recall 100 %.")
+
+
+# Votes
+
+
+def votes(found: Opened) -> Iterator[str]:
+    records = [record for record in found.frame.records if voted(record)]
+    if not records:
+        return
+    cast = [(record, record.vote or {}) for record in records]
+    saved = spread_of(vote.get("saved") for _, vote in cast)
+    settled = Counter(str(vote["settled"]) for _, vote in cast if vote.get("settled"))
+    agreeing = mean_of(_agreeing(record, vote) for record, vote in cast)
+    yield "### Votes"
+    yield table(
+        f"over {count(len(records), 'question')} with a vote | >",
+        [
+            ("candidates per question, mean", amount(mean_of(len(it.voters) for it in records).mean)),
+            ("candidates that agree with the answer, mean share, %", level(agreeing.mean)),
+            ("votes that were a tie", sum(bool(vote.get("tie")) for _, vote in cast)),
+            *((f"settled by {markdown(how)}", times) for how, times in sorted(settled.items())),
+            ("candidates that the stopping rule spared, per question", amount(saved.mean)),
+            ("candidates that the stopping rule spared, in all", whole(saved.known_total)),
+        ],
+    )
 
 
 def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
@@ -400,24 +329,6 @@ def _agreeing(record: Record, vote: Mapping[str, Any]) -> float | None:
     clusters = [cluster.get("candidates") or [] for cluster in vote.get("clusters") or []]
     own = next((members for members in clusters if vote.get("winner") in members), [])
     return len(own) / len(record.voters)
-
-
-def how_they_voted(found: Opened) -> Iterator[str]:
-    vote = votes(found)
-    if not vote["questions"]:
-        return
-    yield "### Votes"
-    yield table(
-        f"over {count(vote['questions'], 'question')} with a vote | >",
-        [
-            ("candidates per question, mean", amount(vote["candidates"].mean)),
-            ("candidates that agree with the answer, mean share, %", level(vote["agreeing"].mean)),
-            ("votes that were a tie", vote["ties"].count),
-            *((f"settled by {markdown(how)}", times) for how, times in vote["settled"].items()),
-            ("candidates that the stopping rule spared, per question", amount(vote["saved"].mean)),
-            ("candidates that the stopping rule spared, in all", whole(vote["saved"].known_total)),
-        ],
-    )
 
 
 # Exploration and repairs
@@ -431,96 +342,68 @@ LEVELS: dict[str, Callable[[Effort], bool]] = {
 """ReFoRCE, paper 000, Tables 6 and 7; a candidate belongs to one of them."""
 
 
-def levels(found: Opened) -> Rows:
-    """Return the effort of candidates by level; empty if none was repaired and nothing explored."""
+def exploration(found: Opened) -> Iterator[str]:
+    """Show the effort of candidates by level, if any was repaired or explored."""
     efforts = [it for record in found.frame.records if record.course for it in record.course.efforts]
     if not any(effort.repairs or effort.explored for effort in efforts):
-        return []
-    return [
-        {
-            "title": title,
-            "candidates": len(own),
-            "calls": mean_of(effort.calls for effort in own),
-            "queries": mean_of(effort.queries for effort in own),
-            "tokens": sum(effort.tokens for effort in own) / calls if calls else None,
-        }
+        return
+    rows = [
+        (
+            title,
+            len(own),
+            amount(calls / len(own)),
+            amount(sum(effort.queries for effort in own) / len(own)),
+            amount(sum(effort.tokens for effort in own) / calls if calls else None),
+        )
         for title, fits in LEVELS.items()
         if (own := [effort for effort in efforts if fits(effort)])
         for calls in [sum(effort.calls for effort in own)]
     ]
+    yield "### Exploration and repairs"
+    known = [name for name in EXPLORATION if (share := found.frame.share(name)) and share.n]
+    yield _shares("questions | here | %", found.frame, known)
+    yield table(
+        "a candidate | >candidates | >model calls each | >database calls each | >tokens a model call", rows
+    )
 
 
-def _mean_amount(mean: Mean) -> str:
-    return amount(mean.mean)
+# Costs
 
-
-EFFORTS: tuple[Field, ...] = (
-    ("title", "a candidate", str), ("candidates", ">candidates", whole),
-    ("calls", ">model calls each", _mean_amount), ("queries", ">database calls each", _mean_amount),
-    ("tokens", ">tokens a model call", amount),
-)  # fmt: skip
-
-
-def exploration(found: Opened) -> Iterator[str]:
-    if rows := levels(found):
-        yield "### Exploration and repairs"
-        known = [name for name in EXPLORATION if (share := found.frame.share(name)) and share.n]
-        yield _shares("questions | here | %", found.frame, known)
-        yield field_table(EFFORTS, rows)
-
-
-# Costs and speed
-
-
-def by_agent(found: Opened) -> Rows:
-    """Return what each agent used in all questions together, the one with the most calls first."""
-    return _accounts(found, "by_agent")
-
-
-def by_model(found: Opened) -> Rows:
-    """Return what each model used. Ledgers of earlier versions have no account of a model."""
-    return _accounts(found, "by_model")
-
-
-def _accounts(found: Opened, by: str) -> Rows:
-    ledgers: dict[str, list[dict[str, Any]]] = {}
-    for record in found.frame.records:
-        for name, usage in (record.usage.get(by) or {}).items():
-            ledgers.setdefault(name, []).append(usage)
-    rows: Rows = [{"name": name} | _account(own) for name, own in ledgers.items()]
-    return sorted(rows, key=lambda row: (-row["model_calls"], row["name"]))
-
-
-def _account(ledgers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    amounts = [key for key, _, _ in ACCOUNTS if key not in ("name", "tokens_per_call", "usd")]
-    sums = {key: spread_of(number(usage.get(key)) for usage in ledgers) for key in (*amounts, "usd")}
-    used = {key: int(sums[key].known_total or 0) for key in amounts}
-    return used | {"usd": sums["usd"].total, "tokens_per_call": tokens_per_call(used)}
-
-
-READ = ("read_bytes", "estimated_bytes")
-ACCOUNTS: tuple[Field, ...] = (
-    ("name", "", markdown), ("model_calls", ">model calls", whole), ("input_tokens", ">tokens in", whole),
-    ("cached_tokens", ">of them cached", whole), ("output_tokens", ">tokens out", whole),
-    ("tokens_per_call", ">tokens a call", amount), ("queries", ">database calls", whole),
-    ("read_bytes", ">read", size), ("estimated_bytes", ">read, estimated", size),
-    ("usd", ">price", lambda usd: "unknown" if usd is None else f"${usd:,.4f}"),
-)  # fmt: skip
+ACCOUNTS = ("model_calls", "input_tokens", "output_tokens", "queries")
 
 
 def costs(found: Opened) -> Iterator[str]:
-    ledgers = found.frame.count(lambda record: record.usage)
+    ledgers = [record.usage for record in found.frame.records if record.usage]
     yield "### Cost per question"
     if not ledgers:
         yield "Not known: no record has a ledger."
         return
-    head = f"over {count(ledgers, 'question')} | >mean | >p50 | >p95 | >highest | >total"
+    head = f"over {count(len(ledgers), 'question')} | >mean | >p50 | >p95 | >highest | >total"
     yield table(head, [_cost(found.frame, name) for name in costs_known(found.frame.records)])
-    for noun, rows in (("agent", by_agent(found)), ("model", by_model(found))):
-        read = any(row[key] for row in rows for key in READ)
-        fields = [(key, head or noun, show) for key, head, show in ACCOUNTS if read or key not in READ]
-        if rows:
-            yield folded(f"by {noun}, all questions together", field_table(fields, rows))
+    for noun in ("agent", "model"):
+        shares = [share for ledger in ledgers for share in (ledger.get(f"by_{noun}") or {}).items()]
+        accounts = [_account(name, [own for each, own in shares if each == name]) for name in dict(shares)]
+        accounts.sort(key=lambda account: (-account[0], account[1]))
+        if accounts:
+            head = f"{noun} | >model calls | >tokens in | >tokens out | >database calls | >price"
+            rows = [(markdown(name), whole(calls), *rest) for calls, name, *rest in accounts]
+            yield folded(f"by {noun}, all questions together", table(head, rows))
+
+
+def _account(name: str, ledgers: list[Mapping[str, Any]]) -> tuple[float, str, str, str, str, str]:
+    """Return what an agent or a model used in all questions: its calls, its name, the other cells."""
+    calls, *others = (
+        spread_of(number(own.get(key)) for own in ledgers).known_total or 0.0 for key in ACCOUNTS
+    )
+    taken, given, queries = map(whole, others)
+    return (
+        calls,
+        name,
+        taken,
+        given,
+        queries,
+        price(spread_of(number(it.get("usd")) for it in ledgers), "total"),
+    )
 
 
 def _cost(frame: Frame, name: str) -> tuple[str, ...]:
@@ -535,12 +418,7 @@ def _cost(frame: Frame, name: str) -> tuple[str, ...]:
 
 
 SECTIONS: tuple[Section, ...] = (
-    scores, one_question, metrics, groups, unsound_gold, execution, errors, confidence, answers_linking,
-    schemas_linked, how_they_voted, exploration, costs,
+    scores, one_question, metrics, groups, unsound_gold, execution, errors, confidence, linking, votes,
+    exploration, costs,
 )  # fmt: skip
 """The sections of a report, in its order."""
-
-DATA: tuple[Callable[[Opened], Any], ...] = (
-    gold, unanswered, wrong, linking, schema_linking, votes, levels, by_agent, by_model,
-)  # fmt: skip
-"""The figures behind them that are not columns of the table of questions; `--json` names them so."""

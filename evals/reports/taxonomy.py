@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
 from quorum.evals.records import Record
 
 WRONG = {
@@ -72,25 +69,3 @@ def category(record: Record) -> str:
     if record.rows is None or record.gold_rows is None:
         return "result differs"
     return "values differ" if record.rows == record.gold_rows else "row count differs"
-
-
-def unanswered(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Return the questions without an answer by kind of error, the most frequent first."""
-    return _counted((it for it in records if it.status != "answered"), UNANSWERED)
-
-
-def wrong(records: Iterable[Record]) -> list[dict[str, Any]]:
-    """Return the wrong answers by kind of mistake, the most frequent first."""
-    return _counted((it for it in records if it.status == "answered" and it.match is False), WRONG)
-
-
-def _counted(records: Iterable[Record], meanings: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return each category's ``name``, ``meaning``, ``share`` of the records and ``ids``."""
-    members: dict[str, list[str]] = {}
-    for record in records:
-        members.setdefault(category(record), []).append(record.id)
-    total = sum(map(len, members.values()))
-    return [
-        {"name": name, "meaning": meanings.get(name, ""), "share": len(ids) / total, "ids": ids}
-        for name, ids in sorted(members.items(), key=lambda item: (-len(item[1]), item[0]))
-    ]

@@ -12,7 +12,6 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -91,23 +90,15 @@ def _highlighted(sql: str) -> Markup:
     return Markup(spans)
 
 
-@dataclass(frozen=True)
-class HtmlSection:
-    """A heading and its section's HTML."""
-
-    title: str
-    body: Markup
-
-
-def sections_of(pieces: Iterable[str]) -> list[HtmlSection]:
-    """Return pieces of Markdown, the first of them a heading, as sections."""
+def sections_of(pieces: Iterable[str]) -> list[tuple[str, Markup]]:
+    """Return pieces of Markdown, the first of them a heading, as sections: their titles and HTML."""
     found: list[list[str]] = []
     for piece in pieces:
         if heading := _HEADING.fullmatch(piece):
             found.append([heading[1]])
         else:
             found[-1].append(piece)
-    return [HtmlSection(title, html_of(own)) for title, *own in found]
+    return [(title, html_of(own)) for title, *own in found]
 
 
 def html_of(pieces: Iterable[str]) -> Markup:

@@ -6,7 +6,7 @@ A specification gives its data under the name ``rows``. Where labels may repeat,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from quorum.knowledge.errors import missing_extra
@@ -58,6 +58,16 @@ _CONFIG = {
     "range": {"category": list(HUES)},
     "text": {"color": INK},
 }  # fmt: skip
+
+
+def over(rows: Iterable[Mapping[str, Any]], **spec: Any) -> Spec:
+    """Return the specification of a panel that shows rows."""
+    return {"data": {"name": "rows", "values": list(rows)}, "width": WIDTH, **spec}
+
+
+def axis(field: str, title: str | None, kind: str = "quantitative", **more: Any) -> Spec:
+    """Return a channel that shows a field along an axis."""
+    return {"field": field, "title": title, "type": kind, **more}
 
 
 def legend(field: str, looks: Looks, symbol: str = "stroke") -> Spec:

@@ -193,7 +193,6 @@ def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:
         dialect=question.dialect,
         difficulty=question.difficulty,
         external_knowledge=bool(question.knowledge),
-        digest=_digest([question.question, question.gold_sql, dict(question.knowledge)]),
         groups=dict(question.groups),
         parts=tuple(_parts(question, scorer)),
     )

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from quorum.evals.questions import ID_HINT, EvalQuestion, Suite, is_id
+from quorum.evals.reports.format import listed
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.tables import SUFFIXES
 from quorum.graph.context import LONGEST_QUESTION
@@ -107,8 +108,9 @@ def load_own(path: Path, database: str | None) -> Suite:
         missing.append(f"Fields left out: {', '.join(unknown)}. Known are {', '.join(OwnLine.model_fields)}.")
     unscored = [question.id for question in found if not question.gold_sql and not question.extra]
     if unscored:
-        named = ", ".join(unscored[:3]) + (" and others" if len(unscored) > 3 else "")
-        missing.append(f"Without sql and result, so asked and not scored: {len(unscored)} ({named}).")
+        missing.append(
+            f"Without sql and result, so asked and not scored: {len(unscored)} ({listed(unscored)})."
+        )
     return Suite(path.name, path.parent, found, OwnScorer(), tuple(missing))
 
 

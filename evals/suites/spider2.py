@@ -25,6 +25,7 @@ from string import ascii_lowercase
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.reports.format import count, listed
 from quorum.evals.scorers.spider2 import STANDARDS, Edition, Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import read_sql
 from quorum.evals.suites.files import read_lines, read_text, sqlite_url, text_of
@@ -51,9 +52,6 @@ DOCUMENT = "document"
 
 MEDIUM, HARD = 80, 160
 """Least tokens of the gold SQL of a medium and of a hard question (Spider 2.0's paper)."""
-
-NAMED = 12
-"""Names that a remark on what is missing lists."""
 
 LITE, SNOW = "spider2-lite.jsonl", "spider2-snow.jsonl"
 ENGINES = {"bq": "bigquery", "ga": "bigquery", "sf": "snowflake", "local": "sqlite"}
@@ -247,14 +245,14 @@ def _left_out(nowhere: Sequence[_Asked], *, schemas: bool) -> list[str]:
     sentences = []
     for engine in dict.fromkeys(each.engine for each in nowhere):
         those = [each for each in nowhere if each.engine == engine]
-        names = _listed(sorted({each.database for each in those}))
+        names, number = listed(sorted({each.database for each in those})), count(len(those), "question")
         if not engine:
-            ids = _listed([each.id for each in those])
-            why = f"{_amount(those)}, whose ids begin with none of {', '.join(ENGINES)}: {ids}."
+            ids = listed([each.id for each in those])
+            why = f"{number}, whose ids begin with none of {', '.join(ENGINES)}: {ids}."
         elif not schemas:
-            why = f"{_amount(those)} on SQLite files that are not there: {names}. {ARCHIVE}"
+            why = f"{number} on SQLite files that are not there: {names}. {ARCHIVE}"
         else:
-            why = f"{_amount(those)}, for {DATABASES} has no {engine} schema of {names}. {SOURCE} has them."
+            why = f"{number}, for {DATABASES} has no {engine} schema of {names}. {SOURCE} has them."
         sentences.append(f"Left out: {why}")
     return sentences
 
@@ -270,39 +268,29 @@ def lacking(suite: Suite, questions: Sequence[EvalQuestion]) -> tuple[str, ...]:
     remote = [each for each in questions if not each.live and each.dialect != "sqlite"]
     only = "nothing executes, so linking and lint validity are all that is scored"
     if local:
-        names = _listed(sorted({each.database for each in local}))
-        files = f"{_amount(local)} on SQLite files that are not there ({names})"
+        names = listed(sorted({each.database for each in local}))
+        files = f"{count(len(local), 'question')} on SQLite files that are not there ({names})"
         found.append(f"Schemas only: {files}: {only}. {ARCHIVE}")
     if remote:
         counts = ", ".join(f"{n} on {engine}" for engine, n in Counter(q.dialect for q in remote).items())
         found.append(
-            f"Schemas only: {_amount(remote)} ({counts}): {only}. Accounts for the live databases are had by"
-            f" the guidelines in assets/ of {SOURCE}."
+            f"Schemas only: {count(len(remote), 'question')} ({counts}): {only}. Accounts for the live "
+            f"databases are had by the guidelines in assets/ of {SOURCE}."
         )
     named = [(each.extra.get(DOCUMENT), each.knowledge) for each in questions]
     if absent := list(dict.fromkeys(name for name, known in named if name and name not in known)):
         where = f"{DOCUMENTS} of {SOURCE} has them."
-        found.append(f"No external knowledge, for want of {_listed(absent)}: {where}")
+        found.append(f"No external knowledge, for want of {listed(absent)}: {where}")
     if not gold.folder.is_dir():
         return (*found, f"Nothing can be scored: there is no {GOLD}. {SOURCE} has it.")
     if unscored := [each.id for each in questions if not gold.files.get(each.id)]:
         found.append(
-            f"No gold result, so not scored: {_amount(unscored)} ({_listed(unscored)}). {SOURCE} may have"
-            f" it in {GOLD}/exec_result."
+            f"No gold result, so not scored: {count(len(unscored), 'question')} ({listed(unscored)}). "
+            f"{SOURCE} may have it in {GOLD}/exec_result."
         )
     if unlinked := [each.id for each in questions if not each.gold_sql]:
         found.append(
-            f"No gold SQL, so linking is not scored: {_amount(unlinked)}. {SOURCE} has it for a part of"
-            f" the questions only, in {GOLD}/sql."
+            f"No gold SQL, so linking is not scored: {count(len(unlinked), 'question')}. {SOURCE} has it "
+            f"for a part of the questions only, in {GOLD}/sql."
         )
     return tuple(found)
-
-
-def _amount(questions: Sequence[object]) -> str:
-    return "1 question" if len(questions) == 1 else f"{len(questions)} questions"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more

@@ -48,7 +48,8 @@ async def answer(state: RunState, context: Context) -> Update:
         warnings += await asyncio.to_thread(_learn, state, context)
     disagreement = await dispute(state, context)
     made = _answer(state, context, warnings, disagreement)
-    await asyncio.to_thread(_complete, made, context)
+    await context.trace.aflush()
+    _complete(made, context)
     made.grounds = grounds(made)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")
@@ -62,7 +63,6 @@ def _complete(made: Answer, context: Context) -> None:
     where, resources = locations(context.options.database), context.resources
     cache, left_out = catalog_cache(context.options), resources.catalog.left_out
     made.warnings = [*cache.new_warnings(where, resources.connector, left_out), *made.warnings]
-    context.trace.flush()
     made.warnings += [INCOMPLETE.format(context.trace.failure)] if context.trace.failure else []
     if made.columns:
         made.parts = _parts(made.sql, context) if resources.connector.several else []

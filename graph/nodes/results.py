@@ -19,7 +19,7 @@ from quorum.knowledge.schema.render import render
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint
-from quorum.tools.results.files import write_result
+from quorum.tools.results.files import SMALL_BYTES, write_result
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
@@ -62,47 +62,39 @@ _knowing = threading.Lock()
 
 
 async def keep_result(result: QueryResult, folder: Path) -> Result:
-    """Write the result to the run folder and describe it; heavy work runs in a thread."""
-    known = _known.get(_key(result, result.file)) if result.file else None
-    if known and known.made:
-        return known.made
-    return await asyncio.to_thread(_keep, result, folder)
+    """Write the result to the run folder and describe it; of a large one in a thread."""
+    small = result.table.nbytes < SMALL_BYTES
+    return _keep(result, folder) if small else await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:
-    path = result.file or write_result(result.table, folder / "results")
+    """Write the result, and describe it unless another candidate has the same."""
+    table, path = result.table, result.file or write_result(result.table, folder / "results")
     with _knowing:
-        known = _known.setdefault(_key(result, path), _Known())
+        known = _known.setdefault((path.name, str(table.schema), result.truncated), _Known())
         if len(_known) > MAX_KNOWN:
             del _known[next(iter(_known))]
     with known.making:
-        known.made = known.made or _described(result, path.relative_to(folder))
+        if known.made:
+            return known.made
+        form, shown = canonical(table), table.select(range(min(MAX_COLUMNS, table.num_columns)))
+        known.made = Result(
+            file=str(path.relative_to(folder)),
+            fingerprint=fingerprint(form),
+            ordered_fingerprint=fingerprint(form, ordered=True),
+            blank=is_blank(table, form),
+            no_values=all(column.null_count == result.row_count for column in table.columns),
+            columns=list(shown.column_names),
+            columns_left_out=table.num_columns - shown.num_columns,
+            row_count=result.row_count,
+            truncated=result.truncated,
+            preview=_preview(QueryResult(shown, result.seconds).preview(PREVIEW_ROWS)),
+            nulls=[int(column.null_count) for column in shown.columns],
+            distinct=[_distinct(column) for column in shown.columns],
+            types=[str(column.type) for column in shown.columns],
+            blank_column=has_blank_column(table, form),
+        )
         return known.made
-
-
-def _key(result: QueryResult, file: Path) -> tuple[str, str, str]:
-    return file.name, str(result.table.schema), result.truncated
-
-
-def _described(result: QueryResult, file: Path) -> Result:
-    form = canonical(result.table)
-    shown = result.table.select(range(min(MAX_COLUMNS, result.table.num_columns)))
-    return Result(
-        file=str(file),
-        fingerprint=fingerprint(form),
-        ordered_fingerprint=fingerprint(form, ordered=True),
-        blank=is_blank(result.table, form),
-        no_values=all(column.null_count == result.row_count for column in result.table.columns),
-        columns=list(shown.column_names),
-        columns_left_out=result.table.num_columns - shown.num_columns,
-        row_count=result.row_count,
-        truncated=result.truncated,
-        preview=_preview(QueryResult(shown, result.seconds).preview(PREVIEW_ROWS)),
-        nulls=[int(column.null_count) for column in shown.columns],
-        distinct=[_distinct(column) for column in shown.columns],
-        types=[str(column.type) for column in shown.columns],
-        blank_column=has_blank_column(result.table, form),
-    )
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:

@@ -149,8 +149,8 @@ async def _passages(documents: Documents, state: RunState, context: Context) -> 
 async def _values(state: RunState, context: Context) -> str:
     if not context.matched_values:
         return ""
-    bound, scan = seconds_for_values(context.ledger), context.options.max_bytes
-    found, missing = await context.resources.matches(state.question, context.matched_values, bound, scan)
+    bound = seconds_for_values(context.ledger)
+    found, missing = await context.resources.matches(state.question, context.matched_values, bound)
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-
-if TYPE_CHECKING:
-    from quorum.evals.reports.compare import Comparison, Letter, Link, Side
 
 FILE = click.Path(path_type=Path)
 
@@ -34,36 +29,21 @@ def command(a: Path, b: Path, as_json: bool, out: Path | None) -> None:
     from quorum.evals.reports.compare import compare
     from quorum.evals.reports.compare_report import markdown_of
     from quorum.evals.reports.evaluations import open_evaluation
+    from quorum.evals.reports.templating import TRACE_PAGE, relative_link
     from quorum.page import write_pages
 
-    left, right = open_evaluation(a), open_evaluation(b)
-    found = compare(left, right)
-    folders: dict[Letter, Path] = {"a": left.folder, "b": right.folder}
-    traced = write_pages(_runs(found, folders)) if out else set()
+    found = compare(open_evaluation(a), open_evaluation(b))
     if out is not None:
-        write_text(out, markdown_of(found, _link(folders, traced, out)))
+        runs = ((flip.a.id, half.run_of(flip.a.id)) for flip in found.flips for half in (found.a, found.b))
+        traced = write_pages((id, run) for id, run in runs if run is not None)
+
+        def link(run: Path) -> str:
+            return relative_link(run / TRACE_PAGE, out.parent) if run in traced else ""
+
+        write_text(out, markdown_of(found, link))
     if as_json:
         click.echo(json.dumps(found.as_dict(), ensure_ascii=False, indent=2))
     else:
         click.echo(markdown_of(found), nl=False)
     if out is not None:
         click.echo(f"Written: {out}", err=True)
-
-
-def _runs(comparison: Comparison, folders: Mapping[Letter, Path]) -> Iterator[tuple[str, Path]]:
-    """The runs of both sides of every question that flipped."""
-    for flip in comparison.flips:
-        for folder, side in ((folders["a"], flip.a), (folders["b"], flip.b)):
-            if side.run:
-                yield flip.id, folder / side.run
-
-
-def _link(folders: Mapping[Letter, Path], traced: set[Path], file: Path) -> Link:
-    """Links to traces relative to the file that holds them."""
-    from quorum.evals.reports.templating import TRACE_PAGE, relative_link
-
-    def link(letter: Letter, side: Side) -> str:
-        run = folders[letter] / side.run
-        return relative_link(run / TRACE_PAGE, file.parent) if side.run and run in traced else ""
-
-    return link

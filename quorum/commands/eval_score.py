@@ -14,8 +14,6 @@ from rich.text import Text
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
-    from quorum.evals.reports.statistics import Mean
-    from quorum.evals.scorers.base import Metric
     from quorum.evals.scoring import Scores
     from quorum.render import OnDone
 
@@ -94,10 +92,14 @@ def _scored(
 
 def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     """Every metric with its standard error; with ``verbose`` every question and why."""
+    from quorum.evals.reports.format import mean_plus_minus
     from quorum.render import console, plain_table
 
     means = [(metric, scores.mean(metric.name)) for metric in scores.metrics]
-    rows = [(metric.title, _figure(mean, metric), f"{mean.n:,}") for metric, mean in means]
+    rows = [
+        (it.title, mean_plus_minus(mean, it.unit) + " %" * (it.unit == "share" and mean.n > 0), f"{mean.n:,}")
+        for it, mean in means
+    ]
     out, asked = console(), count(len(scores.verdicts), "question")
     title = f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered"
     out.print(Text(title, style="bold"))
@@ -106,16 +108,6 @@ def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     for id, verdict in scores.verdicts.items() if verbose else ():
         mark = {True: "right", False: "wrong", None: "?"}[verdict.match]
         out.print(Text(f"{mark:<6} {id}  {one_line(verdict.reason, 400)}"), soft_wrap=True)
-
-
-def _figure(mean: Mean, metric: Metric) -> str:
-    """``62.7 ± 6.0 %`` of shares, ``71.25 ± 3.10`` of points."""
-    if mean.mean is None:
-        return "–"
-    share = metric.unit == "share"
-    scale, digits, unit = (100, 1, " %") if share else (1, 2, "")
-    error = "" if mean.se is None else f" ± {scale * mean.se:.{digits}f}"
-    return f"{scale * mean.mean:.{digits}f}{error}{unit}"
 
 
 def _notes(scores: Scores, pred: Path) -> Iterator[str]:

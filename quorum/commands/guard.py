@@ -121,8 +121,7 @@ def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_j
         elif told and not isinstance(told, QueryError):
             size = f"cannot be told ({told.unknown})" if told.bytes is None else size_text(told.bytes)
             how = "" if told.bytes is None else ", which is billed" if told.billed else ", estimated"
-            rows = "" if told.rows is None else f"; rows: about {told.rows:,}"
-            click.echo(f"would read: {printable(size)}{how}{rows}")
+            click.echo(f"would read: {printable(size)}{how}")
             for part in told.parts:
                 click.echo(f"  {printable(part)}")
     if reason or wrong:

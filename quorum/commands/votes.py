@@ -270,6 +270,8 @@ def _percent(part: float | None) -> str:
 
 def _notes(found: Replay, *, known: bool) -> Iterator[str]:
     """Say what the figures rest on."""
+    from quorum.evals.reports.format import listed
+
     if found.rows:
         asked = count(found.rows[0].questions, "question")
         yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."
@@ -277,9 +279,8 @@ def _notes(found: Replay, *, known: bool) -> Iterator[str]:
         why = "no --gold, or an evaluation without verdicts"
         yield f"No answer is known to be right ({why}): no EX, and all weights are equal."
     elif found.without_gold:
-        missing = found.without_gold
-        listed = ", ".join(missing[:5]) + (" …" if len(missing) > 5 else "")
-        yield f"The gold lacks {count(len(missing), 'question')}, which count as wrong: {listed}."
+        missing = count(len(found.without_gold), "question")
+        yield f"The gold lacks {missing}, which count as wrong: {listed(found.without_gold)}."
     if found.learned and found.learned.questions:
         yield from _learned(found.learned)
 

@@ -197,6 +197,8 @@ class Service:
         await self._begin(who, made, partial(asking, text), asks)
         if self.leases:
             await made.begun()
+            if made.elsewhere and not await asyncio.to_thread(made.folder.folder.is_dir):
+                raise _being_answered()  # by another process
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:
@@ -387,7 +389,7 @@ class Service:
     def _check_free(self, made: Question) -> None:
         threads = {each.thread for each, _ in self._running.values()} - {""}
         if made.id in self._running or made.thread in threads:
-            raise Refused("This, or another turn of its conversation, is being answered.", 409, "running")
+            raise _being_answered()
         if self._ending or len(self._running) >= MOST_RUNNING:
             raise Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
 
@@ -435,7 +437,7 @@ class Service:
         except NeedsReply as asked:
             status, made.waiting = "waiting", asked.asked
         except LeaseLost:
-            status = "running"  # in another process
+            status, made.elsewhere = "running", True
         except asyncio.CancelledError:
             here = "interrupted" if self._ending else "cancelled"
             status = "running" if made.elsewhere else here
@@ -554,6 +556,10 @@ def _used(run: RunFolder) -> dict[str, float]:
 
 def _cost(used: Mapping[str, float]) -> dict[str, float]:
     return {"usd": round(used["max_usd"], 6), "calls": used["max_calls"], "bytes": used["max_run_bytes"]}
+
+
+def _being_answered() -> Refused:
+    return Refused("This, or another turn of its conversation, is being answered.", 409, "running")
 
 
 def _missing(run_id: str) -> Refused:

@@ -1,11 +1,16 @@
-"""Several ``quorum serve`` over one home and one PostgreSQL: how many questions, and what kills cost.
+"""Several ``quorum serve`` over one home and one PostgreSQL: their speed, what kills cost, what is held.
 
-First each number of processes by itself, then three of which ten are killed at random moments and started
-again. The model takes ``--latency`` seconds a call and counts its calls. ``cpu`` is that of the servers and
-all that they started, a question; ``MB`` the largest server's with its children; ``links`` the most
-connections to PostgreSQL at once. ``again`` are replies that were under way at a kill, and asked for again.
+1. Questions by one, two and three processes; then by three of which ten are killed at random moments
+   (SIGKILL) and started again. The model takes ``--latency`` seconds a call and counts its calls. ``CPU ms``
+   is that of the processes and all that they started, a question; ``MB`` the largest process's with its
+   children (USS); ``links`` the most connections to PostgreSQL a process.
+2. What the killed run says against the undisturbed one. It ends with status 1 if a question was lost or
+   answered otherwise, or a finished step repeated.
+3. The same for conversations of three turns, each turn sent to the next process.
+4. Memory an open session (a database of its own each) and an open conversation, and rows' bytes left in
+   PostgreSQL.
 
-    python -m tests.benchmarks.bench_scaling [--questions 300] [--kills 10] [--latency 0.25] [--recipe recap]
+    python -m tests.benchmarks.bench_scaling [--questions 300] [--kills 10] [--talks 60] [--sessions 50]
 """
 
 from __future__ import annotations
@@ -14,9 +19,14 @@ import argparse
 import asyncio
 import random
 import signal
+import statistics
+import sys
 import tempfile
 import threading
 import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,96 +36,226 @@ from tests.evals.simulated import make_suite
 from tests.servers.fleet import Fleet, outcome, paid
 from tests.servers.postgres_server import PostgresServer, running_postgres
 from tests.servers.slow_server import SlowServer
+from tests.waiting import wait_until
+
+TURNS = ("How many orders over {} euros did each city place?", "And over ten more?", "And over ten more?")
+_OWNED = "SELECT run FROM quorum_leases WHERE split_part(owner, ':', 2) = '{}' AND run NOT LIKE '%:talk'"
+
+
+def memory(pid: int, cpu: dict[int, float] | None = None) -> int:
+    """Return the bytes that a process and its children have for themselves; note their CPU seconds."""
+    found = 0
+    server = psutil.Process(pid)
+    for each in (server, *server.children(recursive=True)):
+        times = each.cpu_times()
+        found += each.memory_full_info().uss
+        if cpu is not None:
+            cpu[each.pid] = times.user + times.system
+    return found
 
 
 class Watch(threading.Thread):
-    """Looks at the servers and PostgreSQL until it is told to stop."""
+    """Looks at the processes and PostgreSQL until it is told to stop, and when killed runs go on."""
 
     def __init__(self, fleet: Fleet, postgres: PostgresServer, database: str) -> None:
-        super().__init__()
+        super().__init__(daemon=True)
         self.fleet, self.postgres, self.database = fleet, postgres, database
         self.over, self.memory, self.links = threading.Event(), 0, 0
-        self.cpu = dict[int, float]()
+        self.cpu, self.seconds = dict[int, float](), list[float]()
+        self.waiting = dict[tuple[Path, float], int]()
+        """Runs of killed processes, with the moment of the kill: how many events they had."""
 
     def run(self) -> None:
-        while not self.over.wait(0.5):
+        looked = 0.0
+        while not self.over.wait(0.02):
+            for (events, killed), before in [*self.waiting.items()]:
+                if _lines(events) > before:
+                    self.seconds.append(time.monotonic() - killed)
+                    del self.waiting[events, killed]
+            if time.monotonic() - looked < 0.5:
+                continue
+            looked = time.monotonic()
             self.links = max(self.links, len(self.postgres.sessions(self.database)))
-            for process in self.fleet.processes:
-                self.memory = max(self.memory, self._look(process.pid) if process else 0)
+            for process in filter(None, self.fleet.processes):
+                try:
+                    self.memory = max(self.memory, memory(process.pid, self.cpu))
+                except psutil.Error:  # killed
+                    continue
 
-    def _look(self, pid: int) -> int:
-        """Note the CPU seconds of a server and its children; their memory in bytes."""
-        memory = 0
-        try:
-            server = psutil.Process(pid)
-            for each in (server, *server.children(recursive=True)):
-                times = each.cpu_times()
-                self.cpu[each.pid] = times.user + times.system
-                memory += each.memory_full_info().uss
-        except psutil.Error:  # killed
-            return 0
-        return memory
-
-
-def kill(fleet: Fleet, kills: int, over: threading.Event) -> None:
-    """Kill a process at random moments, and start it again."""
-    chance = random.Random(7)
-    for _ in range(kills):
-        if over.wait(chance.uniform(1.0, 3.0)):
-            print("all were answered before the last kill")
-            return
-        number = chance.randrange(len(fleet.ports))
-        fleet.signal(number, signal.SIGKILL)
-        fleet.start(number)
-        fleet.wait(number)
+    def kill(self, kills: int, questions: int) -> None:
+        """Kill a process whenever a random number of questions is answered, and start it again."""
+        chance, runs = random.Random(7), self.fleet.home / "runs"
+        for wanted in sorted(chance.sample(range(1, questions * 9 // 10), kills)):
+            wait_until(lambda least=wanted: len([*runs.glob("*/answer.json")]) >= least)  # type: ignore[misc]
+            time.sleep(chance.uniform(0.0, 0.3))
+            number = chance.randrange(len(self.fleet.ports))
+            process = self.fleet.processes[number]
+            assert process is not None
+            killed = time.monotonic()
+            self.fleet.signal(number, signal.SIGKILL)
+            for (run,) in self.postgres.execute(_OWNED.format(process.pid), self.database):
+                folder = runs / run.partition(":")[0]
+                if (folder / "run.json").exists() and not (folder / "answer.json").exists():
+                    self.waiting[folder / "events.jsonl", killed] = _lines(folder / "events.jsonl")
+            self.fleet.start(number)
+            self.fleet.wait(number)
 
 
-def main(given: argparse.Namespace) -> None:
+def _lines(events: Path) -> int:
+    return events.read_bytes().count(b"\n") if events.exists() else 0
+
+
+@dataclass
+class Found:
+    """What became of the questions, by their ids."""
+
+    outcomes: dict[str, Any]
+    answers: Counter[str]
+    paid: dict[str, Counter[Any]]
+    again: int
+    taken: int
+    seconds: list[float] = field(default_factory=list)
+
+
+@dataclass
+class Bench:
+    """The servers that all fleets have in common."""
+
+    given: argparse.Namespace
+    folder: Path
+    postgres: PostgresServer
+    model: SlowServer
+
+    def fleet(self, count: int, db: Sequence[str], database: str, recipe: str) -> Fleet:
+        about = (db, self.model.url, f"{self.postgres.admin_url}/{database}", "--recipe", recipe)
+        return Fleet(count, self.folder / database, *about, seconds=self.given.lease)
+
+    def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Found:
+        """Ask by so many processes, of which so many are killed, and print a line of the table."""
+        database, before, turns = (
+            self.postgres.new_database(),
+            self.model.counts().served,
+            sum(map(len, talks)),
+        )
+        with self.fleet(count, db, database, self.given.recipe) as fleet:
+            watch = Watch(fleet, self.postgres, database)
+            killing = threading.Thread(target=watch.kill, args=(kills, turns), daemon=True)
+            watch.start(), killing.start()
+            start = time.perf_counter()
+            bodies = asyncio.run(fleet.talk_all(talks))
+            wall = time.perf_counter() - start
+            killing.join()
+            watch.over.set(), watch.join()
+        runs = fleet.runs()
+        begun = [[event["kind"] for event in run.events()].count("begun") for run in runs]
+        answers = Counter({run.run_id: [e["kind"] for e in run.events()].count("answer") for run in runs})
+        calls = {run.run_id: paid(run) for run in runs}
+        billed = sum(n for each in calls.values() for key, n in each.items() if key[0] == "model_call")
+        again = self.model.counts().served - before - billed
+        print(
+            f"{count:>9} {kills:>5} {wall:>6.1f} {turns / wall:>5.1f} "
+            f"{1000 * sum(watch.cpu.values()) / turns:>7.0f} {watch.memory / 2**20:>5.0f} "
+            f"{watch.links / count:>5.1f}",
+            flush=True,
+        )
+        said = {id: outcome(body) if body["answer"] else body["status"] for id, body in bodies.items()}
+        return Found(said, answers, calls, again, sum(n > 1 for n in begun), watch.seconds)
+
+    def slope(self, name: str, count: int, db: Sequence[str], ask: Any) -> None:
+        """Print the memory that each of so many costs, which ``ask`` opens in turn in one process."""
+        database = self.postgres.new_database()
+        with self.fleet(1, db, database, "single") as fleet:
+            process = fleet.processes[0]
+            assert process is not None
+            sizes = list[int]()
+            for number in range(count):
+                asyncio.run(ask(fleet, number))
+                sizes.append(memory(process.pid))
+            links = len(self.postgres.sessions(database))
+        late = range(count // 5, count)  # what the first ones load is the process's
+        line = statistics.linear_regression(late, [sizes[n] for n in late])
+        tables = "checkpoints", "checkpoint_blobs", "checkpoint_writes"
+        sums = " + ".join(f"(SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM {each} t)" for each in tables)
+        ((left,),) = self.postgres.execute(f"SELECT {sums}", database)
+        print(
+            f"{name}: {line.slope / 2**20:.2f} MB each ({sizes[0] / 2**20:.0f} MB with the first, "
+            f"{sizes[-1] / 2**20:.0f} with {count}); {links} connections; "
+            f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL",
+            flush=True,
+        )
+
+
+def compared(calm: Found, killed: Found) -> bool:
+    """Print what the kills changed; return True if that is nothing."""
+    ids = calm.outcomes.keys()
+    once = sum(killed.answers[id] == 1 for id in ids)
+    differing = sum(calm.outcomes[id] != killed.outcomes[id] for id in ids)
+    repeated = sum((killed.paid[id] - calm.paid[id]).total() for id in ids)
+    missing = sum((calm.paid[id] - killed.paid[id]).total() for id in ids)
+    print(f"answered once: {once} of {len(ids)}")
+    print(f"differing answers: {differing}")
+    print(f"runs taken over: {killed.taken}")
+    asked = sum(n for each in calm.paid.values() for key, n in each.items() if key[0] == "model_call")
+    print(f"replies repeated, in flight at a kill: {killed.again} of {asked}")
+    print(f"finished calls and queries repeated: {repeated}, missing: {missing}")
+    times = sorted(killed.seconds)
+    if len(times) > 1:
+        tenths = statistics.quantiles(times, n=10, method="inclusive")
+        said = f"p50 {tenths[4]:.1f}, p90 {tenths[8]:.1f}, max {times[-1]:.1f}"
+        print(f"take-over seconds ({len(times)}): {said}", flush=True)
+    return once == len(ids) and not differing and not repeated and not missing
+
+
+async def _ask(fleet: Fleet, asked: dict[str, Any]) -> None:
+    import httpx
+
+    async with httpx.AsyncClient(timeout=60) as client:
+        reply = await client.post(f"{fleet.url(0)}/v1/questions", json=asked)
+        assert reply.status_code == 202, reply.text
+        await fleet.follow(client, asked["id"], 0)
+
+
+def main(given: argparse.Namespace) -> int:
     with (
         running_postgres() as postgres,
         SlowServer(latency=given.latency) as model,
         tempfile.TemporaryDirectory() as name,
     ):
-        folder = Path(name)
-        suite = make_suite(folder, given.questions, 1)
-        texts, db = [each.question for each in suite.questions], [suite.questions[0].url]
-        found = list[tuple[dict[str, Any], dict[str, Any]]]()
-        print("servers kills      s   q/s cpu ms    MB links again resumed")
-        for count, kills in ((1, 0), (2, 0), (3, 0), (3, given.kills)):
-            database = postgres.new_database()
-            before = model.counts().served
-            about = (db, model.url, f"{postgres.admin_url}/{database}", "--recipe", given.recipe)
-            with Fleet(count, folder / f"{count}-{kills}", *about, seconds=given.lease) as fleet:
-                watch = Watch(fleet, postgres, database)
-                killing = threading.Thread(target=kill, args=(fleet, kills, watch.over))
-                watch.start(), killing.start()
-                start = time.perf_counter()
-                bodies = asyncio.run(fleet.ask_all(texts))
-                wall = time.perf_counter() - start
-                watch.over.set(), watch.join(), killing.join()
-            runs = fleet.runs()
-            resumed = sum(sum(event["kind"] == "begun" for event in run.events()) > 1 for run in runs)
-            calls = {run.run_id: paid(run) for run in runs}
-            billed = sum(n for each in calls.values() for key, n in each.items() if key[0] == "model_call")
-            found.append(({id: outcome(body) for id, body in bodies.items()}, calls))
-            print(
-                f"{count:>7} {kills:>5} {wall:>6.1f} {len(texts) / wall:>5.1f} "
-                f"{1000 * sum(watch.cpu.values()) / len(texts):>6.0f} {watch.memory / 2**20:>5.0f} "
-                f"{watch.links:>5} "
-                f"{model.counts().served - before - billed:>5} {resumed:>7}",
-                flush=True,
-            )
-        (calm, once), (killed, paid_then) = found[0], found[-1]
-        same = sum(calm[id] == killed[id] for id in calm)
-        billed_once = sum(once[id] == paid_then[id] for id in once)
-        print(f"as undisturbed: the answers of {same} of {len(calm)}, the calls and queries of {billed_once}")
+        bench, suite = Bench(given, Path(name), postgres, model), make_suite(Path(name), given.questions, 1)
+        db = [suite.questions[0].url]
+        texts = [[each.question] for each in suite.questions]
+        talks = [[turn.format(number) for turn in TURNS] for number in range(given.talks)]
+        print("processes kills      s   q/s  CPU ms    MB links")
+        found = [
+            bench.ask(count, kills, texts, db) for count, kills in ((1, 0), (2, 0), (3, 0), (3, given.kills))
+        ]
+        right = compared(found[0], found[-1])
+        print("conversations:")
+        talked = [bench.ask(count, kills, talks, db) for count, kills in ((3, 0), (3, given.kills // 2))]
+        right = compared(*talked) and right
+        (folder := Path(name) / "many").mkdir()
+        shops = make_suite(folder, given.sessions, given.sessions).questions
+        many = [f"s{number}={each.url}" for number, each in enumerate(shops)]
+
+        async def session(fleet: Fleet, number: int) -> None:
+            await _ask(fleet, {"question": texts[0][0], "id": f"s{number}", "database": f"s{number}"})
+
+        async def talk(fleet: Fleet, number: int) -> None:
+            for turn, text in enumerate(talks[number % len(talks)]):
+                await _ask(fleet, {"question": text, "id": f"t{number}-{turn}", "session": f"t{number}"})
+
+        bench.slope("open sessions", given.sessions, many, session)
+        bench.slope("conversations", given.sessions, db, talk)
+    return not right
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--talks", type=int, default=60)
+    parser.add_argument("--sessions", type=int, default=50)
     parser.add_argument("--latency", type=float, default=0.25)
-    parser.add_argument("--lease", type=float, default=3.0)
+    parser.add_argument("--lease", type=float, default=10.0)
     parser.add_argument("--recipe", default="recap")
-    main(parser.parse_args())
+    sys.exit(main(parser.parse_args()))

@@ -319,9 +319,9 @@ def _holds(value: Any, mark: str, depth: int = 5) -> bool:
     if depth == 0 or isinstance(value, int | float | None):
         return False
     if isinstance(value, Mapping):
-        return any(_holds(item, mark, depth - 1) for item in value.values())
+        return any(_holds(item, mark, depth - 1) for item in list(value.values()))  # threads change it
     if isinstance(value, list | tuple | set | frozenset):
-        return any(_holds(item, mark, depth - 1) for item in value)
+        return any(_holds(item, mark, depth - 1) for item in list(value))
     fields = getattr(value, "__dict__", None)
     module = type(value).__module__
     if not isinstance(fields, dict) or not module.startswith("quorum.") or hasattr(value, "aclose"):

@@ -34,18 +34,18 @@ def compared(folder: Path, a: Sequence[Record], b: Sequence[Record], **values: A
 
 def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
     found = compared(tmp_path, right("abc"), right("bcdef"))
-    assert (found.both_right, found.gained, found.lost, found.both_wrong) == (2, 3, 1, 2)
-    assert [(flip.id, flip.change) for flip in found.flips] == [
+    assert list(found.counts.values()) == [2, 3, 1, 2]
+    assert [(flip.a.id, flip.change) for flip in found.flips] == [
         ("a", "lost"),
         ("d", "gained"),
         ("e", "gained"),
         ("f", "gained"),
     ]
-    assert (found.a.ex.share, found.b.ex.share) == (3 / 8, 5 / 8)
+    assert (found.ex.a, found.ex.b) == (3 / 8, 5 / 8)
     assert found.difference == pytest.approx(2 / 8)
-    assert found.low is not None
-    assert found.high is not None
-    assert found.low < 2 / 8 < found.high
+    assert found.ex.low is not None
+    assert found.ex.high is not None
+    assert found.ex.low < 2 / 8 < found.ex.high
     assert found.p_value == 0.625
     assert "+25.0 percentage points" in result(found)
     assert (
@@ -65,33 +65,33 @@ def test_without_an_answer_is_wrong_and_not_asked_is_left_out(tmp_path: Path) ->
     withheld = record("c", status="no_answer", error="abstained")  # its best effort is right
     b = [record("a"), unanswered("b", "endpoint"), withheld]  # and nothing of d to h
     found = compared(tmp_path, right(IDS), b)
-    assert (found.both_right, found.lost, found.compared) == (1, 1, 2)
-    assert found.b.unanswered == 6
+    assert found.counts == {"both_right": 1, "gained": 0, "lost": 1, "both_wrong": 0}
+    assert found.waiting(found.b) == 6
     assert any("B has not asked 6 questions" in note for note in notes(found))
     ex = found.metrics[0]
     assert (ex.a, ex.b) == (1.0, 1 / 2)
-    assert [flip.id for flip in found.flips] == ["c"]
+    assert [flip.a.id for flip in found.flips] == ["c"]
 
 
 def test_questions_whose_gold_cannot_be_had_are_left_out_and_listed(tmp_path: Path) -> None:
     lacking = [record("a", match=None, gold="fails"), *right("bcd")[1:]]
     found = compared(tmp_path, lacking, right(IDS))
     assert found.unscorable == ("a",)
-    assert (found.compared, found.gained) == (7, 4)
+    assert (len(found.split), found.counts["gained"]) == (7, 4)
     assert any("whose gold cannot be had" in note and note.endswith(": a.") for note in notes(found))
 
 
 def test_questions_that_only_one_asks_are_counted(tmp_path: Path) -> None:
     left, right = (opened(tmp_path / ids, [record(id) for id in ids]) for ids in ("abc", "bcdef"))
     found = compare(left, right)
-    assert (found.shared, found.only_a, found.only_b) == (2, 1, 3)
+    assert (len(found.shared), found.only(found.a), found.only(found.b)) == (2, 1, 3)
     assert found.difference == 0
-    assert (found.low, found.high, found.p_value) == (0, 0, 1)
+    assert (found.ex.low, found.ex.high, found.p_value) == (0, 0, 1)
 
 
 def test_nothing_to_compare_is_said_and_not_divided_by(tmp_path: Path) -> None:
     found = compared(tmp_path, right(IDS)[:4], right(IDS)[4:])
-    assert (found.compared, found.difference, found.low, found.a.ex.share) == (0, None, None, None)
+    assert (found.split, found.difference, found.ex.low, found.ex.a) == ({}, None, None, None)
     assert found.measures == ()
     assert result(found) == "No question can be compared."
     assert "No question can be compared." in markdown_of(found)
@@ -110,7 +110,7 @@ def test_where_ex_is_known_in_neither_validity_and_linking_are_compared(tmp_path
     b = [over_schemas(id, valid=id in "bcd", links=whole) for id in "abcde"]
     b += [over_schemas("f", valid=True, links=None), record("g")]
     found = compared(tmp_path, [*a, record("g")], b)
-    assert (found.compared, found.unscored) == (1, 6)
+    assert (len(found.split), found.unscored) == (1, 6)
     by_name = {each.name: each for each in found.measures}
     valid = by_name["valid"]
     assert (valid.n, valid.a, valid.b) == (6, 0.5, pytest.approx(4 / 6))
@@ -179,7 +179,7 @@ def test_options_that_differ_are_named(tmp_path: Path) -> None:
         ([asked("a")], {"suite": "other"}, "different suites: 'shops' and 'other'"),
         ([asked("a")], {"rules": "mine"}, "different rules: 'the rules of shops' and 'mine'"),
         ([asked("a", database="bank")], {}, "Question a is not the same"),
-        ([asked("a", digest="b")], {}, "Question a is not the same"),
+        ([asked("a", parts=("text 1",))], {}, "Question a is not the same"),
         ([asked("b")], {}, "no question in common"),
     ],
 )
@@ -210,8 +210,8 @@ def test_markdown_links_and_shows_both_queries_and_nothing_in_them_is_markup(tmp
     hostile = "<img src=x> | [a](b) `c` *d*\n# e"
     b = [record("a", match=False, sql="SELECT '```'", reason=hostile, question=hostile, database="s|h")]
     found = compared(tmp_path, [record("a", question=hostile)], b)
-    text = markdown_of(found, lambda letter, side: f"../{letter}/{side.run}/trace.html")
-    assert "**A, right** ([trace](../a/runs/a/trace.html))" in text
+    text = markdown_of(found, lambda run: "/".join(["..", *run.parts[-3:], "trace.html"]))
+    assert "**A, right** ([trace](../left/runs/a/trace.html))" in text
     assert r"\<img src=x\> \| \[a\](b) \`c\` \*d\* \# e" in text
     assert "````sql\nSELECT '```'\n````" in text
     assert "```sql\nSELECT 1\n```" in text
@@ -221,7 +221,8 @@ def test_markdown_links_and_shows_both_queries_and_nothing_in_them_is_markup(tmp
 @pytest.mark.parametrize("run", ["/etc", "../../elsewhere", ""])
 def test_a_run_outside_the_evaluation_is_none(tmp_path: Path, run: str) -> None:
     found = compared(tmp_path, [record("a", run=run)], right(""))
-    assert (found.flips[0].a.run, found.flips[0].b.run) == ("", "runs/a")
+    (flip,) = found.as_dict()["flips"]
+    assert (flip["a"]["run"], flip["b"]["run"]) == ("", "runs/a")
 
 
 def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:

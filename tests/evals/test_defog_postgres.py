@@ -47,4 +47,4 @@ async def test_gold_for_postgres_reproduces_on_the_loaded_databases(
     chosen = suite.chosen(ids=read_ids(tmp_path / "ids.txt"))
     assert [(question.id, question.database) for question in chosen] == [("0000", "shop"), ("0002", "wallet")]
     found = await verify_gold(suite, chosen)
-    assert [(check.state, check.rows) for check in found.checks.values()] == [("ok", 2), ("ok", 1)]
+    assert [(check.state, check.rows) for check in found.values()] == [("ok", 2), ("ok", 1)]

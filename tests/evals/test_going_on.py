@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -91,23 +90,6 @@ async def test_a_gold_file_that_changed_is_named_and_one_that_moved_is_the_same(
     (tmp_path / "there" / "gold.csv").unlink()
     with pytest.raises(ConfigurationError, match=r"gold\.csv cannot be read"):
         await run(tmp_path / "out", asked("there"), scorer=OwnScorer())
-
-
-async def test_an_evaluation_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
-    """It kept less of its questions: no parts, and nothing of their gold files."""
-    await run(tmp_path, questions(1))
-    path = tmp_path / "eval.json"
-    manifest = json.loads(path.read_text())
-    for item in manifest["asked"]:
-        del item["parts"]
-    path.write_text(json.dumps(manifest))
-    model = Knowing()
-    await run_evaluation(evaluation(tmp_path, model, questions(1)))
-    assert not model.asked
-    path.write_text(json.dumps(manifest))
-    changed = dataclasses.replace(questions(1)[0], gold_sql=("SELECT 1",))
-    with pytest.raises(ConfigurationError, match="its text, gold SQL or knowledge changed"):
-        await run(tmp_path, (changed,))
 
 
 class Refused(Exception):

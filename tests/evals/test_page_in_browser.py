@@ -74,7 +74,7 @@ def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: 
     assert visit.requests == []
     assert visit.width == width  # nothing scrolls the page sideways
     assert visit.cut == [] or width > 420  # nor does a table on a phone
-    assert len(visit.images) == 6
+    assert len(visit.images) == 3
     for image in visit.images:
         assert image.visible, image.alt
         assert image.width > 0.75 * min(width, 600)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from quorum.evals.reports.evaluations import Opened
-from quorum.evals.reports.plots import CHARTS, Plot, edges, plot_of, plots_of, scatter_of
+from quorum.evals.reports.plots import Plot, by_group, plots_of, reliability, scatter_of
 from quorum.evals.reports.vega import WIDTH
 from tests.evals.evaluations import asked, opened, record, unanswered, usage
 from tests.evals.pictured import pictured
@@ -28,7 +28,7 @@ def texts(plot: Plot) -> list[str]:
 
 
 def test_every_plot_is_an_svg_that_asks_for_nothing(plots: dict[str, Plot]) -> None:
-    assert list(plots) == list(CHARTS)
+    assert len(plots) == 3
     for plot in plots.values():
         root = ElementTree.fromstring(plot.svg)
         assert root.tag == "{http://www.w3.org/2000/svg}svg"
@@ -46,8 +46,7 @@ def test_every_plot_is_an_svg_that_asks_for_nothing(plots: dict[str, Plot]) -> N
 def test_the_same_evaluation_gives_the_same_bytes(
     pictured_evaluation: Opened, plots: dict[str, Plot]
 ) -> None:
-    for title in ("EX by difficulty", "Tokens per question"):
-        assert plot_of(pictured_evaluation, title) == plots[title]
+    assert {plot.title: plot for plot in plots_of(pictured_evaluation)} == plots
 
 
 def test_words_say_what_the_pictures_show(plots: dict[str, Plot]) -> None:
@@ -55,8 +54,6 @@ def test_words_say_what_the_pictures_show(plots: dict[str, Plot]) -> None:
         "EX by difficulty": ": easy 75.0 % of 8, medium 62.5 % of 8, hard 62.5 % of 8.",
         "EX by database": "shop 66.7 % of 12",
         "Reliability of the confidence": ": 21 answers; ",
-        "Risk by coverage": "the surest 4.8 % of the answers are wrong in 0.0 %, all of them in 23.8 %",
-        "Model calls per question": "right 2.88, wrong 3.00.",
     }
     for title, said in words.items():
         assert said in plots[title].alt
@@ -66,7 +63,7 @@ def test_words_say_what_the_pictures_show(plots: dict[str, Plot]) -> None:
 def test_names_are_text_whatever_they_hold_and_long_ones_are_cut(tmp_path: Path) -> None:
     names = [r"$\frac{1}{$", "数据库", "<script>", "W" * 40, "x') || alert('y"]
     questions = [asked(f"q{n}", database=name) for n, name in enumerate(names)]
-    plot = plot_of(opened(tmp_path / "run", [record(it.id) for it in questions], questions), "EX by database")
+    plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions), "database")
     assert set(texts(plot)) >= {f"{name} (1)" for name in names if len(name) < 26}
     assert any(text.startswith("WWW") and "…" in text for text in texts(plot))
     assert b"<script>" not in plot.svg
@@ -76,45 +73,18 @@ def test_what_has_no_data_is_a_sentence(tmp_path: Path) -> None:
     empty = opened(tmp_path / "run", [unanswered("a", "endpoint")])
     plots = {plot.title: plot for plot in plots_of(empty)}
     missing = {title for title, plot in plots.items() if not plot.svg}
-    assert missing == set(CHARTS)
+    assert len(missing) == 3
     assert all(plots[title].why.endswith(".") for title in missing)
-    good = opened(tmp_path / "good", [record("a")])
-    assert plot_of(good, "Tokens per question").svg
     unknown = opened(tmp_path / "unknown", [record("a", match=None, gold="missing")])
-    assert not plot_of(unknown, "EX by database").svg
-    assert not plot_of(unknown, "Risk by coverage").svg
-    assert "not known" in plot_of(unknown, "Tokens per question").alt
+    assert not by_group(unknown, "database").svg
+    assert not reliability(unknown).svg
 
 
 def test_many_databases_show_the_largest(tmp_path: Path) -> None:
     questions = [asked(f"d{n}-{k}", database=f"d{n}") for n in range(30) for k in range(1 + n % 2)]
-    plot = plot_of(opened(tmp_path / "run", [record(it.id) for it in questions], questions), "EX by database")
+    plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions), "database")
     assert "The 24 of 30 databases with the most questions" in plot.caption
     assert all(f"d{n} 100.0 % of 2" in plot.alt for n in range(1, 30, 2))
-
-
-@pytest.mark.parametrize(
-    ("values", "bins", "logarithmic"),
-    [
-        ([3.0, 3.0, 4.0, 7.0], 5, False),
-        ([0.0], 1, False),
-        ([100.0, 200.0, 900.0], 14, False),
-        ([100.0, 200.0, 90_000.0], 14, True),
-        ([0.0, 90_000.0], 14, False),
-    ],
-)
-def test_bins_hold_every_value(values: list[float], bins: int, logarithmic: bool) -> None:
-    found, log = edges(values)
-    assert (len(found) - 1, log) == (bins, logarithmic)
-    assert found == sorted(set(found))
-    assert found[0] <= min(values)
-    assert found[-1] >= max(values)
-
-
-def test_one_bin_has_one_tick(tmp_path: Path) -> None:
-    same = [record(f"q{n}", usage=usage(model_calls=1)) for n in range(3)]
-    shown = texts(plot_of(opened(tmp_path / "one", same), "Model calls per question"))
-    assert shown[: shown.index("model calls per question")] == ["1"]
 
 
 def test_the_scatter_takes_dollars_if_all_have_a_price_and_says_who_is_not_on_it(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -232,26 +231,25 @@ async def test_real_candidates(shared: Path) -> None:
     """What the data alone says, over every fifth question; which strategy wins is left open."""
     gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
     recorded = load_candidates(shared / "data" / "candidates")
-    some = {model: dict(list(asked.items())[::5]) for model, asked in recorded.models.items()}
-    recorded = replace(recorded, models=some)
-    found = await replay(source_of(recorded, gold), orders=1)
+    some = {model: dict(list(asked.items())[::5]) for model, asked in recorded.items()}
+    found = await replay(source_of(some, gold), orders=1)
     assert found.without_gold == []
     (count,) = {r.questions for r in found.rows}
     assert count == len({question for asked in some.values() for question in asked})
     for model, asked in some.items():
+        right = {
+            name: [(one.final, gold.score(name, one.path).match) for one in own]
+            for name, own in asked.items()
+        }
         final = row(found, "final", model=model)
-        chosen = [one.final.path for one in asked.values() if one.final]
-        right = [gold.score(path.parent.name, path).match for path in chosen]
-        assert final.ex == pytest.approx(sum(right) / count)
-        possible = [
-            any(gold.score(name, c.path).match for c in one.candidates) for name, one in asked.items()
-        ]
-        assert final.pass_at_k == pytest.approx(sum(possible) / count)
+        assert final.ex == pytest.approx(sum((True, True) in own for own in right.values()) / count)
+        possible = sum((False, True) in own for own in right.values())
+        assert final.pass_at_k == pytest.approx(possible / count)
     for one in found.rows:
         assert 0 <= (one.ex_low or 0) <= (one.ex or 0) <= (one.ex_high or 0) <= 1
         assert (one.ex or 0) <= (one.pass_at_k or 0) + 1e-9 or one.strategy == "final"
         assert 0 <= one.saved <= 1
-        assert one.samples_mean <= (8 if one.model in recorded.models else 16)
+        assert one.samples_mean <= (8 if one.model in recorded else 16)
 
 
 @pytest.fixture
@@ -275,7 +273,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_failed_candidate_has_no_table(folder: Path) -> None:
-    zero, two, three, _ = load_candidates(folder).models["model-x"]["q1"].candidates
+    zero, two, three, *_ = load_candidates(folder)["model-x"]["q1"]
     assert zero.table is not None
     assert two.table is None  # no file
     assert three.table is None  # an empty one
@@ -283,7 +281,8 @@ def test_a_failed_candidate_has_no_table(folder: Path) -> None:
 
 
 def test_cells_keep_what_the_file_says(folder: Path) -> None:
-    *_, candidate = load_candidates(folder).models["model-x"]["q1"].candidates
+    *_, candidate, final = load_candidates(folder)["model-x"]["q1"]
+    assert (candidate.name, final.final) == ("10", True)
     assert candidate.table is not None
     assert candidate.table.to_pylist() == [
         {"n": 1.0, "code": "NA", "when": "2020-01-01", "ok": True},
@@ -293,9 +292,9 @@ def test_cells_keep_what_the_file_says(folder: Path) -> None:
 
 
 def test_a_question_may_hold_no_candidate(folder: Path) -> None:
-    question = load_candidates(folder).models["model-x"]["q2"]
-    assert (question.candidates, question.final) == ((), None)
-    assert [one.question for one in load_candidates(folder)] == ["q1", "q2"]
+    recorded = load_candidates(folder)
+    assert recorded["model-x"]["q2"] == []
+    assert source_of(recorded).questions == ["q1", "q2"]
 
 
 def test_folders_of_another_shape_are_refused(folder: Path, tmp_path: Path) -> None:
@@ -310,14 +309,11 @@ def test_folders_of_another_shape_are_refused(folder: Path, tmp_path: Path) -> N
 @pytest.mark.heavy
 def test_the_shared_recordings(shared: Path) -> None:
     recorded = load_candidates(shared / "data" / "candidates")
-    assert {model: len(questions) for model, questions in recorded.models.items()} == {"gpt-4o": 66, "o3": 67}
-    assert len({question.question for question in recorded}) == 67
-    assert sum(len(question.candidates) for question in recorded) == 964
-    finals = [question for question in recorded if question.final is not None]
-    assert len(finals) == 132
-    for question in finals:  # the pipeline chose one of its candidates
-        assert question.final is not None
-        chosen = fingerprint(question.final.table)
-        assert chosen in {
-            fingerprint(candidate.table) for candidate in question.candidates if candidate.table
-        }
+    assert {model: len(questions) for model, questions in recorded.items()} == {"gpt-4o": 66, "o3": 67}
+    assert len(source_of(recorded).questions) == 67
+    every = [own for questions in recorded.values() for own in questions.values()]
+    assert sum(not each.final for own in every for each in own) == 964
+    chosen = [own for own in every if own and own[-1].final]
+    assert len(chosen) == 132
+    for *candidates, final in chosen:  # the pipeline chose one of its candidates
+        assert fingerprint(final.table) in {fingerprint(each.table) for each in candidates if each.table}

@@ -207,12 +207,12 @@ def test_recorded_candidates_score_as_in_the_official_program(shared: Path) -> N
     gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
     recorded = load_candidates(shared / "data" / "candidates")
     counts = {}
-    for model, questions in recorded.models.items():
+    for model, questions in recorded.items():
         final = best = right = 0
-        for name, question in questions.items():
-            matches = [gold.score(name, candidate.path).match for candidate in question.candidates]
-            right, best = right + sum(matches), best + any(matches)
-            final += question.final is not None and gold.score(name, question.final.path).match
+        for name, own in questions.items():
+            matches = [(one.final, gold.score(name, one.path).match) for one in own]
+            right, best = right + matches.count((False, True)), best + ((False, True) in matches)
+            final += (True, True) in matches
         counts[model] = (final, best, right)
     assert counts == {"gpt-4o": (20, 34, 138), "o3": (42, 49, 304)}
 

@@ -177,4 +177,4 @@ async def test_gold_of_the_set_matches_itself(shared: Path) -> None:
     suite = load_suite("ambrosia", shared / "data" / "ambrosia")
     chosen = list({question.difficulty: question for question in suite.questions}.values())
     found = await verify_gold(suite, chosen)
-    assert [(check.state, check.reason) for check in found.checks.values()] == [("ok", "")] * 6
+    assert [(check.state, check.reason) for check in found.values()] == [("ok", "")] * 6

@@ -142,5 +142,5 @@ async def test_gold_of_the_benchmark_passes_guard_and_lint_and_matches_itself(sh
     chosen = {q.difficulty: q for q in suite.questions if q.database == "geography"}
     chosen |= {"NULL beside text": suite.questions[29]}
     found = await verify_gold(suite, list(chosen.values()))
-    assert {check.state for check in found.checks.values()} == {"ok"}
-    assert [check.reason for check in found.checks.values() if check.reason] == []
+    assert {check.state for check in found.values()} == {"ok"}
+    assert [check.reason for check in found.values() if check.reason] == []

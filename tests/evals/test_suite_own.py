@@ -222,7 +222,7 @@ async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
     )
     suite = load(file, db)
     found = await verify_gold(suite, suite.questions)
-    assert [check.state for check in found.checks.values()] == ["ok", "fails", "missing"]
+    assert [check.state for check in found.values()] == ["ok", "fails", "missing"]
     databases = Databases(RunOptions.from_dict({"models": ["offline"]}))
     try:
         opened = await databases.of(suite.questions[0])

@@ -136,6 +136,6 @@ async def test_gold_of_a_suite_matches_itself(tmp_path: Path, name: str) -> None
     """From the folder to the verdict, through guard, lint and the connector."""
     suite: Suite = load_suite(name, (bird if name == "bird" else spider)(tmp_path))
     found = await verify_gold(suite, suite.questions)
-    assert found.counts == {"ok": 2}
+    assert [check.state for check in found.values()] == ["ok", "ok"]
     verdict = await suite.scorer.score(suite.questions[0], Prediction("SELECT 1"), None)
     assert verdict.gold == "not_live"

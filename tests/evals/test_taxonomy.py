@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.evals.records import ENDPOINTS, Record
-from quorum.evals.reports.taxonomy import UNANSWERED, WRONG, category, unanswered, wrong
+from quorum.evals.reports.taxonomy import UNANSWERED, WRONG, category
 from quorum.graph.answer import Status
 from quorum.tools.query import ErrorKind
 from tests.evals.evaluations import linking, record
@@ -45,24 +45,6 @@ def test_a_question_without_an_answer_goes_by_its_error() -> None:
     assert category(without_answer("q", "")) == "unknown"
 
 
-def test_the_most_frequent_comes_first_and_equals_by_name() -> None:
-    records = [
-        without_answer("a", "timeout"),
-        without_answer("b", "fault"),
-        without_answer("c", "syntax"),
-        without_answer("d", "syntax"),
-        record("e", match=False, rows=0),
-        record("f"),
-    ]
-    assert [(row["name"], row["ids"], row["share"]) for row in unanswered(records)] == [
-        ("syntax", ["c", "d"], 0.5),
-        ("fault", ["b"], 0.25),
-        ("timeout", ["a"], 0.25),
-    ]
-    assert [(row["name"], row["ids"]) for row in wrong(records)] == [("no rows", ["e"])]
-    assert all(row["meaning"] for row in (*unanswered(records), *wrong(records)))
-
-
 def test_every_known_kind_of_error_is_explained() -> None:
     limits = ("max_calls", "max_usd", "deadline")
     judged = ("no_answer", "no_sql", "abstained", "malformed_reply", "model_unavailable", "request", "fault")
@@ -91,8 +73,8 @@ RECORDS = st.builds(
 
 
 @given(RECORDS)
-def test_every_question_has_exactly_one_category_or_none(one: Record) -> None:
-    counted = [*unanswered([one]), *wrong([one])]
-    right_or_unknown = one.status == "answered" and one.match is not False
-    assert [row["name"] for row in counted] == ([] if right_or_unknown else [category(one)])
-    assert category(one) in {"", *WRONG, *UNANSWERED}
+def test_every_question_that_is_not_right_has_a_category_of_its_kind(one: Record) -> None:
+    if one.status != "answered":
+        assert category(one) in UNANSWERED
+    else:
+        assert category(one) in (WRONG if one.match is False else {""})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 import pytest
 from langgraph.checkpoint.serde import jsonplus
-from langgraph.types import Send
+from langgraph.graph import START, StateGraph
+from langgraph.types import Command, Send, interrupt
+from typing_extensions import TypedDict
 
 from quorum.agents.writers import Reading
 from quorum.graph.builder import build_graph
@@ -99,3 +102,41 @@ async def test_a_branchs_checkpoints_hold_only_what_was_set(run: Run) -> None:
         held = [StateSerializer().loads_typed(row)["channel_values"] for row in rows]
     assert held
     assert not any({"rewrites", "stage_error", "linked_ref"} & set(values) for values in held)
+
+
+@pytest.mark.parametrize("ends", ["error", "interrupt", "cancelled"])
+async def test_what_a_node_wrote_is_kept_where_its_step_does_not_end(ends: str, tmp_path: Path) -> None:
+    """Where it ends the step's state is stored at once, and what its nodes wrote only as part of that."""
+    done: list[str] = []
+
+    async def quick(_: dict[str, Any]) -> dict[str, Any]:
+        done.append("quick")
+        return {"quick": 1}
+
+    async def slow(_: dict[str, Any]) -> dict[str, Any]:
+        while "quick" not in done:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        done.append("slow")
+        if done.count("slow") == 1 and ends == "error":
+            raise ValueError
+        if done.count("slow") == 1 and ends == "cancelled":
+            run.cancel()
+            await asyncio.sleep(60)
+        return {"slow": interrupt("?") if ends == "interrupt" else 2}
+
+    graph = StateGraph(TypedDict("Values", {"quick": int, "slow": int}))  # type: ignore[operator]
+    for name, node in (("quick", quick), ("slow", slow)):
+        graph.add_node(name, node).add_edge(START, name)
+    config: Any = {"configurable": {"thread_id": "1"}}
+    for start in ({"quick": 0}, Command(resume=2) if ends == "interrupt" else None):
+        async with open_checkpoints(tmp_path / "checkpoint.sqlite") as saver:
+            compiled: Any = graph.compile(checkpointer=saver)
+            run = asyncio.ensure_future(compiled.ainvoke(start, config, durability="sync"))
+            with suppress(ValueError, asyncio.CancelledError):
+                found = await run
+    assert (found, done) == ({"quick": 1, "slow": 2}, ["quick", "slow", "slow"])
+    with sqlite3.connect(tmp_path / "checkpoint.sqlite") as connection:
+        (stored,) = connection.execute("SELECT count(DISTINCT task_id) FROM writes").fetchone()
+        steps = connection.execute("SELECT json_extract(metadata, '$.step') FROM checkpoints").fetchall()
+    assert (stored, steps) == (2 + (ends == "interrupt"), [(0,), (1,)])  # the reply is no node's

@@ -14,9 +14,9 @@ from quorum.graph.nodes import results
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import Result
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.query import QueryResult
+from quorum.tools.results.files import write_result
 from tests.graph.shop import GOOD, Run, run_options
 
 BAD = "SELECT town FROM customers"
@@ -46,23 +46,20 @@ async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> N
 async def test_a_result_that_several_wait_for_is_described_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    described, came, go = list[str](), list[str](), threading.Event()
-    key, describe = results._key, results._described
+    described, came, read = list[str](), threading.Barrier(3), results.canonical
 
-    def noted_key(result: QueryResult, file: Path) -> Any:
-        came.append(file.name)
-        if len(came) == 3:
-            go.set()
-        return key(result, file)
+    def written(*of: Any) -> Path:
+        came.wait(60)
+        return write_result(*of)
 
-    def noted(*of: Any) -> Result:
-        go.wait(60)
+    def noted(*of: Any) -> Any:
         described.append("once")
-        return describe(*of)
+        return read(*of)
 
+    monkeypatch.setattr(results, "SMALL_BYTES", 0)  # so each is a thread's
     monkeypatch.setattr(results, "_known", {})
-    monkeypatch.setattr(results, "_key", noted_key)
-    monkeypatch.setattr(results, "_described", noted)
+    monkeypatch.setattr(results, "write_result", written)
+    monkeypatch.setattr(results, "canonical", noted)
     result = QueryResult(pa.table({"n": [1, 2]}), 0.0)
     kept = await asyncio.gather(*(results.keep_result(result, tmp_path) for _ in range(3)))
     assert kept[0] is kept[1] is kept[2]

@@ -334,6 +334,15 @@ def test_doctor_says_what_is_missing_and_is_content_with_what_works(
             assert traces["text"].startswith(f"cannot be written to {home}")
 
 
+def test_doctor_says_what_rules_withhold_and_which_fit_nothing(database: str) -> None:
+    given = ("doctor", "--db", database, "--model", "offline", "--mask", "*.name")
+    assert "rights" in (found := quorum(*given)).stdout, found.stdout
+    assert "hidden: nothing; masked: " in found.stdout
+    (wrong,) = failed_checks(*given[1:], "--hide", "nowhere")
+    assert wrong["name"] == "rights"
+    assert wrong["text"].startswith("1 of the rules in `hide` and `mask` fit no table or column of shop.")
+
+
 def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither a missing parent of a module, nor a fault of ours, nor a database without its driver."""
 

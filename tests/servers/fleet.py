@@ -122,15 +122,16 @@ class Fleet:
         if what == signal.SIGKILL:
             process.wait()
 
-    async def ask(self, client: httpx.AsyncClient, id: str, text: str) -> dict[str, Any]:
+    async def ask(self, client: httpx.AsyncClient, id: str, text: str, session: str = "") -> dict[str, Any]:
         """Ask, and wait for the answer; the question's body, as the API has it."""
         while True:
             try:
-                asked = {"question": text, "id": id}
+                asked = {"question": text, "id": id, "session": session}
                 reply = await client.post(f"{self.url()}/v1/questions", json=asked)
                 if reply.status_code == 202:
                     return await self.follow(client, id)
-                assert reply.status_code == 503, reply.text
+                busy = reply.status_code == 503 or (session and reply.status_code == 409)
+                assert busy, reply.text  # the turn before was killed within a moment of its end
             except httpx.TransportError:  # killed, or not there yet
                 pass
             await asyncio.sleep(0.02)
@@ -148,15 +149,22 @@ class Fleet:
 
     async def ask_all(self, texts: Sequence[str], at_once: int = 24) -> dict[str, dict[str, Any]]:
         """Ask all, so many at once; their bodies by id."""
-        gate = asyncio.Semaphore(at_once)
+        return await self.talk_all([[text] for text in texts], at_once)
+
+    async def talk_all(self, talks: Sequence[Sequence[str]], at_once: int = 24) -> dict[str, dict[str, Any]]:
+        """Hold conversations, so many at once, each turn after the one before; the turns' bodies by id."""
+        gate, found = asyncio.Semaphore(at_once), dict[str, dict[str, Any]]()
         async with httpx.AsyncClient(timeout=60, limits=httpx.Limits(max_connections=200)) as client:
 
-            async def one(number: int, text: str) -> tuple[str, dict[str, Any]]:
+            async def one(number: int, turns: Sequence[str]) -> None:
+                session = f"talk{number}" if len(turns) > 1 else ""
                 async with gate:
-                    id = f"q{number:04}"
-                    return id, await self.ask(client, id, text)
+                    for turn, text in enumerate(turns):
+                        id = f"q{number:04}-{turn}"
+                        found[id] = await self.ask(client, id, text, session)
 
-            return dict(await asyncio.gather(*(one(n, text) for n, text in enumerate(texts))))
+            await asyncio.gather(*(one(n, turns) for n, turns in enumerate(talks)))
+        return dict(sorted(found.items()))
 
     def runs(self) -> list[RunFolder]:
         """Every run in the home."""

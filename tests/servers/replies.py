@@ -35,7 +35,12 @@ def reply_to(text: str) -> str:
     assert role is not None
     assert question is not None
     sql = (IN_STEPS if "Write it in steps" in text else GOLD).format(least=question[1])
+    more = int(_QUESTION.findall(text)[-1]) + 10  # "And over ten more?": than in the turn before
     replies: dict[str, dict[str, Any]] = {
+        "question_rewriter": {
+            "ask": "question",
+            "question": f"How many orders over {more} euros did each city place?",
+        },
         "planner": {
             "steps": ["Join orders to customers.", "Filter by total.", "Count per city."],
             "expected_format": "city (text), orders (int)",

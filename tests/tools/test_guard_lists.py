@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from quorum.tools.guard import Passed, Refused, check, judge_list
 from quorum.tools.guard.output import render
+from quorum.tools.guard.text import NotPure
 from quorum.tools.sql import parse_statements
 
 CASES = Path(__file__).parent / "guard_cases"
@@ -66,8 +67,8 @@ def test_awkward_forms_mean_the_same_however_their_text_is_made() -> None:
             assert isinstance(verdict, Passed), verdict
             expected = connection.execute(sql).fetchall()
             assert connection.execute(verdict.sql).fetchall() == expected, sql
-            rendered = render(parse_statements(sql, "sqlite"), "sqlite")
-            if isinstance(rendered, str):
+            with suppress(NotPure):
+                rendered = render(parse_statements(sql, "sqlite"), "sqlite")
                 assert connection.execute(rendered).fetchall() == expected, sql
 
 

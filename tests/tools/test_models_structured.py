@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, RootModel
 
-from quorum.tools.models.backend import ModelSettings
 from quorum.tools.models.capabilities import Capabilities, blamed
 from quorum.tools.models.failures import Failure, FailureKind
-from quorum.tools.models.openai_chat import OpenAIBackend
 from quorum.tools.models.structured import (
     Method,
     Problem,
@@ -205,14 +203,9 @@ ALL = frozenset(
         "max_completion_tokens",
         "response_format",
         "tools",
-        "strict",
         "stream_options",
     ]
 )
-
-
-class Plan(BaseModel):
-    steps: list[str]
 
 
 def refusal(message: str, parameter: str = "") -> Failure:
@@ -231,7 +224,6 @@ def refusal(message: str, parameter: str = "") -> Failure:
         ("registry.example/llama does not support tools", "", "tools"),
         ("tool_choice 'function' is not implemented", "tool_choice", "tools"),
         ("This model has no function calling", "", "tools"),
-        ("Unknown parameter: 'tools[0].function.strict'.", "tools[0].function.strict", "strict"),
         ("extra fields not permitted: stream_options", "", "stream_options"),
         ("seed: extra inputs are not permitted", "", "seed"),
         ("Your seeds and temperatures are fine", "", ""),
@@ -248,16 +240,5 @@ def test_only_what_was_sent_and_refused_teaches_anything() -> None:
     assert blamed(failure, {"seed"}) == "seed"
     assert blamed(failure, set()) == ""
     known = Capabilities((Method.JSON_MODE, Method.TEXT))
-    assert known.adapt(Failure(FailureKind.RATE, "too warm a temperature"), {"temperature"}, None, None) == ""
+    assert known.adapt(Failure(FailureKind.RATE, "too warm a temperature"), {"temperature"}, None) == ""
     assert known.kept({"temperature": 1.0}) == {"temperature": 1.0}
-
-
-def test_a_strict_tool_is_asked_for_less_strictly_before_tools_are_given_up() -> None:
-    backend = OpenAIBackend("m", ModelSettings(base_url="http://127.0.0.1:9/v1", max_output_tokens=None))
-    assert backend.arguments(None, None, None, None) == {}
-    sent = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
-    assert sent["strict"] is True
-    assert backend.learned.adapt(refusal("'strict' is unknown"), sent, Plan, Method.FUNCTION_CALLING)
-    again = backend.arguments(None, None, Plan, Method.FUNCTION_CALLING)
-    assert "strict" not in again
-    assert again["tools"] == sent["tools"]

@@ -65,16 +65,9 @@ async def test_a_long_query_is_not_taken_apart(database: Database) -> None:
     assert database.ledger.total.queries == 0
 
 
-@pytest.mark.parametrize(
-    ("dialect", "sql", "asked"),
-    [
-        ("snowflake", "WITH big AS (SELECT v FROM t) SELECT v FROM big", "FROM big)"),
-        ("snowflake", 'WITH "big" AS (SELECT v FROM t) SELECT v FROM "big"', 'FROM "big")'),
-        ("snowflake", "SELECT v FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY v) > 9", "(SELECT 1 FROM t)"),
-    ],
-)
+@pytest.mark.parametrize("name", ["big", '"big"'])
 async def test_names_are_spelt_as_in_the_query(
-    dialect: str, sql: str, asked: str, database: Database, monkeypatch: pytest.MonkeyPatch
+    name: str, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran = []
 
@@ -83,6 +76,7 @@ async def test_names_are_spelt_as_in_the_query(
         return QueryError(ErrorKind.TIMEOUT, "")
 
     monkeypatch.setattr("quorum.tools.near_misses.execute", execute)
-    elsewhere: Any = SimpleNamespace(dialect=dialect)
+    elsewhere: Any = SimpleNamespace(dialect="snowflake")
+    sql = f"WITH {name} AS (SELECT v FROM t) SELECT v FROM {name}"
     assert await near_misses(replace(database, connector=elsewhere), sql) == []
-    assert asked in ran[0]
+    assert f"FROM {name})" in ran[0]

@@ -213,15 +213,52 @@ async def test_rules(rules: Any, tables: set[str], masked: set[str] | None, tmp_
             assert {".".join(each) for each in found.catalog.withheld.columns} == masked
 
 
-async def test_rules_that_leave_nothing_or_fit_nothing_are_said(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"show": ["hr.*"]}, "leave no table"),
+        ({"mask": ["c.emial"]}, "1 of the rules"),
+        ({"mask": ["c.email"], "hide": ["secrets", "shop:tag:pii"]}, "2 of the rules"),
+        ({"mask": ["shop:c.email", "other:c.emial", "*:*.ssn"], "hide": ["SHOP:secret"]}, ""),
+        ({"mask": ["o*:*"], "hide": ["secret", "peek"]}, ""),
+    ],
+)
+async def test_a_rule_that_leaves_nothing_or_fits_nothing_is_an_error(
+    rules: Any, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """But for those of databases that are not open, or that may fit nothing. The log alone names it."""
     url = made("sqlite", tmp_path)
-    with pytest.raises(ConfigurationError, match="leave no table"):
-        async with opened(url, tmp_path / "home", show=["hr.*"]):
-            pass
-    async with opened(url, tmp_path / "home", mask=["c.emial"]):
-        assert "fit nothing in shop: c.emial" in caplog.text
+    if said:
+        with pytest.raises(ConfigurationError, match=said) as raised:
+            async with opened(url, tmp_path / "home", **rules):
+                pass
+        names = re.findall(r"c\.emial|secrets|tag:pii", str(rules) * ("rules" in said))
+        assert all(name in caplog.text and name not in str(raised.value) for name in names)
+        return
+    async with opened(url, tmp_path / "home", **rules) as (found, _):
+        assert found.catalog.withheld is not None
+        masked = {name for _, name in found.catalog.withheld.columns}
+        assert masked == ({"email", "contact", "reached"} if "shop:c.email" in rules["mask"] else set())
+        assert ("A rule masks the values of c.email, contacts.contact," in found.schema.text) == bool(masked)
+
+
+async def test_a_rule_may_fit_one_of_several_databases(tmp_path: Path) -> None:
+    first = made("sqlite", tmp_path)
+    (tmp_path / "b").mkdir()
+    path = tmp_path / "b" / "staff.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE people (name TEXT, email TEXT)")
+    both = [first, f"sqlite:///{path}"]
+    rules: dict[str, Any] = {"mask": ["staff:email", "c.salary"]}
+    found = await open_resources(
+        RunOptions(database=both, models=["offline"], home=tmp_path / "home", **rules)
+    )
+    await found.aclose()
+    assert found.catalog.withheld is not None
+    assert {column for _, column in found.catalog.withheld.columns} == {"email", "salary"}
+    assert {table for table, column in found.catalog.withheld.columns if column == "email"} == {
+        table.full_name for table in found.catalog.tables if table.name == "people"
+    }
 
 
 async def test_documents_and_verified_answers_name_nothing_hidden(tmp_path: Path) -> None:

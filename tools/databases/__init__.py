@@ -31,7 +31,7 @@ CONNECTORS = {
 }
 """URL scheme to ``module:Class``; a module is imported when its scheme is first asked for."""
 LAST_RESORT = "quorum.tools.databases.sqlalchemy.connector:SqlalchemyConnector"
-"""For the URLs of SQLAlchemy's dialects that have no connector here, and with ``sqlalchemy+`` before any."""
+"""For the URLs of SQLAlchemy's dialects that have no connector here, and ``sqlalchemy+postgresql``."""
 
 WORKBOOKS = (".xls", ".xlsb", ".ods")
 """Those that are not read; ``.xlsx`` is a data file."""

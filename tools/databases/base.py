@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog, Table
-from quorum.tools.query import Estimate, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 
 GROUPING = (
     r"(?i)must appear in the GROUP BY clause|aggregate functions? (\w+ )?(are )?not (allowed|supported here)|"
@@ -22,6 +22,11 @@ GROUPING = (
     r"can't group on|in 'group statement'"
 )
 """What engines say of a query that groups or aggregates what it may not (``ErrorKind.GROUPING``)."""
+
+
+def by_code(kinds: Mapping[ErrorKind, str]) -> dict[str, ErrorKind]:
+    """Return the kind of each code of an engine's errors; those of one kind are the words of a text."""
+    return {code: kind for kind, codes in kinds.items() for code in codes.split()}
 
 
 def line_and_column(before: str) -> tuple[int, int]:

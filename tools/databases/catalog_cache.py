@@ -16,22 +16,21 @@ import gzip
 import hashlib
 import json
 import logging
-import os
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import quorum
-from quorum.knowledge.atomic import lock, replace_file
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
-from quorum.tools.garbage import own_garbage
+from quorum.tools.garbage import no_collections
 
 if TYPE_CHECKING:
     from quorum.tools.rights import Rights
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 FORMAT = 6
 FORGOTTEN_SECONDS = 30 * 86_400.0
 """Files that have not been written for so long are deleted."""
-WAIT_SECONDS = 120.0
-"""For another process that is reading the same catalog."""
 SUFFIXES = (".gz", ".lock", ".part", ".said")
 LEVEL = 4
 """Of compression: higher ones take twice as long for a tenth less."""
@@ -77,13 +74,10 @@ class CatalogCache:
         file = await asyncio.to_thread(CatalogFile.of, self.folder, connector, identity, samples)
         if found := await self._cached(file, connector, samples):
             return found
-        async with file.locked():
-            if found := await self._cached(file, connector, samples):  # another process has read it meanwhile
-                return found
-            begun = time.time()
-            catalog = await connector.catalog(samples=samples)
-            await asyncio.to_thread(file.save, catalog, begun)
-            return catalog
+        begun = time.time()
+        catalog = await connector.catalog(samples=samples)
+        await asyncio.to_thread(file.save, catalog, begun)
+        return catalog
 
     async def _cached(self, file: CatalogFile, connector: Connector, samples: int) -> Catalog | None:
         """Return what the file holds, with tables under row policies read now; None if all must be read."""
@@ -142,7 +136,7 @@ class CatalogFile:
     def load(self, age: float) -> Catalog | None:
         """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
         try:
-            with own_garbage():  # there is none in it, and looking for some would take as long again
+            with no_collections():  # there is none in it, and looking for some would take as long again
                 found = json.loads(gzip.decompress(self.path.read_bytes()))
                 if found["format"] != FORMAT or found["key"] != self.key:
                     raise ValueError("it is another catalog's")
@@ -167,24 +161,6 @@ class CatalogFile:
         except OSError as error:
             _warn(f"The catalog cannot be cached in {self.path.parent}: {error.strerror}.")
 
-    @asynccontextmanager
-    async def locked(self) -> AsyncIterator[None]:
-        """Have other processes wait; where they cannot, or wait too long, they read the database as well."""
-        try:
-            lock = await asyncio.to_thread(self._open_lock)
-        except OSError:
-            yield
-            return
-        try:
-            await _lock(lock)
-            yield
-        finally:
-            os.close(lock)
-
-    def _open_lock(self) -> int:
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return os.open(self.path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-
     def _forget_others(self) -> None:
         """Delete files of long ago, and what killed processes have left."""
         for path in self.path.parent.iterdir():
@@ -201,14 +177,6 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace_file(path, content, private=True, durable=True)
-
-
-async def _lock(file: int) -> None:
-    """Wait for a file's lock, ``WAIT_SECONDS`` at most; go on without one where the file system has none."""
-    end = time.monotonic() + WAIT_SECONDS
-    with suppress(OSError):
-        while not lock(file) and time.monotonic() < end:  # noqa: ASYNC110 - another process unlocks it
-            await asyncio.sleep(0.05)
 
 
 def _storable(catalog: Catalog) -> Catalog:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -18,6 +18,10 @@ from quorum.knowledge.profile.columns import Place, key_values, profiles, with_k
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+
+if TYPE_CHECKING:
+    from quorum.tools.databases.embedded import EmbeddedConnector
+    from quorum.tools.databases.server import ServerConnector
 
 CATALOG_SECONDS = 30.0
 """Seconds for all counts and samples together; what does not fit is left out and noted."""
@@ -62,20 +66,6 @@ UNREAD = ("blob", "bytea", "binary", "varbinary", "tinyblob", "mediumblob", "lon
 Row = dict[str, Any]
 
 
-class Introspected(Protocol):
-    """The part of a connector that an introspection needs."""
-
-    dialect: str
-
-    @property
-    def name(self) -> str:
-        """The database's name, for people."""
-
-    @property
-    def place(self) -> str:
-        """The database's place, for people; without secrets."""
-
-
 @dataclass
 class Introspection:
     """Introspection queries to one database, within one time budget.
@@ -94,7 +84,7 @@ class Introspection:
         quote: How the engine quotes a name.
     """
 
-    connector: Introspected
+    connector: EmbeddedConnector | ServerConnector[Any, Any]
     run: Callable[[str, Limits], Awaitable[QueryResult | QueryError]]
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
@@ -347,9 +337,10 @@ def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]
     return found
 
 
-def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+def listed(names: Sequence[str], shown: int = NAMED) -> str:
+    """The first names, and how many there are more."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return ", ".join(names[:shown]) + more
 
 
 def nothing_to_read(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.knowledge.folder import load_folder
 from quorum.tools.databases.base import Connector
@@ -92,17 +91,15 @@ def _sampled(catalog: Catalog, samples: int) -> Catalog:
     """The catalog with ``samples`` values a column at most, and none of private columns."""
     private = set(filter(is_private, {column.name for _, column in catalog.columns() if column.samples}))
     withheld = [f"{t.full_name}.{c.name}" for t, c in catalog.columns() if c.samples and c.name in private]
-    tables = tuple(_table_sampled(table, samples, private) for table in catalog.tables)
+    tables = []
+    for table in catalog.tables:
+        kept = (c.samples[: 0 if c.name in private else samples] for c in table.columns)
+        columns = tuple(
+            c if c.samples == shown else replace(c, samples=shown)
+            for c, shown in zip(table.columns, kept, strict=True)
+        )
+        tables.append(table if columns == table.columns else replace(table, columns=columns))
     if not (samples and withheld):
-        return replace(catalog, tables=tables)
+        return replace(catalog, tables=tuple(tables))
     note = f"No sample values are shown, for privacy, of: {listed(withheld)}."
-    return replace(catalog, tables=tables, notes=(*catalog.notes, note))
-
-
-def _table_sampled(table: Table, samples: int, private: Collection[str]) -> Table:
-    columns = tuple(_column_sampled(c, 0 if c.name in private else samples) for c in table.columns)
-    return table if columns == table.columns else replace(table, columns=columns)
-
-
-def _column_sampled(column: Column, samples: int) -> Column:
-    return column if len(column.samples) <= samples else replace(column, samples=column.samples[:samples])
+    return replace(catalog, tables=tuple(tables), notes=(*catalog.notes, note))

@@ -10,19 +10,20 @@ import struct
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import reduce
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-from quorum.knowledge.errors import DatabaseUnavailable
+from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.texts import QUERIES, unsendable
 from quorum.tools.databases.worker import Fetched
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
+from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult, timed_out
 
 T = TypeVar("T")
 LinkT = TypeVar("LinkT", bound="Link")
@@ -73,6 +74,9 @@ class Refusal(Exception):
 class Target(Protocol):
     """The parts of a URL."""
 
+    def joined(self, other: Self) -> Self | None:
+        """Return what holds the databases of both; None if the engine cannot join them for one account."""
+
     @property
     def place(self) -> str:
         """The database's place, for people; without secrets."""
@@ -99,6 +103,8 @@ class Link(ABC):
     """True if the server may go on with a query that it was asked to stop."""
     _cut = False
     """True if no further query may be sent."""
+    begun: Any = None
+    """What ``start`` gave for the query that runs."""
     _work: asyncio.Future[Any] | None = None
     """What ``within`` waits for."""
 
@@ -107,28 +113,14 @@ class Link(ABC):
         """True if another query can be sent."""
         return not self._cut
 
-    async def begin(self, seconds: float) -> None:
-        """Make ready for a query that is stopped after ``seconds``.
+    @abstractmethod
+    def start(self, seconds: float) -> Coroutine[Any, Any, object]:
+        """Return what makes ready for a query that is stopped after ``seconds``.
 
         Raises:
             Gone: The connection is lost.
             Refusal: The server says no.
         """
-        await self.proven(self.start(seconds), self.begin_seconds)
-
-    async def proven(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """Run ``work``, which a connection that answers ends in time.
-
-        Raises:
-            Gone, Refusal: The connection is lost; the server says no.
-        """
-        try:
-            return await self.within(work, seconds)
-        except TimeoutError as error:
-            raise Gone("the server does not answer") from error
-
-    async def start(self, seconds: float) -> None:  # noqa: B027
-        """Begin what a query runs in."""
 
     async def end(self) -> None:  # noqa: B027
         """End what a query has left open."""
@@ -141,32 +133,22 @@ class Link(ABC):
             Gone, Refusal: The connection is lost; the server says that the query is wrong.
         """
 
+    async def estimate(self, sql: str, limits: Limits) -> Estimate:
+        """Estimate what a query would read, where the engine can.
+
+        Raises:
+            Gone, Refusal: The connection is lost; the server, or we, say no.
+        """
+        raise NotImplementedError
+
     async def settle(self) -> None:
         """End what a query has left open; what cannot be ended is cut off. Never raises."""
         if self._cut:
             return
         try:
-            await self.proven(self.end(), self.begin_seconds)
+            await self.within(self.end(), self.begin_seconds, silent=Gone)
         except (Gone, Refusal):
             self._cut = True
-
-    async def result(self, sql: str, limits: Limits) -> QueryResult:
-        """Run one statement and return its result with the time that it took.
-
-        Raises:
-            Gone, Refusal: As ``fetch``.
-        """
-        started = time.monotonic()
-        fetched = await self.fetch(sql, limits)
-        return QueryResult(
-            fetched.table,
-            time.monotonic() - started,
-            fetched.truncated,
-            bytes_scanned=fetched.scanned,
-            slot_seconds=fetched.slot_seconds,
-            sql=sql,
-            column_types=fetched.types,
-        )
 
     @abstractmethod
     async def close(self) -> None:
@@ -188,8 +170,13 @@ class Link(ABC):
             await asyncio.wait({self._work}, timeout=CANCEL_SECONDS)
             self._work.cancel()
 
-    async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
+    async def within(
+        self, work: Coroutine[Any, Any, T], seconds: float, silent: type[Exception] | None = None
+    ) -> T:
         """The result of ``work``; what does not end in time is cancelled on the server, then cut off.
+
+        Args:
+            silent: What is raised where it does not end in time.
 
         Raises:
             TimeoutError: It did not end in time; ``Unstopped`` if cancelling did not end it either.
@@ -203,6 +190,8 @@ class Link(ABC):
             raise
         if not done:
             stopped = await self._end_task(task)
+            if silent:
+                raise silent("the server does not answer")
             raise TimeoutError if stopped and not self.runs_on else Unstopped
         if task.cancelled():
             raise Gone("it was closed")
@@ -317,17 +306,16 @@ class SessionLink(ThreadLink):
             PermissionError: A write did not fail.
         """
         try:
-            await self.proven(self.in_thread(self._connect), self.connect_seconds)
-            await self.begin(self.begin_seconds)
-            await self.proven(self.in_thread(self._prove_read_only), self.begin_seconds)
-            await self.proven(self.end(), self.begin_seconds)
+            await self.within(self.in_thread(self._connect), self.connect_seconds, silent=Gone)
+            for work in (self._begin, self.begin_seconds), (self._prove_read_only,), (self._end,):
+                await self.within(self.in_thread(*work), self.begin_seconds, silent=Gone)
         except BaseException:
             await self.close()
             raise
         return self
 
-    async def start(self, seconds: float) -> None:
-        await self.in_thread(self._begin, seconds)
+    def start(self, seconds: float) -> Coroutine[Any, Any, None]:
+        return self.in_thread(self._begin, seconds)
 
     async def end(self) -> None:
         await self.in_thread(self._end)
@@ -367,6 +355,11 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
     reach: ClassVar[str] = "Is the server running, and are host and port right?"
     """The hint where none of these fits."""
 
+    urls: ClassVar[type[Any]]
+    """The class of the URL's parts; its ``of`` raises ConfigurationError where a URL is malformed."""
+    driver: ClassVar[tuple[str, str, str]]
+    """The driver's module, what pip calls it, and what it opens; the dialect names its extra."""
+
     def __init__(self, target: TargetT) -> None:
         self.target = target
         self._slots = asyncio.Semaphore(self.links)
@@ -377,10 +370,28 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
         self._unstopped = 0
         """Queries since it was opened that the server may still work on."""
 
+    @classmethod
+    def from_url(cls, url: str) -> Self:
+        target, (module, package, what) = cls.urls.of(url), cls.driver
+        if not is_installed(module):
+            raise missing_extra(cls.dialect, what, needs=package)
+        return cls(target)
+
+    @classmethod
+    def joined(cls, urls: Sequence[str]) -> Self | None:
+        first, *others = map(cls.urls.of, urls)
+        target = reduce(lambda known, other: known and known.joined(other), others, first)
+        return cls(target) if target else None
+
     @property
     def place(self) -> str:
         """The database's place, for people; without secrets."""
         return self.target.place
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The database's name, for people."""
 
     @abstractmethod
     async def connect(self) -> LinkT:
@@ -438,20 +449,54 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
             await self._quiet.wait()
         await self._forget()
 
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        return await self.ask(sql, limits)
-
-    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        """Run a statement of our own: engines that look more closely at others believe it."""
+    async def run(self, sql: str, limits: Limits, *, own: bool = False) -> QueryResult | QueryError:
+        """See ``Connector.run``; a statement of our ``own`` is believed by engines that look more closely."""
         self._check_open()
         if problem := self.unsendable(sql):
             return problem
-        return await self.answered(sql, limits, lambda link: link.result(sql, limits))
+        refusal = None if own else self.refusal
+        found = await self.answered(sql, limits, lambda link: link.fetch(sql, limits), refusal)
+        if isinstance(found, QueryError):
+            return found
+        fetched, seconds = found
+        return QueryResult(
+            fetched.table,
+            seconds,
+            fetched.truncated,
+            bytes_scanned=fetched.scanned,
+            slot_seconds=fetched.slot_seconds,
+            sql=sql,
+            column_types=fetched.types,
+        )
+
+    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
+        self._check_open()
+        if not self.estimates:
+            return None
+        if problem := self.unsendable(sql):
+            return problem
+        found = await self.answered(sql, limits, lambda link: link.estimate(sql, limits))
+        return found if isinstance(found, QueryError) else found[0]
+
+    async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        """Run a statement of our own."""
+        return await self.run(sql, limits, own=True)
+
+    async def look(self, link: LinkT, seconds: float) -> None:
+        """Bring what ``refusal`` goes by up to date."""
+
+    def refusal(self, sql: str) -> QueryError | None:  # noqa: ARG002
+        """Return why a text that may be sent is not run; None where it is."""
+        return None
 
     async def answered(
-        self, sql: str, limits: Limits, work: Callable[[LinkT], Coroutine[Any, Any, T]]
-    ) -> T | QueryError:
-        """Run ``work`` on a connection; return its result, or why there is none.
+        self,
+        sql: str,
+        limits: Limits,
+        work: Callable[[LinkT], Coroutine[Any, Any, T]],
+        refusal: Callable[[str], QueryError | None] | None = None,
+    ) -> tuple[T, float] | QueryError:
+        """Run ``work`` on a connection; return its result and the seconds that it took, or why there is none.
 
         Of queries that the server does not stop there may be as many as connections: then nothing is sent.
         """
@@ -460,56 +505,52 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
                 return QueryError(ErrorKind.RESOURCES, UNSTOPPED.format(self._unstopped, self.place))
             began = time.monotonic()
             try:
-                return await self.on_link(limits.seconds, work)
-            except Refusal as refusal:
-                found = self.query_error(refusal, sql)
+                async with self.link(limits.seconds) as link:
+                    await self.look(link, limits.seconds)
+                    if refusal and (refused := refusal(sql)):
+                        return refused
+                    started = time.monotonic()
+                    done = await link.within(work(link), limits.seconds + GRACE_SECONDS)
+                    return done, time.monotonic() - started
+            except Refusal as refusal_:
+                found = self.query_error(refusal_, sql)
                 if found.kind is ErrorKind.TIMEOUT and self._opened:
-                    return _stopped(found, refusal, limits, time.monotonic() - began)
+                    return _stopped(found, refusal_, limits, time.monotonic() - began)
                 return self._unless_closed(found)
             except TimeoutError as error:
                 self._unstopped += isinstance(error, Unstopped)
                 return timed_out(limits, stopped=not isinstance(error, Unstopped))
             except Gone as lost:
-                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, self._lost(lost)))
+                message = f"The connection to {self.place} is lost: {self.scrubbed(str(lost))}"
+                return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, message))
             except DatabaseUnavailable as error:
                 return self._unless_closed(QueryError(ErrorKind.UNAVAILABLE, str(error)))
 
-    async def on_link(self, seconds: float, work: Callable[[LinkT], Coroutine[Any, Any, T]]) -> T:
-        """Run ``work`` on a connection of its own; it is cancelled after ``seconds``.
-
-        Raises:
-            Gone, Refusal, TimeoutError, DatabaseUnavailable: It fails, or there is no connection.
-            Unstopped: Its time is up, and the server may go on with it.
-        """
-        link = await self._begun(seconds)
-        try:
-            return await link.within(work(link), seconds + GRACE_SECONDS)
-        finally:
-            await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
-
-    async def _begun(self, seconds: float) -> LinkT:
-        """A connection inside a transaction; one that turns out to be lost is opened again, once.
+    @asynccontextmanager
+    async def link(self, seconds: float) -> AsyncIterator[LinkT]:
+        """A connection made ready for a query of so many seconds; one that is lost is opened again.
 
         Raises:
             Gone, Refusal, DatabaseUnavailable: There is none.
         """
-        again = True
         while True:
-            link = self._idle.pop() if self._idle else None
-            again = again and link is not None
-            link = link or await self.connected()
+            kept = self._idle.pop() if self._idle else None
+            link = kept or await self.connected()
             self._busy.add(link)
             try:
                 if not self._opened:  # meanwhile
                     raise Gone("it was closed")
-                await link.begin(seconds)
+                link.begun = await link.within(link.start(seconds), link.begin_seconds, silent=Gone)
+                break
             except BaseException as error:
                 await self._put_back(link)
-                if not (isinstance(error, Gone) and again):
+                if kept is None or not isinstance(error, Gone):
                     raise
                 await self._forget()
-            else:
-                return link
+        try:
+            yield link
+        finally:
+            await asyncio.shield(asyncio.ensure_future(self._put_back(link)))
 
     async def _forget(self) -> None:
         """Close what is idle: where one connection is lost, the others are too."""
@@ -525,9 +566,6 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
         else:
             await link.close()
         self._quiet.set()
-
-    def _lost(self, lost: Gone) -> str:
-        return f"The connection to {self.place} is lost: {self.scrubbed(str(lost))}"
 
     def _unless_closed(self, error: QueryError) -> QueryError:
         if self._opened:

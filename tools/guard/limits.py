@@ -13,7 +13,7 @@ from math import prod
 
 from sqlglot import exp
 
-from quorum.tools.guard.text import Refused
+from quorum.tools.guard.text import NotPure
 
 MAX_TEXT = 10_000_000
 """Longest text, in characters, that one call may build."""
@@ -58,49 +58,43 @@ _RECURSES_UNSAID = frozenset({"sqlite", "snowflake", "oracle", "tsql"})
 """Engines that recurse without the word RECURSIVE."""
 
 
-def too_big(node: exp.Func) -> Refused | None:
-    """Return a refusal if one call's own constants make it huge."""
+def check_size(node: exp.Func) -> None:
+    """Refuse a call whose own constants make it huge."""
     anonymous = isinstance(node, exp.Anonymous)
     name = node.name.lower() if anonymous else ""
+    arguments = _arguments(node) if isinstance(node, exp.Anonymous) else []
     if isinstance(node, exp.Repeat | exp.Space | exp.Pad | exp.Randstr):
-        return _long_text(node.sql_name(), _length(node))
-    if isinstance(node, exp.Generator):
+        _check_text(node.sql_name(), _length(node))
+    elif isinstance(node, exp.Generator):
         if node.args.get("timelimit") is not None:
-            reason = "GENERATOR with a TIMELIMIT keeps the warehouse busy; give a ROWCOUNT."
-            return Refused(reason, "resources")
+            raise NotPure(
+                "GENERATOR with a TIMELIMIT keeps the warehouse busy; give a ROWCOUNT.", "resources"
+            )
         if node.args.get("rowcount") is None or constant(node.args["rowcount"]) is None:
-            return Refused("GENERATOR needs a constant ROWCOUNT, or it may never end.", "resources")
-    series = _series_arguments(node)
-    if series is not None:
-        return _many_rows(name or node.sql_name(), _series_rows(series))
-    if isinstance(node, exp.Format):
-        return _long_format([node.this, *node.expressions])
-    if not isinstance(node, exp.Anonymous):
-        return None
-    arguments = _arguments(node)
-    if name in ("printf", "format", "sformat"):
-        return _long_format(arguments)
-    if name == "array_fill" and len(arguments) > 1:
+            raise NotPure("GENERATOR needs a constant ROWCOUNT, or it may never end.", "resources")
+    if (series := _series_arguments(node)) is not None:
+        _check_rows(name or node.sql_name(), _series_rows(series))
+    elif isinstance(node, exp.Format):
+        _check_format([node.this, *node.expressions])
+    elif name in ("printf", "format", "sformat"):
+        _check_format(arguments)
+    elif name == "array_fill" and len(arguments) > 1:
         literal = arguments[1].find(exp.Literal) if isinstance(arguments[1], exp.Cast) else None
         numbers = _DIGITS.findall(literal.name) if literal else []
         sizes = [constant(size) or 1 for size in arguments[1].expressions] + [float(n) for n in numbers]
-        return _many_rows(name, prod(sizes))
-    position = _LENGTH_ARGUMENT.get(name)
-    if position is not None and len(arguments) > max(position, 0):
-        return _long_text(name, constant(arguments[position]))
-    return None
+        _check_rows(name, prod(sizes))
+    elif (position := _LENGTH_ARGUMENT.get(name)) is not None and len(arguments) > max(position, 0):
+        _check_text(name, constant(arguments[position]))
 
 
-def _long_text(name: str, length: float | None) -> Refused | None:
-    if length is None or length <= MAX_TEXT:
-        return None
-    return Refused(f"{name.upper()} would build a text of {length:,.0f} characters.", "resources")
+def _check_text(name: str, length: float | None) -> None:
+    if length is not None and not length <= MAX_TEXT:  # nan as well
+        raise NotPure(f"{name.upper()} would build a text of {length:,.0f} characters.", "resources")
 
 
-def _many_rows(name: str, rows: float | None) -> Refused | None:
-    if rows is None or rows <= MAX_ROWS:
-        return None
-    return Refused(f"{name.upper()} would generate {rows:,.0f} rows.", "resources")
+def _check_rows(name: str, rows: float | None) -> None:
+    if rows is not None and not rows <= MAX_ROWS:  # nan as well
+        raise NotPure(f"{name.upper()} would generate {rows:,.0f} rows.", "resources")
 
 
 def _length(node: exp.Expr) -> float | None:
@@ -112,7 +106,7 @@ def _length(node: exp.Expr) -> float | None:
     return None if argument is None else constant(argument)
 
 
-def _long_format(arguments: list[exp.Expr]) -> Refused | None:
+def _check_format(arguments: list[exp.Expr]) -> None:
     """Check widths of printf and Python style: in the pattern, or in it ``*`` or ``{}`` and a constant."""
     pattern = arguments[0] if arguments else None
     text = pattern.name if pattern is not None and pattern.is_string else ""
@@ -122,9 +116,9 @@ def _long_format(arguments: list[exp.Expr]) -> Refused | None:
     if _GIVEN_WIDTH.search(text.replace("%%", "")):
         given = [constant(argument) for argument in arguments[1:] if not argument.is_string]
         if None in given:  # it may be the width
-            return Refused("FORMAT takes a width from a value: write the width in the pattern.", "resources")
+            raise NotPure("FORMAT takes a width from a value: write the width in the pattern.", "resources")
         widths += [width for width in given if width is not None]
-    return _long_text("format", max(widths, default=None))
+    _check_text("format", max(widths, default=None))
 
 
 def _arguments(node: exp.Anonymous) -> list[exp.Expr]:
@@ -210,14 +204,13 @@ def makes_rows(node: exp.Expr) -> bool:
     return isinstance(node, exp.Values) or node.name[:4].lower() == "seq_"
 
 
-def combined_series(tree: exp.Expr) -> Refused | None:
-    """Return a refusal if generated series are combined without a condition that joins them."""
+def check_series(tree: exp.Expr) -> None:
+    """Refuse generated series that are combined without a condition that joins them."""
     series = _Series(tree)
     for query in tree.find_all(exp.Select):
         rows = series.of_select(query)
         if rows > MAX_COMBINED:
-            return Refused(f"The series in one FROM would combine to {rows:,.0f} rows.", "resources")
-    return None
+            raise NotPure(f"The series in one FROM would combine to {rows:,.0f} rows.", "resources")
 
 
 class _Series:
@@ -317,8 +310,8 @@ def _sequence(name: str) -> float:
     return _series_rows([exp.Literal.number(part) if part else None for part in found.groups()]) or 1.0
 
 
-def endless_recursion(clauses: Iterable[exp.Expr], dialect: str) -> Refused | None:
-    """Return a refusal if a step of a recursive WITH has no condition, no join to other data and no LIMIT.
+def check_recursion(clauses: Iterable[exp.Expr], dialect: str) -> None:
+    """Refuse a recursive WITH of which a step has no condition, no join to other data and no LIMIT.
 
     This finds the plain forms; a condition that never becomes false is left to the time limit.
     """
@@ -327,21 +320,16 @@ def endless_recursion(clauses: Iterable[exp.Expr], dialect: str) -> Refused | No
             continue
         for cte in clause.expressions:
             if _is_endless(cte, clause):
-                reason = (
-                    f"The recursion of {cte.alias} has no end: give its recursive part a WHERE or a LIMIT."
-                )
-                return Refused(reason, "recursion")
-    return None
+                what = f"The recursion of {cte.alias} has no end"
+                raise NotPure(f"{what}: give its recursive part a WHERE or a LIMIT.", "recursion")
 
 
-def endless_hierarchy(clauses: Iterable[exp.Expr]) -> Refused | None:
-    """Return a refusal of CONNECT BY that neither follows the data (PRIOR) nor has an upper bound."""
+def check_hierarchy(clauses: Iterable[exp.Expr]) -> None:
+    """Refuse a CONNECT BY that neither follows the data (PRIOR) nor has an upper bound."""
     for clause in clauses:
         condition = clause.args["connect"]
         if condition.find(exp.Prior) is None and not any(map(_is_bound, condition.find_all(exp.Predicate))):
-            reason = "CONNECT BY has no end: it needs PRIOR or an upper bound of LEVEL."
-            return Refused(reason, "recursion")
-    return None
+            raise NotPure("CONNECT BY has no end: it needs PRIOR or an upper bound of LEVEL.", "recursion")
 
 
 def _is_endless(cte: exp.Expr, clause: exp.Expr) -> bool:

@@ -16,7 +16,7 @@ from functools import cache
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from quorum.tools.guard.text import Refused
+from quorum.tools.guard.text import NotPure
 from quorum.tools.guard.vocabulary import SCRIPT_KEYWORDS, words
 from quorum.tools.sql import SyntaxProblem, sqlglot_dialect
 from quorum.tools.sql.writing import write, written
@@ -102,10 +102,14 @@ def _names(tree: exp.Expr) -> set[str]:
     return names.union(*(_PART.split(name) for name in names if _PART.search(name)))
 
 
-def render(trees: list[exp.Expr], dialect: str) -> str | Refused:
-    """Return all statements rendered from their trees, in a text that reads as these trees."""
+def render(trees: list[exp.Expr], dialect: str) -> str:
+    """Return all statements rendered from their trees, in a text that reads as these trees.
+
+    Raises:
+        NotPure: There is no such text.
+    """
     try:
         return written(trees, dialect)
     except SyntaxProblem as problem:
         reason = f"The SQL cannot be rendered faithfully: {problem.message} Write it in a simpler form."
-        return Refused(reason, "rendering")
+        raise NotPure(reason, "rendering") from None

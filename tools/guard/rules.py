@@ -10,18 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import cache
+from typing import NoReturn
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token
 
 from quorum.tools.guard.limits import (
-    combined_series,
-    endless_hierarchy,
-    endless_recursion,
+    check_hierarchy,
+    check_recursion,
+    check_series,
+    check_size,
     makes_rows,
-    too_big,
 )
-from quorum.tools.guard.text import Refused
+from quorum.tools.guard.text import NotPure
 from quorum.tools.guard.vocabulary import (
     DESCRIBED,
     FIELD_CALLS,
@@ -39,7 +40,8 @@ from quorum.tools.guard.vocabulary import (
 from quorum.tools.sql import STRICT_DIALECTS, sqlglot_dialect
 from quorum.tools.sql.writing import write
 
-Rule = Callable[["exp.Expr", str], "Refused | None"]
+Rule = Callable[["exp.Expr", str], None]
+"""Raises ``NotPure`` over a node that is not known to be harmless."""
 
 _FILE = re.compile(
     r"^[/~\\]|[:|*?#]|\.(csv|tsv|txt|parquet|parq|json|jsonl|ndjson|geojson|arrow|feather|ipc|avro|xlsx?"
@@ -68,64 +70,64 @@ _SYSTEM = re.compile(
 
 def judge(
     tree: exp.Expr, dialect: str, local_functions: frozenset[str] = frozenset(), *, endless: bool = True
-) -> Refused | None:
-    """Walk the whole tree; the first thing that is not known to be harmless is the refusal.
+) -> None:
+    """Walk the whole tree; the first thing that is not known to be harmless is refused.
 
     Args:
         local_functions: Lower-case names that the script itself defined.
         endless: Also refuse what makes a query run without end, or make rows without end.
+
+    Raises:
+        NotPure: There is such a thing.
     """
     nodes, strict = words("nodes"), dialect in STRICT_DIALECTS
     withs: list[exp.Expr] = []
     connects: list[exp.Expr] = []
     series = False
     for node in tree.walk():
-        if strict and (problem := strict_node(node, dialect)):
-            return problem
+        if strict:
+            strict_node(node, dialect)
         name = type(node).__name__
         if isinstance(node, exp.Anonymous | exp.AnonymousAggFunc | exp.ParameterizedAgg):
-            problem = _named_function(node, dialect, local_functions) or too_big(node)
+            _named_function(node, dialect, local_functions)
+            check_size(node)
         elif isinstance(node, exp.Func):
-            problem = _typed_function(node, dialect) or too_big(node)
-        elif name in nodes:
-            rule = _RULES.get(name)
-            problem = rule(node, dialect) if rule else None
-        else:
-            problem = _foreign(node)
-        if problem:
-            return problem
+            _typed_function(node, dialect)
+            check_size(node)
+        elif name not in nodes:
+            _refuse_node(node)
+        elif rule := _RULES.get(name):
+            rule(node, dialect)
         if name == "With":
             withs.append(node)
         elif name == "Connect":
             connects.append(node)
         series = series or (isinstance(node, exp.Func | exp.Table | exp.Values) and makes_rows(node))
-    if not endless:
-        return None
-    problem = endless_recursion(withs, dialect) or endless_hierarchy(connects)
-    return problem or (combined_series(tree) if series else None)
+    if endless:
+        check_recursion(withs, dialect)
+        check_hierarchy(connects)
+        if series:
+            check_series(tree)
 
 
-def _foreign(node: exp.Expr) -> Refused:
-    """The refusal of a node that no pure read is made of."""
+def _refuse_node(node: exp.Expr) -> NoReturn:
+    """Refuse a node that no pure read is made of."""
     if isinstance(node, exp.Lock):
-        return Refused("FOR UPDATE and FOR SHARE lock rows; only pure reads may run.", "lock")
+        raise NotPure("FOR UPDATE and FOR SHARE lock rows; only pure reads may run.", "lock")
     if isinstance(node, exp.Into):
-        return Refused("SELECT … INTO stores its result; only pure reads may run.", "write")
-    word = (
-        node.name
-        if isinstance(node, exp.Command)
-        else re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
-    )
-    return Refused(f"{word.upper()} is not part of a pure read.", "statement")
+        raise NotPure("SELECT … INTO stores its result; only pure reads may run.", "write")
+    kind = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(node).__name__)
+    word = node.name if isinstance(node, exp.Command) else kind
+    raise NotPure(f"{word.upper()} is not part of a pure read.", "statement")
 
 
-def _refuse_function(name: str) -> Refused:
-    return Refused(
+def _refuse_function(name: str) -> NoReturn:
+    raise NotPure(
         f"The function {name} is not on the list of functions known to have no side effects.", "function"
     )
 
 
-def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str]) -> Refused | None:
+def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str]) -> None:
     """Judge a function that the parser has by its name only."""
     identifier = node.this if isinstance(node.this, exp.Identifier) else None
     written = node.name
@@ -135,27 +137,23 @@ def _named_function(node: exp.Func, dialect: str, local_functions: frozenset[str
     qualifier = _qualifier(node)
     asked, first = FIRST_ARGUMENT.get(name), next(iter(node.expressions), None)
     if asked and not (isinstance(first, exp.Literal) and first.name.lower() in asked):
-        return Refused(f"{written} may only be asked for {', '.join(sorted(asked))}.", "function")
+        raise NotPure(f"{written} may only be asked for {', '.join(sorted(asked))}.", "function")
+    known = name in function_names(dialect)
     if qualifier is None:
-        known = name in function_names(dialect) or name in local_functions
-        return None if known and "." not in name else _refuse_function(written)
-    full = f"{qualifier}.{name}"
-    if full in listed(dialect):
-        return None
-    if _is_own(qualifier, dialect) and name in function_names(dialect):
-        return None
-    return _refuse_function(f"{qualifier}.{written}".lstrip("."))
+        if "." in name or not (known or name in local_functions):
+            _refuse_function(written)
+    elif f"{qualifier}.{name}" not in listed(dialect) and not (_is_own(qualifier, dialect) and known):
+        _refuse_function(f"{qualifier}.{written}".lstrip("."))
 
 
-def _typed_function(node: exp.Func, dialect: str) -> Refused | None:
+def _typed_function(node: exp.Func, dialect: str) -> None:
     """Judge a function that the parser knows; behind a schema's name the same word is another function."""
     name, qualifier = node.sql_name(), _qualifier(node)
     if type(node).__name__ not in words("typed"):
-        return _refuse_function(name)
+        _refuse_function(name)
     full = f"{qualifier}.{name}".lower()
-    if not qualifier or _is_own(qualifier, dialect) or full in listed(dialect):
-        return None
-    return _refuse_function(f"{qualifier}.{name}")
+    if qualifier and not _is_own(qualifier, dialect) and full not in listed(dialect):
+        _refuse_function(f"{qualifier}.{name}")
 
 
 def _is_own(qualifier: str, dialect: str) -> bool:
@@ -183,26 +181,23 @@ def _folded(part: exp.Expr) -> str:
     return part.name if part.args.get("quoted") else part.name.lower()
 
 
-def _table(node: exp.Expr, dialect: str) -> Refused | None:
+def _table(node: exp.Expr, dialect: str) -> None:
     if not isinstance(node, exp.Table) or isinstance(node.this, exp.Func) or node.args.get("rows_from"):
-        return None
+        return
     if not isinstance(node.this, exp.Identifier):
-        return Refused(
-            f"{write(node.this, dialect)} is a file or stage, not a table of the database.", "file"
-        )
+        raise NotPure(f"{write(node.this, dialect)} is a file or stage, not a table of the database.", "file")
     name = ".".join(part.name for part in node.parts if part.name)
     bare = node.name.lower()
     if dialect == "duckdb" and _FILE.search(name):
-        return Refused(f"{name!r} names a file or an address, not a table of the database.", "file")
+        raise NotPure(f"{name!r} names a file or an address, not a table of the database.", "file")
     if dialect == "sqlite" and bare.startswith("pragma_") and bare not in words("sqlite"):
-        return Refused(f"{name} changes or reveals settings; only inspection pragmas may be read.", "table")
+        raise NotPure(f"{name} changes or reveals settings; only inspection pragmas may be read.", "table")
     if dialect == "sqlite" and bare in FILE_TABLES:
-        return Refused(f"{name} reads files, not data to be asked about.", "table")
+        raise NotPure(f"{name} reads files, not data to be asked about.", "table")
     path = [part.lower() for part in name.split(".")]  # BigQuery's `p.d.INFORMATION_SCHEMA.JOBS` is one name
     if is_system(path, dialect) and not is_open(path, dialect) and not is_cte(node):
         reason = f"{name} is the engine's own and describes no data; of such, only the catalog may be read."
-        return Refused(reason, "table")
-    return None
+        raise NotPure(reason, "table")
 
 
 def is_cte(table: exp.Table) -> bool:
@@ -222,67 +217,63 @@ def is_cte(table: exp.Table) -> bool:
     return False
 
 
-def _field(node: exp.Expr, dialect: str) -> Refused | None:
+def _field(node: exp.Expr, dialect: str) -> None:
     """A name behind a dot: a sequence's next value, and on PostgreSQL perhaps the call of a function."""
     last = node.expression if isinstance(node, exp.Dot) else node.this
     if not isinstance(last, exp.Identifier) or (isinstance(node, exp.Column) and not node.args.get("table")):
-        return None
+        return
     name = last.name.lower()
     if dialect in ("snowflake", "mysql") and name == "nextval":  # MariaDB has sequences too
-        return Refused(f"{write(node, dialect)} advances a sequence.", "sequence")
+        raise NotPure(f"{write(node, dialect)} advances a sequence.", "sequence")
     if dialect == "postgres" and FIELD_CALLS.fullmatch(name):
-        return _refuse_function(last.name)
-    return None
+        _refuse_function(last.name)
 
 
-def _sample(node: exp.Expr, dialect: str) -> Refused | None:
+def _sample(node: exp.Expr, dialect: str) -> None:
     """PostgreSQL's TABLESAMPLE calls a function by the method's name."""
     method = node.args.get("method")
-    if dialect != "postgres" or method is None or method.name.upper() in ("SYSTEM", "BERNOULLI"):
-        return None
-    return _refuse_function(method.name.lower())
+    if dialect == "postgres" and method is not None and method.name.upper() not in ("SYSTEM", "BERNOULLI"):
+        _refuse_function(method.name.lower())
 
 
-def _table_from_rows(node: exp.Expr, dialect: str) -> Refused | None:
-    if isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
-        return None
-    return Refused(f"TABLE({write(node.this, dialect)}) names its table indirectly; write the name.", "table")
+def _table_from_rows(node: exp.Expr, dialect: str) -> None:
+    if not isinstance(node.this, exp.Func | exp.Query | exp.Dot | exp.Values):
+        raise NotPure(
+            f"TABLE({write(node.this, dialect)}) names its table indirectly; write the name.", "table"
+        )
 
 
-def _assignment(node: exp.Expr, dialect: str) -> Refused | None:
+def _assignment(node: exp.Expr, dialect: str) -> None:
     if dialect == "mysql":
-        return Refused(f"{write(node, dialect)} assigns a session variable.", "write")
-    return None
+        raise NotPure(f"{write(node, dialect)} assigns a session variable.", "write")
 
 
-def _operator(node: exp.Expr, dialect: str) -> Refused | None:
+def _operator(node: exp.Expr, dialect: str) -> None:
     schema, _, _ = str(node.args.get("operator") or "").rpartition(".")
     if schema and schema.lower() != "pg_catalog":
-        return Refused(f"{write(node, dialect)} calls an operator that a user defined.", "function")
-    return None
+        raise NotPure(f"{write(node, dialect)} calls an operator that a user defined.", "function")
 
 
-def _setting(node: exp.Expr, dialect: str) -> Refused | None:
+def _setting(node: exp.Expr, dialect: str) -> None:
     if dialect == "mysql" and node.name.lower() not in MYSQL_SETTINGS:
-        return Refused(f"{write(node, dialect)} is a setting that describes no data.", "statement")
-    return None
+        raise NotPure(f"{write(node, dialect)} is a setting that describes no data.", "statement")
 
 
-def _show(node: exp.Expr, dialect: str) -> Refused | None:
+def _show(node: exp.Expr, dialect: str) -> None:
     path = [node.text("db").lower(), node.text("target").lower()]
     if dialect == "mysql" and is_system(path, dialect) and not is_open(path, dialect):
-        return Refused(f"{'.'.join(filter(None, path))} is the engine's own and describes no data.", "table")
-    if node.name.upper() in SHOWN.get(dialect, ()):
-        return None
-    return Refused(f"SHOW {node.name.upper()} does not describe data.", "statement")
+        raise NotPure(f"{'.'.join(filter(None, path))} is the engine's own and describes no data.", "table")
+    if node.name.upper() not in SHOWN.get(dialect, ()):
+        raise NotPure(f"SHOW {node.name.upper()} does not describe data.", "statement")
 
 
-def _described(node: exp.Expr, dialect: str) -> Refused | None:
+def _described(node: exp.Expr, dialect: str) -> None:
     """DESCRIBE and SUMMARIZE."""
     if isinstance(node.this, exp.Condition):  # a text, however it is quoted
-        return Refused(f"{write(node.this, dialect)} names a file, not a table of the database.", "file")
+        raise NotPure(f"{write(node.this, dialect)} names a file, not a table of the database.", "file")
     kind = str(node.args.get("kind") or "").upper()
-    return None if kind in DESCRIBED else Refused(f"DESCRIBE {kind} does not describe data.", "statement")
+    if kind not in DESCRIBED:
+        raise NotPure(f"DESCRIBE {kind} does not describe data.", "statement")
 
 
 _RULES: dict[str, Rule] = {
@@ -300,26 +291,23 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def strict_text(sql: str, tokens: Sequence[Token], dialect: str) -> Refused | None:
-    """The refusal of a text, free of comments, that an engine might read otherwise than the parser."""
+def strict_text(sql: str, tokens: Sequence[Token], dialect: str) -> None:
+    """Refuse a text, free of comments, that an engine might read otherwise than the parser."""
     first = tokens[0]
     if first.text.upper() not in _STRICT_FIRST:
         reason = f"{first.text.upper()} is not a query; on {dialect} only SELECT and WITH are asked."
-        return Refused(reason, "statement", first.line, first.col)
+        raise NotPure(reason, "statement", first)
     if _ALTERNATIVE.search(sql):
         reason = "A backslash stands before a quote: engines disagree on whether the text ends there."
-        return Refused(reason, "characters")
+        raise NotPure(reason, "characters")
     functions, own = _functions(dialect), _own(dialect)
     for before, token, following in zip([None, *tokens], tokens, tokens[1:], strict=False):
         name, quoted = token.text.upper(), token.token_type.name == "IDENTIFIER"
         if following.text != "(" or name not in functions or _begins_clause(name, before):
             continue
         if quoted or (name not in own and name.lower() not in listed(dialect)):
-            reason = (
-                f"The function {token.text} is not known to be one of {dialect}'s own without side effects."
-            )
-            return Refused(reason, "function", token.line, token.col)
-    return None
+            what = f"known to be one of {dialect}'s own without side effects"
+            raise NotPure(f"The function {token.text} is not {what}.", "function", token)
 
 
 def _begins_clause(name: str, before: Token | None) -> bool:
@@ -343,52 +331,49 @@ def _own(dialect: str) -> frozenset[str]:
     return _functions(dialect) - _functions("")
 
 
-def strict_node(node: exp.Expr, dialect: str) -> Refused | None:
-    """The refusal of a node, or of what hangs on it."""
+def strict_node(node: exp.Expr, dialect: str) -> None:
+    """Refuse a node that is not known in a strict dialect, or for what hangs on it."""
     kind = "SetOperation" if isinstance(node, exp.SetOperation) else type(node).__name__
     if kind in words("strict_nodes") or (kind == "Pivot" and dialect == "oracle"):
-        reason = f"{write(node, dialect)} cannot be judged on {dialect}; write it without."
-        return Refused(reason, "statement")
+        raise NotPure(f"{write(node, dialect)} cannot be judged on {dialect}; write it without.", "statement")
     known = _CLAUSES.get(kind)
     if known and (clause := next((k for k, v in node.args.items() if v and k not in known.split()), "")):
-        return Refused(f"{clause.strip('_').upper()} is not part of a plain query on {dialect}.", "clause")
+        raise NotPure(f"{clause.strip('_').upper()} is not part of a plain query on {dialect}.", "clause")
     if isinstance(node, exp.Table):
-        return _relation(node, dialect)
-    if isinstance(node, exp.Anonymous) and isinstance(node.this, exp.Identifier) and node.this.quoted:
-        return Refused(f"The name of the function {node.name} is quoted: it may be a user's.", "function")
-    if isinstance(node, exp.Fetch) and not isinstance(node.args.get("count"), exp.Literal):
-        return Refused("FETCH takes a number.", "clause")
-    if isinstance(node, exp.In) and isinstance(node.args.get("field"), exp.Column | exp.Dot):
-        return Refused(
+        _relation(node, dialect)
+    elif isinstance(node, exp.Anonymous) and isinstance(node.this, exp.Identifier) and node.this.quoted:
+        raise NotPure(f"The name of the function {node.name} is quoted: it may be a user's.", "function")
+    elif isinstance(node, exp.Fetch) and not isinstance(node.args.get("count"), exp.Literal):
+        raise NotPure("FETCH takes a number.", "clause")
+    elif isinstance(node, exp.In) and isinstance(node.args.get("field"), exp.Column | exp.Dot):
+        raise NotPure(
             f"{write(node, dialect)} may read a table that it does not say so of; use a query.", "table"
         )
-    if isinstance(node, exp.Identifier) and not node.quoted:
+    elif isinstance(node, exp.Identifier) and not node.quoted:
         if not _PLAIN.fullmatch(node.name):
-            return Refused(f"{node.name} is no plain name.", "table")
+            raise NotPure(f"{node.name} is no plain name.", "table")
         if dialect == "tsql" and node.name.lower() in words("tsql_statements"):
             reason = f"{node.name.upper()} begins a statement of its own; only one query may run."
-            return Refused(reason, "statements")
-    if dialect == "oracle" and (
+            raise NotPure(reason, "statements")
+    elif dialect == "oracle" and (
         isinstance(node, exp.Dot) or (isinstance(node, exp.Column) and node.args.get("db"))
     ):
-        reason = f"{write(node, dialect)} may call a function; write a column as alias.column."
-        return Refused(reason, "function")
-    if isinstance(node, exp.Column) and node.name.lower() in ("nextval", "currval"):
-        return Refused(f"{write(node, dialect)} advances a sequence.", "sequence")
-    return None
+        raise NotPure(
+            f"{write(node, dialect)} may call a function; write a column as alias.column.", "function"
+        )
+    elif isinstance(node, exp.Column) and node.name.lower() in ("nextval", "currval"):
+        raise NotPure(f"{write(node, dialect)} advances a sequence.", "sequence")
 
 
-def _relation(node: exp.Table, dialect: str) -> Refused | None:
-    """A relation's own name."""
+def _relation(node: exp.Table, dialect: str) -> None:
+    """A relation's own name; a function's is judged by its own rule."""
     if not isinstance(node.this, exp.Identifier):
-        return None  # a function, which its own rule judges
+        return
     parts = [node.args.get("catalog"), node.args.get("db"), node.this]
-    written = [part for part in parts if part is not None]
-    if not all(isinstance(part, exp.Identifier) and part.name for part in written):
-        return Refused(f"{write(node, dialect)} leaves out the schema; name it.", "table")
-    names = [part.name for part in written if isinstance(part, exp.Identifier)]
+    names = [part.name if isinstance(part, exp.Identifier) else "" for part in parts if part is not None]
+    if not all(names):
+        raise NotPure(f"{write(node, dialect)} leaves out the schema; name it.", "table")
     if any(map(_PLACE.search, names)):
-        return Refused(f"{'.'.join(names)} names a file or a place, not a table of the database.", "file")
+        raise NotPure(f"{'.'.join(names)} names a file or a place, not a table of the database.", "file")
     if any(map(_SYSTEM.fullmatch, names[:-1])) or re.match(r"(?i)g?v_?\$", names[-1]):
-        return Refused(f"{'.'.join(names)} is the engine's own and describes no data.", "table")
-    return None
+        raise NotPure(f"{'.'.join(names)} is the engine's own and describes no data.", "table")

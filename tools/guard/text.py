@@ -94,6 +94,23 @@ class Refused:
         return QueryError(kind, self.reason, self.line, self.column, by="guard")
 
 
+class NotPure(Exception):
+    """Say that a text is not known to be a pure read.
+
+    Args:
+        reason, rule: Of the refusal.
+        at: The token to blame, or its line.
+
+    Attributes:
+        verdict: The refusal.
+    """
+
+    def __init__(self, reason: str, rule: str, at: Token | int | None = None) -> None:
+        super().__init__(reason)
+        place = (at, None) if at is None or isinstance(at, int) else (at.line, at.col)
+        self.verdict = Refused(reason, rule, *place)
+
+
 @dataclass(frozen=True)
 class Scanned:
     """Text that may be parsed.
@@ -115,39 +132,39 @@ def too_long(sql: str) -> Refused | None:
     return Refused(reason, "too_long")
 
 
-def scan(sql: str, dialect: str) -> Scanned | Refused:
-    """Free ``sql`` of comments and tokenize it; a refusal where the text itself is not acceptable."""
+def scan(sql: str, dialect: str) -> Scanned:
+    """Free ``sql`` of comments and tokenize it.
+
+    Raises:
+        NotPure: The text itself is not acceptable, or has no tokens.
+    """
     from sqlglot.errors import SqlglotError
 
     if refusal := too_long(sql):
-        return refusal
+        raise NotPure(refusal.reason, refusal.rule)
     if found := _FORBIDDEN.search(sql):
         where = sql.count("\n", 0, found.start()) + 1
         code = f"U+{ord(found.group()):04X}"
-        return Refused(f"The SQL holds the invisible character {code} in line {where}.", "characters", where)
+        reason = f"The SQL holds the invisible character {code} in line {where}."
+        raise NotPure(reason, "characters", where)
     try:
         tokens = sqlglot_dialect(dialect).tokenize(sql)
         if not tokens:
-            return Refused("The SQL is empty.", "empty")
+            raise NotPure("The SQL is empty.", "empty")
         if len(tokens) > MAX_TOKENS:
-            reason = f"The SQL has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are judged."
-            return Refused(reason, "too_long")
+            raise NotPure(
+                f"The SQL has {len(tokens):,} words and signs; at most {MAX_TOKENS:,} are judged.", "too_long"
+            )
         read = tokens[:1] if is_command(tokens, dialect) else tokens  # the rest is scanned by itself
-        problem = (
-            _comments(sql, read, dialect)
-            or _invisible(read)
-            or _nesting(read)
-            or _stages(read, dialect)
-            or _quoted_calls(read, dialect)
-            or _escaped_names(read, dialect)
-            or _bracketed(read, dialect)
-        )
+        _check_comments(sql, read, dialect)
+        for check in (_check_characters, _check_nesting, *_CHECKS.get(dialect, ())):
+            check(read, dialect)
         bare = _without_comments(sql, read)
         if bare != sql:
             tokens = sqlglot_dialect(dialect).tokenize(bare)  # the tokenizer reads GROUP BY as one word
     except SqlglotError as error:
-        return Refused(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax")
-    return problem or Scanned(bare, tokens)
+        raise NotPure(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax") from None
+    return Scanned(bare, tokens)
 
 
 def _gaps(sql: str, tokens: list[Token]) -> Iterator[tuple[int, int]]:
@@ -185,55 +202,45 @@ def plain(scanned: Scanned) -> str:
     return " ".join(scanned.sql[token.start : token.end + 1] for token in scanned.tokens)
 
 
-def _nesting(tokens: list[Token]) -> Refused | None:
+def _check_nesting(tokens: list[Token], _: str) -> None:
     depth = dots = 0
     for token in tokens:
         dots = dots + 1 if token.text == "." else dots if token.text[:1].isalnum() else 0
         if dots > MAX_DEPTH:
-            return Refused(f"A name in line {token.line} has more than {MAX_DEPTH} parts.", "nesting")
-        if token.text in _OPENING:
-            depth += 1
-        elif token.text in _CLOSING:
-            depth -= 1
+            raise NotPure(f"A name in line {token.line} has more than {MAX_DEPTH} parts.", "nesting")
+        depth += (token.text in _OPENING) - (token.text in _CLOSING)
         if depth > MAX_DEPTH:
-            reason = f"Brackets nest more than {MAX_DEPTH} deep in line {token.line}."
-            return Refused(reason, "nesting", token.line, token.col)
-    return None
+            raise NotPure(f"Brackets nest more than {MAX_DEPTH} deep in line {token.line}.", "nesting", token)
 
 
-def _comments(sql: str, tokens: list[Token], dialect: str) -> Refused | None:
+def _check_comments(sql: str, tokens: list[Token], dialect: str) -> None:
     """Refuse comments that are code for the engine, or that engines end at different places."""
     for start, stop in _gaps(sql, tokens):
         gap = sql[start:stop]
         if not gap or gap.isspace():
             continue
         if dialect == "mysql" and re.search(r"/\*M?!", gap):
-            return Refused("A comment /*! … */ is code that MySQL runs, so it cannot be judged.", "comment")
+            raise NotPure("A comment /*! … */ is code that MySQL runs, so it cannot be judged.", "comment")
         if dialect == "bigquery" and re.search(r"(#|--)\s*legacySQL", gap, re.IGNORECASE):
-            return Refused("#legacySQL switches to another SQL dialect.", "comment")
-        lines = [text for text in _COMMENT.findall(gap) if not text.startswith("/*")]
-        if any("\r" in text.rstrip("\r") for text in lines):
-            return Refused("A comment holds a carriage return; engines disagree on where it ends.", "comment")
-        blocks = [text for text in _COMMENT.findall(gap) if text.startswith("/*")]
-        if dialect not in _NESTING and any("/*" in block[2:] for block in blocks):
-            return Refused("A comment opens inside a comment; engines disagree on where it ends.", "comment")
-    return None
+            raise NotPure("#legacySQL switches to another SQL dialect.", "comment")
+        comments = _COMMENT.findall(gap)
+        if any("\r" in text.rstrip("\r") for text in comments if not text.startswith("/*")):
+            raise NotPure("A comment holds a carriage return; engines disagree on where it ends.", "comment")
+        if dialect not in _NESTING and any("/*" in text[2:] for text in comments if text.startswith("/*")):
+            raise NotPure("A comment opens inside a comment; engines disagree on where it ends.", "comment")
 
 
-def _invisible(tokens: list[Token]) -> Refused | None:
+def _check_characters(tokens: list[Token], _: str) -> None:
     """Refuse characters that are part of a word to the parser and a space to DuckDB, such as U+200B."""
     for token in tokens:
         if not token.text.isprintable() and token.token_type.name not in _QUOTED:
             code = next(f"U+{ord(sign):04X}" for sign in token.text if not sign.isprintable())
-            reason = f"The SQL holds the invisible character {code} outside of quotes, in line {token.line}."
-            return Refused(reason, "characters", token.line, token.col)
-    return None
+            where = f"outside of quotes, in line {token.line}"
+            raise NotPure(f"The SQL holds the invisible character {code} {where}.", "characters", token)
 
 
-def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
+def _check_brackets(tokens: list[Token], _: str) -> None:
     """Refuse DuckDB's ``(SHOW setting)`` and ``(DESC 'file')``: to the parser a table SHOW with an alias."""
-    if dialect != "duckdb":
-        return None
     for bracket, word, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if bracket.text != "(" or word.token_type.name == "IDENTIFIER":
             continue
@@ -242,45 +249,42 @@ def _bracketed(tokens: list[Token], dialect: str) -> Refused | None:
         shows = what in ("SHOW", "DESC") and kind in ("VAR", "IDENTIFIER") and not listed
         if shows or (what in ("SHOW", "DESC", "TABLE") and kind.endswith("STRING")):
             reason = f"{what} {name.text} in brackets may tell a setting or read a file; use DESCRIBE."
-            return Refused(reason, "statement", word.line, word.col)
-    return None
+            raise NotPure(reason, "statement", word)
 
 
-def _stages(tokens: list[Token], dialect: str) -> Refused | None:
+def _check_stages(tokens: list[Token], _: str) -> None:
     """Refuse Snowflake's ``@stage`` references, which the parser reads in several ways, and its ``->>``."""
-    if dialect != "snowflake":
-        return None
     for token in tokens:
         if token.token_type.name == "DARROW":  # to the parser it takes a field of JSON
-            reason = "The operator ->> chains statements; only one may run at a time."
-            return Refused(reason, "statements", token.line, token.col)
+            raise NotPure(
+                "The operator ->> chains statements; only one may run at a time.", "statements", token
+            )
         if token.text.startswith("@") and token.token_type.name not in ("STRING", "IDENTIFIER"):
-            reason = "The SQL reads a stage (@…), which is a file store."
-            return Refused(reason, "file", token.line, token.col)
-    return None
+            raise NotPure("The SQL reads a stage (@…), which is a file store.", "file", token)
 
 
-def _quoted_calls(tokens: list[Token], dialect: str) -> Refused | None:
+def _check_calls(tokens: list[Token], dialect: str) -> None:
     """Refuse ``"Upper"(…)`` where quoted names are exact, so that it is not the engine's own UPPER."""
-    fold = {"postgres": str.lower, "snowflake": str.upper}.get(dialect)
-    if fold is None:
-        return None
+    fold = str.lower if dialect == "postgres" else str.upper
     known = sqlglot_dialect(dialect).parser_class.FUNCTIONS
     for token, following in itertools.pairwise(tokens):
         quoted = token.token_type.name == "IDENTIFIER" and following.text == "("
         if quoted and token.text.upper() in known and token.text != fold(token.text):
             reason = f'The function "{token.text}" is not {token.text.upper()}, but one that a user defined.'
-            return Refused(reason, "function", token.line, token.col)
-    return None
+            raise NotPure(reason, "function", token)
 
 
-def _escaped_names(tokens: list[Token], dialect: str) -> Refused | None:
+def _check_escapes(tokens: list[Token], _: str) -> None:
     """Refuse PostgreSQL's ``U&"\\0070g"``, one name to the engine and three words to the parser."""
-    if dialect not in ("postgres", "duckdb"):
-        return None
     for letter, sign, name in zip(tokens, tokens[1:], tokens[2:], strict=False):
         near = letter.end + 1 == sign.start and sign.end + 1 == name.start
         if near and (letter.text.upper(), sign.text, name.token_type.name) == ("U", "&", "IDENTIFIER"):
-            reason = 'A name is written U&"…", with escapes; write it plainly.'
-            return Refused(reason, "characters", name.line, name.col)
-    return None
+            raise NotPure('A name is written U&"…", with escapes; write it plainly.', "characters", name)
+
+
+_CHECKS = {
+    "snowflake": (_check_stages, _check_calls),
+    "postgres": (_check_calls, _check_escapes),
+    "duckdb": (_check_escapes, _check_brackets),
+}
+"""Further checks of a dialect's tokens."""

@@ -10,10 +10,9 @@ import re
 from sqlglot import exp
 from sqlglot.errors import TokenError
 
-from quorum.tools.garbage import own_garbage
 from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge, strict_text
-from quorum.tools.guard.text import Passed, Refused, Scanned, is_command, plain, scan
+from quorum.tools.guard.text import NotPure, Passed, Refused, Scanned, is_command, plain, scan
 from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS, SETTINGS, SHOWN, words
 from quorum.tools.sql import (
     STRICT_DIALECTS,
@@ -52,41 +51,36 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
         ConfigurationError: The dialect is unknown.
     """
     dialect = dialect_name(dialect)
-    with own_garbage():
+    first = ""
+    try:
         scanned = scan(sql, dialect)
-        if isinstance(scanned, Refused):
-            return scanned
         first = scanned.tokens[0].text.upper()
-        try:
-            explain = ""
-            if dialect in STRICT_DIALECTS:
-                if problem := strict_text(scanned.sql, scanned.tokens, dialect):
-                    return problem
-            else:
-                inspected = _inspection(scanned, dialect)
-                if isinstance(inspected, Passed | Refused):
-                    return inspected
-                explain, scanned = inspected
-            trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
-            functions = _functions_defined(trees, dialect)
-            if isinstance(functions, Refused):
-                return functions
-            *before, last = trees
-            if problem := judge(last, dialect, functions):
-                return problem
-            text: str | Refused | None = rebuild(scanned.sql, scanned.tokens, trees, dialect)
-            text = text or render(trees, dialect)
-            if isinstance(text, Refused):
-                return text
-            kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
-            if explain and (before or kind != "query"):
-                return Refused("EXPLAIN may only explain a query.", "statement")
-            last.meta["variables"] = _variables(before)
-            return Passed(
-                f"{explain} {text}".lstrip(), dialect, last, "explain" if explain else kind, tuple(before)
-            )
-        except _UNREADABLE as error:
-            return _unreadable(error, first, dialect)
+        return _judged(scanned, dialect)
+    except NotPure as refusal:
+        return refusal.verdict
+    except _UNREADABLE as error:
+        return _unreadable(error, first, dialect)
+
+
+def _judged(scanned: Scanned, dialect: str) -> Passed:
+    explain = ""
+    if dialect in STRICT_DIALECTS:
+        strict_text(scanned.sql, scanned.tokens, dialect)
+    else:
+        inspected = _inspection(scanned, dialect)
+        if isinstance(inspected, Passed):
+            return inspected
+        explain, scanned = inspected
+    trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
+    functions = _functions_defined(trees, dialect)
+    *before, last = trees
+    judge(last, dialect, functions)
+    text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect)
+    kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
+    if explain and (before or kind != "query"):
+        raise NotPure("EXPLAIN may only explain a query.", "statement")
+    last.meta["variables"] = _variables(before)
+    return Passed(f"{explain} {text}".lstrip(), dialect, last, "explain" if explain else kind, tuple(before))
 
 
 def _unreadable(error: Exception, word: str, dialect: str) -> Refused:
@@ -108,16 +102,16 @@ def _unreadable(error: Exception, word: str, dialect: str) -> Refused:
     return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
 
 
-def _functions_defined(trees: list[exp.Expr], dialect: str) -> frozenset[str] | Refused:
+def _functions_defined(trees: list[exp.Expr], dialect: str) -> frozenset[str]:
     """Check every statement's form; return the lower-case names of the functions that a script defines.
 
     All but the last must be BigQuery's DECLARE, SET of a variable, or a SQL-language TEMP FUNCTION;
     the last must be a query or an inspection.
     """
     if not trees:
-        return Refused("The SQL holds no statement.", "empty")
+        raise NotPure("The SQL holds no statement.", "empty")
     if len(trees) > 1 and dialect != "bigquery":
-        return Refused(f"There are {len(trees)} statements; only one may run at a time.", "statements")
+        raise NotPure(f"There are {len(trees)} statements; only one may run at a time.", "statements")
     names: set[str] = set()
     *before, last = trees
     for tree in before:
@@ -129,18 +123,18 @@ def _functions_defined(trees: list[exp.Expr], dialect: str) -> frozenset[str] | 
             parts = [tree.expression]
             names.add(tree.this.this.name.lower())
         else:
-            return Refused(
+            raise NotPure(
                 "A script may prepare its query with DECLARE, SET of a variable and SQL TEMP FUNCTIONs, not"
                 f" with {tree.key.upper()}.",
                 "script",
             )
         for part in parts:
-            if isinstance(part, exp.Expr) and (problem := judge(part, dialect, frozenset(names))):
-                return problem
+            if isinstance(part, exp.Expr):
+                judge(part, dialect, frozenset(names))
     if isinstance(last, exp.Query | exp.Values | exp.Pivot | exp.Summarize | exp.Describe | exp.Show):
         return frozenset(names)
     what = last.name.upper() if isinstance(last, exp.Command | exp.Column | exp.Alias) else last.key.upper()
-    return Refused(f"{what} is not a query; only pure reads may run.", "statement")
+    raise NotPure(f"{what} is not a query; only pure reads may run.", "statement")
 
 
 def _sets_variable(item: exp.Expr) -> bool:
@@ -177,7 +171,7 @@ def _variables(statements: list[exp.Expr]) -> list[str]:
     return [name.name for names in items for name in (names if isinstance(names, list) else [names])]
 
 
-def _inspection(scanned: Scanned, dialect: str) -> Passed | Refused | tuple[str, Scanned]:
+def _inspection(scanned: Scanned, dialect: str) -> Passed | tuple[str, Scanned]:
     """Judge PRAGMA, and SHOW where the parser does not read it; else return what is to be judged.
 
     That is EXPLAIN with its options and its query, or "" and the text itself.
@@ -189,46 +183,43 @@ def _inspection(scanned: Scanned, dialect: str) -> Passed | Refused | tuple[str,
     explains = dialect == "mysql" and word in ("EXPLAIN", "DESCRIBE", "DESC")
     if not explains and not is_command(scanned.tokens, dialect):
         return "", scanned
-    rest = scan(scanned.sql[first.end + 1 :], dialect)
-    if isinstance(rest, Refused):
-        return rest
-    text = plain(rest)
+    text = plain(scan(scanned.sql[first.end + 1 :], dialect))
     if word == "SHOW":
         return _show(text, dialect)
     pattern = _EXPLAIN.get(dialect)
     if pattern is None:
-        return Refused(f"{dialect} has no EXPLAIN; ask for the query itself.", "statement")
+        raise NotPure(f"{dialect} has no EXPLAIN; ask for the query itself.", "statement")
     found = pattern.match(text)
     options, query = (found.group(), text[found.end() :]) if found else ("", text)
     if _QUERY.match(query):
         return f"EXPLAIN {options}".strip(), _tokenized(query, dialect)
     if dialect == "mysql" and not options:  # it names a table
         return "", scanned
-    return Refused("EXPLAIN may only explain a query.", "statement")
+    raise NotPure("EXPLAIN may only explain a query.", "statement")
 
 
-def _pragma(text: str, dialect: str) -> Passed | Refused:
+def _pragma(text: str, dialect: str) -> Passed:
     """Judge a PRAGMA statement, given as its tokens with one space between them."""
     known = INSPECTION_PRAGMAS.get(dialect, frozenset())
     found = _PRAGMA.fullmatch(text)
     if not found or found["name"].lower() not in known:
         names = ", ".join(sorted(known)) or f"{dialect} has none"
-        return Refused(f"Only pragmas that inspect may run, without an assignment ({names}).", "statement")
+        raise NotPure(f"Only pragmas that inspect may run, without an assignment ({names}).", "statement")
     schema = f"{found['schema']}." if found["schema"] else ""
     argument = f"({found['argument']})" if found["argument"] else ""
     return Passed(f"PRAGMA {schema}{found['name']}{argument}", dialect, kind="inspection")
 
 
-def _show(text: str, dialect: str) -> Passed | Refused | tuple[str, Scanned]:
+def _show(text: str, dialect: str) -> Passed | tuple[str, Scanned]:
     """Judge what follows SHOW: a setting or a list; on DuckDB else a table, which is described."""
     found = _SHOW.fullmatch(text)
     if not found:
-        return Refused("SHOW may name one thing, without any clause.", "statement")
+        raise NotPure("SHOW may name one thing, without any clause.", "statement")
     what = found["what"]
     if dialect == "duckdb" and what.upper() not in SHOWN["duckdb"]:
         return "", _tokenized(f"DESCRIBE {text}", dialect)  # SHOW would also tell the setting of that name
     if dialect == "postgres" and what.lower() not in SETTINGS:
-        return Refused(f"SHOW {what} is a setting that describes no data.", "statement")
+        raise NotPure(f"SHOW {what} is a setting that describes no data.", "statement")
     return Passed(f"SHOW {what}", dialect, kind="inspection")
 
 

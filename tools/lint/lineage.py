@@ -149,22 +149,12 @@ class Lineage:
                 tables = [self._table(each) for each in clause.find_all(exp.Table)]  # SQLite looks ahead
                 known = NONE.union(*(rows.all for rows in (*ctes.values(), *tables) if rows))
                 ctes = {**ctes, **dict.fromkeys(later, Rows(None, known))}
-            if isinstance(body, exp.SetOperation):  # it may read itself
+            inside = (self.names.key(each.this) for each in body.find_all(exp.Table))
+            if isinstance(body, exp.SetOperation) and key in inside:  # it may read itself
                 table = self._table(exp.Table(this=alias.this.copy()))
                 own = frozenset({("rows", id(cte))}) | (table.all if table else NONE)
-                rows = Rows(None, own)
-                for _ in range(_ROUNDS):
-                    before = rows
-                    found = self._renamed(self._query(body, outer, {**ctes, key: rows}), alias)
-                    columns = found.columns and [
-                        (name, origins | {("rows", id(cte), place)})
-                        for place, (name, origins) in enumerate(found.columns)
-                    ]
-                    rows = Rows.of(columns or None, found.all)
-                    if rows == before:
-                        break
-                else:
-                    rows = Rows(None, rows.all)
+                rows = Rows(None, own | self._query(body, outer, {**ctes, key: Rows(None, own)}).all)
+                self.counted |= self._is_masked(rows.all)  # it may end by a masked value
             else:
                 rows = self._renamed(self._query(cte.this, outer, ctes), alias)
             added = clause.args.get("search") or clause.args.get("cycle")

@@ -34,20 +34,12 @@ class Capabilities:
     def __init__(self, ladder: tuple[Method, ...], token_limits: Sequence[str] = ()) -> None:
         self.ladder, self.token_limits = ladder, list(token_limits)
         self.dropped: set[str] = set()
-        self.refused_schemas: set[type] = set()
-
-    def method(self, output: type) -> Method:
-        """Return the best remaining way to ask for this output."""
-        refused = output in self.refused_schemas and Method.JSON_SCHEMA in self.ladder[:-1]
-        return self.ladder[self.ladder.index(Method.JSON_SCHEMA) + 1 if refused else 0]
 
     def kept(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments without those that were refused."""
         return {name: value for name, value in arguments.items() if name not in self.dropped}
 
-    def adapt(
-        self, failure: Failure, sent: Collection[str], output: type | None, method: Method | None
-    ) -> str:
+    def adapt(self, failure: Failure, sent: Collection[str], method: Method | None) -> str:
         """Change the settings that made the request fail. Return a description of the change, or "".
 
         If a parallel call has learned the same already, the result is the same.
@@ -59,7 +51,7 @@ class Capabilities:
             return ""
         parameter = blamed(failure, {*sent, "stream_options"})
         if parameter in ("response_format", "tools"):
-            return self._next_method(failure, output, method)
+            return self._next_method(method)
         if parameter in ("max_tokens", "max_completion_tokens"):
             if parameter in self.token_limits:
                 self.token_limits.remove(parameter)
@@ -68,11 +60,7 @@ class Capabilities:
         self.dropped |= {parameter} - {""}
         return f"{parameter} is not sent any more" if parameter else ""
 
-    def _next_method(self, failure: Failure, output: type | None, method: Method | None) -> str:
-        this_one = re.search(r"invalid schema", failure.message, re.IGNORECASE)
-        if this_one and output and method is Method.JSON_SCHEMA and method in self.ladder[:-1]:
-            self.refused_schemas.add(output)
-            return f"the schema of {output.__name__} is refused; it is asked for by {self.method(output)}"
+    def _next_method(self, method: Method | None) -> str:
         if method in self.ladder:
             left = self.ladder[self.ladder.index(method) + 1 :]
             if not left:
@@ -91,8 +79,6 @@ class Capabilities:
 def blamed(failure: Failure, asked: Collection[str]) -> str:
     """Return the sent parameter that a refusal is about; empty if none."""
     named = failure.parameter.replace("tool_choice", "tools")
-    if "strict" in asked and re.search(r"\bstrict\b", f"{named} {failure.message}"):
-        return "strict"
     known = _WORDS.keys() & set(asked)
     for parameter in known:
         if re.match(rf"{parameter}\b", named):

@@ -78,21 +78,23 @@ class Endpoint(Explainer):
         )
 
     def client(self) -> Any:
-        """Return an HTTP client for threads. Its replies are limited, its redirects stay on the host."""
-        return openai.DefaultHttpxClient(verify=certificates(), event_hooks={"response": [self._check]})
+        """Return an HTTP client for threads. Its replies are limited, and no redirect is followed."""
+        return openai.DefaultHttpxClient(
+            verify=certificates(), follow_redirects=False, event_hooks={"response": [self._limit]}
+        )
 
     def async_client(self, **options: Any) -> Any:
         """Return an HTTP client for one event loop, with the same limits."""
 
-        async def check(response: Any) -> None:
-            self._check(response)
+        async def limit(response: Any) -> None:
+            self._limit(response)
 
-        hooks = {"response": [check]}
-        return openai.DefaultAsyncHttpxClient(verify=certificates(), event_hooks=hooks, **options)
+        return openai.DefaultAsyncHttpxClient(
+            verify=certificates(), follow_redirects=False, event_hooks={"response": [limit]}, **options
+        )
 
-    def _check(self, response: Any) -> None:
-        """Raise ``Moved`` over a redirect elsewhere, and ``ReplyTooLong`` once too much has been read."""
-        _refuse_redirect(response)
+    def _limit(self, response: Any) -> None:
+        """Have ``ReplyTooLong`` raised once too much has been read."""
         read, read_async, size = response.iter_bytes, response.aiter_bytes, 0
 
         def counted(part: bytes) -> bytes:
@@ -114,9 +116,6 @@ class Endpoint(Explainer):
         if any(isinstance(cause, ReplyTooLong) for cause in causes(error)):
             text = f"The reply exceeded {self.reply_bytes // 2**20} MB."
             return Failure(FailureKind.ENDLESS, text, self.address_hint)
-        if moved := next((cause for cause in causes(error) if isinstance(cause, Moved)), None):
-            hint = "If that is meant, give the new address as base_url."
-            return Failure(FailureKind.DENIED, f"{self.endpoint} {moved}", hint)
         if isinstance(error, openai.APIError):  # an error inside a stream
             return Failure(FailureKind.SERVER, sentence("The endpoint broke off", error.message), LATER)
         what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}, {error}"
@@ -126,19 +125,6 @@ class Endpoint(Explainer):
 
 class ReplyTooLong(openai.OpenAIError):
     """The reply exceeds the size limit."""
-
-
-class Moved(openai.OpenAIError):
-    """The endpoint redirects to another host, which must see neither prompt nor key."""
-
-
-def _refuse_redirect(response: Any) -> None:
-    """Raise ``Moved`` if a redirect leads to another host, or from HTTPS to HTTP."""
-    if response.has_redirect_location:
-        here, there = response.url, response.url.join(response.headers["location"])
-        upgraded = (here.scheme, there.scheme) == ("http", "https") and here.host == there.host
-        if not upgraded and (here.scheme, here.netloc) != (there.scheme, there.netloc):
-            raise Moved(f"redirects to {there.scheme}://{there.host}, which was not asked and got nothing.")
 
 
 @cache

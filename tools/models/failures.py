@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 from quorum.tools.models.pace import retry_after
 from quorum.tools.urls import REDACTED, without_header_values
@@ -136,6 +137,13 @@ class Explainer:
 
         code, response, wait = getattr(error, "code", ""), getattr(error, "response", None), None
         kind, what, hint = FailureKind.REQUEST, "The request was refused", self.address_hint
+        if status < 400:  # who is there must see neither prompt nor key
+            there = urlsplit(
+                urljoin(self.endpoint, str(getattr(response, "headers", {}).get("location", "")))
+            )
+            address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
+            text = f"{self.endpoint} redirects to {address}, which was not asked and got nothing."
+            return Failure(FailureKind.DENIED, text, "If that is meant, give the new address as base_url.")
         if code == "insufficient_quota":  # comes as 429, but waiting does not help
             kind, what, hint = FailureKind.DENIED, "The account has no credit", "Check its plan and billing."
         elif status in (408, 409, 425, 429):
@@ -162,7 +170,7 @@ def _status_of(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     found = (getattr(error, "status_code", None), getattr(response, "status_code", None))
     for value in (*found, getattr(error, "code", None)):
-        if isinstance(value, int) and 400 <= value < 600:
+        if isinstance(value, int) and 300 <= value < 600:
             return value
     return None
 

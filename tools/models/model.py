@@ -161,7 +161,7 @@ class Call:
         """Send one request when it is its turn."""
         model, most = self.model, self.backend.settings.longest_reply
         async with self.turn():
-            self.method = self.backend.learned.method(self.output) if self.output else None
+            self.method = self.backend.learned.ladder[0] if self.output else None
             self.sent = self.with_form()
             self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
             metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
@@ -202,7 +202,7 @@ class Call:
     async def recover(self, failure: Failure) -> None:
         """Change the request or wait, so that it can be tried again; raise if there is no further try."""
         if self.adaptations < MOST_ADAPTATIONS:
-            change = self.backend.learned.adapt(failure, self.arguments, self.output, self.method)
+            change = self.backend.learned.adapt(failure, self.arguments, self.method)
             if self.note_change(change, failure.message):
                 return
         refused = failure.kind is FailureKind.RATE

@@ -104,9 +104,8 @@ class OpenAIBackend(Backend):
             form = {name: function[name] for name in ("name", "strict")} | {"schema": function["parameters"]}
             asked["response_format"] = {"type": "json_schema", "json_schema": form}
         elif output is not None and method is Method.FUNCTION_CALLING:
-            function = dict(function_of(output))
-            asked["strict"] = function.pop("strict")  # an argument by itself, for it may be refused alone
-            asked["tools"] = [{"type": "function", "function": function}]
+            function = {name: part for name, part in function_of(output).items() if name != "strict"}
+            asked["tools"] = [{"type": "function", "function": function}]  # strict is often refused
             asked["tool_choice"] = {"type": "function", "function": {"name": function["name"]}}
         return self.learned.kept(asked)
 
@@ -115,10 +114,6 @@ class OpenAIBackend(Backend):
         self, messages: list[dict[str, str]], config: RunnableConfig, arguments: dict[str, Any]
     ) -> AIMessage:
         given = dict(arguments)
-        if given.pop("strict", False):
-            given["tools"] = [
-                tool | {"function": tool["function"] | {"strict": True}} for tool in given["tools"]
-            ]
         if body := {name: given.pop(name) for name in _BODY if name in given}:
             given["extra_body"] = body
         idle = self._idle.setdefault(asyncio.get_running_loop(), [])

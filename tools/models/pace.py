@@ -103,10 +103,9 @@ class Paces:
         return mine[endpoint]
 
 
-def backoff(tries: int, chance: float, *, first: float = 0.5, most: float = 20.0) -> float:
-    """Return the seconds before the next try: doubling, at most ``most``, the upper half random."""
-    full = min(most, first * 2.0 ** min(tries, 32))
-    return full * (0.5 + 0.5 * chance)
+def backoff(tries: int, chance: float) -> float:
+    """Return the seconds before the next try: 0.5, then doubled up to 20, the upper half random."""
+    return min(20.0, 0.5 * 2.0 ** min(tries, 32)) * (0.5 + 0.5 * chance)
 
 
 def retry_after(value: str | None, wall_clock: Callable[[], float] = time.time) -> float | None:

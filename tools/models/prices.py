@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Annotated, TypeAlias
+
+from pydantic import ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from quorum.knowledge.errors import ConfigurationError
 
 PRICES_AS_OF = "2026-03"
 
 
-@dataclass(frozen=True)
+Dollars: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
 class Price:
     """US dollars per million tokens; ``cached`` is for input tokens read from the provider's cache."""
 
-    input: float
-    cached: float
-    output: float
+    input: Dollars
+    cached: Dollars
+    output: Dollars
 
     def usd(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
         """Return the cost of one call; cached tokens are part of the input tokens."""
@@ -75,15 +80,9 @@ def as_price(name: str, given: Price | Mapping[str, float]) -> Price:
     if isinstance(given, Price):
         return given
     try:
-        if strangers := given.keys() - {"input", "cached", "output"}:
-            raise KeyError(*strangers)
-        cached = given.get("cached", given["input"])
-        price = Price(float(given["input"]), float(cached), float(given["output"]))
-    except (KeyError, TypeError, ValueError) as error:
+        return Price(**{"cached": given.get("input", -1.0), **given})
+    except ValidationError as error:
         raise ConfigurationError(
             f"The price of {name} is not understood: {dict(given)!r}.",
-            hint='Give USD per million tokens: {"input": 2.0, "cached": 0.5, "output": 8.0}.',
+            hint='Give USD per million tokens, 0 or more: {"input": 2.0, "cached": 0.5, "output": 8.0}.',
         ) from error
-    if not all(0 <= value < math.inf for value in (price.input, price.cached, price.output)):
-        raise ConfigurationError(f"The price of {name} is negative or no number: {dict(given)!r}.")
-    return price

@@ -61,17 +61,11 @@ def make_model(
 
 
 def make_models(
-    specs: Iterable[str | BaseChatModel | Model],
-    *,
-    settings: ModelSettings | None = None,
-    ledger: Ledger | None = None,
-    record: Recorder | None = None,
+    specs: Iterable[str | BaseChatModel | Model], *, settings: ModelSettings | None = None
 ) -> tuple[Model, ...]:
     """Make the models of one run, which share a ledger and, at one endpoint, its rate."""
-    ledger, paces = ledger or Ledger(), Paces(Timing())
-    return tuple(
-        make_model(spec, settings=settings, ledger=ledger, record=record, paces=paces) for spec in specs
-    )
+    ledger, paces = Ledger(), Paces(Timing())
+    return tuple(make_model(spec, settings=settings, ledger=ledger, paces=paces) for spec in specs)
 
 
 def check_priced(models: Iterable[Model], budget: Budget) -> None:
@@ -91,10 +85,10 @@ def check_priced(models: Iterable[Model], budget: Budget) -> None:
 def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
     """Make the backend; its module is imported here, because a provider's package takes up to a second."""
     if not isinstance(spec, str):
-        from quorum.tools.models.scripted import ScriptedChatModel, scripted_backend
+        from quorum.tools.models.scripted import ScriptedChatModel
 
         if isinstance(spec, ScriptedChatModel):
-            return scripted_backend(spec, settings)
+            return Backend(spec.source, spec, settings)
         return ChatBackend(spec, settings)
     provider, _, name = spec.strip().partition(":")
     match provider:

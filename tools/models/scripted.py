@@ -92,24 +92,17 @@ class ScriptedChatModel(BaseChatModel):
         return self._generate(messages, stop, run_manager, **kwargs)  # in the loop: nothing to wait for
 
     def _answer(self, prompt: Prompt) -> Answer:
-        if callable(self.script):
-            answer: Answer = self.script(prompt)
-            return answer
-        answers, turn = self.script, prompt.turn
-        if isinstance(answers, Mapping):
-            given = answers.get(f"{prompt.role}/{prompt.candidate}", answers.get(prompt.role, []))
-            if callable(given):
-                said: Answer = given(prompt)
-                return said
-            if isinstance(given, str | Mapping | BaseModel | AIMessage | Exception):
-                return given
-            answers = given
-        else:
-            turn = self._turns.total()
-        if turn >= len(answers):
+        said, turn = self.script, self._turns.total()
+        if isinstance(said, Mapping):
+            said = said.get(f"{prompt.role}/{prompt.candidate}", said.get(prompt.role, []))
+            turn = prompt.turn
+        said = said(prompt) if callable(said) else said
+        if isinstance(said, str | Mapping | BaseModel | AIMessage | Exception):
+            return said
+        if turn >= len(said):
             whose = f"role {prompt.role!r}, candidate {prompt.candidate}"
-            raise ConfigurationError(f"{self.source} has no reply left for {whose} ({len(answers)} in all).")
-        found: Answer = answers[turn]
+            raise ConfigurationError(f"{self.source} has no reply left for {whose} ({len(said)} in all).")
+        found: Answer = said[turn]
         return found
 
 
@@ -126,11 +119,6 @@ def scripted(script: Script) -> ScriptedChatModel:
     return ScriptedChatModel(script=script)
 
 
-def scripted_backend(chat: ScriptedChatModel, settings: ModelSettings) -> Backend:
-    """Return the backend around a scripted chat model."""
-    return Backend(chat.source, chat, settings)
-
-
 def scripted_file(name: str, settings: ModelSettings) -> Backend:
     """Read a script from a JSON file: a list, or an object with a reply or a list of them by role.
 
@@ -145,7 +133,8 @@ def scripted_file(name: str, settings: ModelSettings) -> Backend:
         ) from error
     if not isinstance(script, list | dict):
         raise ConfigurationError(f"The script {name!r} is neither a list nor an object.")
-    return scripted_backend(ScriptedChatModel(script=script, source=f"scripted:{name}"), settings)
+    source = f"scripted:{name}"
+    return Backend(source, ScriptedChatModel(script=script, source=source), settings)
 
 
 def replay(name: str, settings: ModelSettings) -> Backend:
@@ -175,7 +164,8 @@ def replay(name: str, settings: ModelSettings) -> Backend:
         ) from error
     if not script:
         raise ConfigurationError(f"The recording {name!r} holds no reply of a model.")
-    backend = scripted_backend(ScriptedChatModel(script=script, source=f"replay:{name}"), settings)
+    source = f"replay:{name}"
+    backend = Backend(source, ScriptedChatModel(script=script, source=source), settings)
     backend.demonstration = demonstration
     return backend
 

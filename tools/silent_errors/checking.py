@@ -30,6 +30,8 @@ TRIALS = 16
 """Doubts that are looked at in one query."""
 MAX_CHARACTERS = 20_000
 """Of a query that is checked."""
+SHORT = 1_000
+"""A query of fewer characters is read within some milliseconds, for which no thread is worth its while."""
 MAX_ROWS = 20_000
 """Of a result that is compared with that of another query."""
 
@@ -67,7 +69,8 @@ async def suspicions(
     if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
     end = time.monotonic() + took + seconds
-    planned = await asyncio.to_thread(plan, sql, database.catalog, question, only)
+    about = sql, database.catalog, question, only
+    planned = plan(*about) if len(sql) < SHORT else await asyncio.to_thread(plan, *about)
     if planned is None or not planned[1]:
         return []
     if isinstance(result, QueryResult):

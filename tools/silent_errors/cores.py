@@ -240,15 +240,6 @@ class Core:
             made.set("where", exp.Where(this=exp.and_(*conditions, copy=False)))
         return self.within(made)
 
-    def grouped(self, shown: Iterable[exp.Expr]) -> exp.Select:
-        """Return a query over the groups that HAVING leaves; over its rows, if it has none."""
-        made = self.rows(shown)
-        if self.groups:
-            made.set("group", exp.Group(expressions=[each.copy() for each in self.groups]))
-        if having := self.select.args.get("having"):
-            made.set("having", exp.Having(this=self.spelled(having.this)))
-        return made
-
     def within(self, made: exp.Select) -> exp.Select:
         """Add the CTEs that this SELECT sees."""
         if self._ctes:

@@ -27,7 +27,7 @@ class Kind(StrEnum):
     """An error that no engine reports: the query runs, and its rows are wrong."""
 
     FAN_OUT = "fan_out"  # a join repeats rows that are added up, averaged or counted
-    CUT_TIES = "cut_ties"  # LIMIT or row_number() keeps some of the rows that share a place
+    CUT_TIES = "cut_ties"  # LIMIT keeps some of the rows that share a place
     CUT_DAY = "cut_day"  # a day as a bound ends at its midnight, or begins there
     STAND_IN = "stand_in"  # -1 or 9999-12-31 is taken for a value
     TOTALS = "totals"  # rows that add up others are taken with them

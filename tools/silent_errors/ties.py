@@ -1,4 +1,4 @@
-"""Rows that share the last place, of which LIMIT or row_number() keeps some."""
+"""Rows that share the last place, of which LIMIT keeps some."""
 
 from __future__ import annotations
 
@@ -6,33 +6,18 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from quorum.tools.silent_errors.cores import Core, conjuncts, own_nodes
+from quorum.tools.silent_errors.cores import Core
 from quorum.tools.silent_errors.cues import keeps_ties
-from quorum.tools.silent_errors.doubts import (
-    Kind,
-    Query,
-    Rows,
-    Trial,
-    by,
-    listed,
-    many,
-    value,
-)
-from quorum.tools.sql.writing import write
+from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, by, value
 
 EXAMPLES = 3
 
 
 def trials(query: Query) -> Iterator[Trial]:
-    """Yield one for each LIMIT after an ORDER BY, and for each numbering of rows that is cut."""
-    if not keeps_ties(query.question):
-        return
-    for core in query.cores:
+    """Yield one for each LIMIT after an ORDER BY."""
+    for core in query.cores if keeps_ties(query.question) else ():
         if places := _limited(core):
-            yield _limit_trial(query, core, places)
-        for node in own_nodes(core.select):
-            if isinstance(node, exp.RowNumber) and (cut := _cut_numbering(node)) is not None:
-                yield _number_trial(query, core, node, cut)
+            yield _trial(query, core, places)
 
 
 def _limited(core: Core) -> int:
@@ -48,7 +33,9 @@ def _limited(core: Core) -> int:
 def _ranked(core: Core) -> exp.Select:
     """Return the SELECT without its LIMIT, each row with its rank."""
     select = core.select.copy()
-    keys = [_key(core, each.copy()) for each in core.select.args["order"].expressions]
+    keys = [key.copy() for key in core.select.args["order"].expressions]
+    for key in keys:
+        key.set("this", core.spelled(key.this, by_place=True))
     for clause in ("order", "limit", "with_"):
         select.set(clause, None)
     place = exp.Window(this=exp.Rank(), order=exp.Order(expressions=keys))
@@ -61,12 +48,7 @@ def _ranked(core: Core) -> exp.Select:
     return select
 
 
-def _key(core: Core, key: exp.Expr) -> exp.Expr:
-    key.set("this", core.spelled(key.this, by_place=True))
-    return key
-
-
-def _limit_trial(query: Query, core: Core, places: int) -> Trial:
+def _trial(query: Query, core: Core, places: int) -> Trial:
     ranked = _ranked(core)
     width = len(core.select.expressions)
     names = [exp.column(f"column_{nth}") for nth in range(width)]
@@ -104,59 +86,6 @@ def _limit_trial(query: Query, core: Core, places: int) -> Trial:
             holder.replace(exp.In(this=holder.this.copy(), query=exp.Subquery(this=made)))
         else:
             select.replace(made)
-        return tree
-
-    return Trial(Kind.CUT_TIES, evidence, tell, mend)
-
-
-def _cut_numbering(node: exp.RowNumber) -> tuple[exp.Window, int] | None:
-    """Return the window of a row_number() of which only the first rows are used, and their number."""
-    window = node.parent
-    if not isinstance(window, exp.Window) or not window.args.get("order"):
-        return None
-    alias = window.parent.alias.casefold() if isinstance(window.parent, exp.Alias) else ""
-    tree = window.root()
-    for clause in tree.find_all(exp.Where, exp.Qualify):
-        for part in conjuncts(clause.this):
-            if not isinstance(part, exp.EQ | exp.LTE) or not part.expression.is_int:
-                continue
-            named = alias and isinstance(part.this, exp.Column) and part.this.name.casefold() == alias
-            if named or part.this == window:
-                places = int(part.expression.name)
-                return (window, places) if isinstance(part, exp.LTE) or places == 1 else None
-    return None
-
-
-def _number_trial(query: Query, core: Core, node: exp.RowNumber, cut: tuple[exp.Window, int]) -> Trial:
-    window, places = cut
-    ranked = window.copy()
-    ranked.set("this", exp.Rank())
-    parts = [core.spelled(each) for each in window.args.get("partition_by") or ()]
-    keys = [_key(core, each.copy()) for each in window.args["order"].expressions]
-    spelled = core.spelled(ranked)
-    shown = [exp.alias_(each, f"part_{nth}") for nth, each in enumerate(parts)]
-    inner = core.grouped([*shown, exp.alias_(spelled, "place")])
-    inner.set("with_", None)
-    names = [exp.column(each.alias) for each in shown]
-    rows = exp.select(*names, "COUNT(*) AS together", "COUNT(*) OVER () AS parts")
-    rows = rows.from_(inner.subquery("ranked")).where(f"place <= {places}")
-    rows = (rows.group_by(*names) if names else rows).having(f"COUNT(*) > {places}")
-    order = [by(exp.column("together"), query.dialect, down=True)]
-    order += [by(each.copy(), query.dialect) for each in names]
-    evidence = core.within(rows.order_by(*order).limit(EXAMPLES))
-    first_by = listed([write(key.this, query.dialect) for key in keys])
-
-    def tell(found: Rows) -> str:
-        *part, together, parts_ = found[0]
-        where = f" of {' '.join(map(value, part))}" if part else ""
-        also = f", and so in {value(parts_)} parts" if parts_ > 1 else ""
-        first = many(places, "place", "places")
-        share = f"By {first_by}, {together} rows{where} share the first {first}{also}"
-        return f"{share}; row_number() keeps {places}."
-
-    def mend() -> exp.Expr:
-        tree, (found,) = query.copy(node)
-        found.replace(exp.Rank())
         return tree
 
     return Trial(Kind.CUT_TIES, evidence, tell, mend)

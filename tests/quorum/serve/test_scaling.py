@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import re
+import shutil
 import signal
+import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from tests.evals.simulated import make_suite
-from tests.servers.fleet import Fleet, outcome, paid
+from tests.servers.fleet import ROOT, Fleet, outcome, paid
 from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import free_port
 from tests.servers.slow_server import SlowServer
 from tests.waiting import until, wait_until
 
@@ -122,3 +129,107 @@ async def test_a_server_that_ends_hands_over_at_once_and_others_cancel_its_quest
     assert kinds["a"].count("begun") == 2
     assert kinds["b"].count("begun") <= 1
     assert kinds["b"][-1] == "cancelled"
+
+
+async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_middle_of_a_turn(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    suite = make_suite(tmp_path, 8, 1)
+    first, more = suite.questions[7].question, "And over ten more?"
+    db = [suite.questions[0].url]
+    with Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.0) as fleet:
+        async with httpx.AsyncClient(timeout=60) as client:
+
+            async def ask(at: int, turn: int, text: str) -> httpx.Response:
+                asked = {"question": text, "id": f"turn{turn}", "session": "talk"}
+                return await client.post(f"{fleet.url(at)}/v1/questions", json=asked)
+
+            assert (await ask(0, 1, first)).status_code == 202
+            refused = await ask(1, 2, more)
+            found = [await fleet.follow(client, "turn1", 1)]
+            await until(lambda: not _leases(checkpoints))
+            assert (await ask(1, 2, more)).status_code == 202
+            events = fleet.home / "runs" / "turn2" / "events.jsonl"
+            await until(lambda: events.read_bytes().count(b'"kind":"model_call"') == 2)
+            fleet.signal(1, signal.SIGKILL)
+            found.append(await fleet.follow(client, "turn2", 0))
+            await until(lambda: not _leases(checkpoints))
+            await ask(0, 3, more)
+            found.append(await fleet.follow(client, "turn3", 0))
+        runs = fleet.runs()
+    assert refused.status_code == 409, refused.text
+    assert "another turn of its conversation, is being answered" in refused.text
+    wanted = [f"How many orders over {number} euros did each city place?" for number in (7, 17, 27)]
+    assert [each["answer"]["became"] or first for each in found] == wanted
+    assert [re.findall(r"total > (\d+)", each["answer"]["sql"]) for each in found] == [["7"], ["17"], ["27"]]
+    begun = [[event["kind"] for event in run.events()].count("begun") for run in runs]
+    assert begun == [1, 2, 1]
+    assert max(paid(runs[1]).values()) == 1, "nothing is billed twice"
+
+
+@pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
+async def test_the_proxy_of_the_compose_file_passes_events_at_once_and_skips_a_dead_server(
+    tmp_path: Path, model: SlowServer, checkpoints: str
+) -> None:
+    (question,) = make_suite(tmp_path, 1, 1).questions
+    db = [question.url]
+    with (
+        Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.0) as fleet,
+        _nginx(tmp_path / "nginx", fleet.ports) as url,
+    ):
+        async with httpx.AsyncClient(timeout=60, base_url=url) as client:
+            asked = {"question": question.question, "id": "q"}
+            assert (await client.post("/v1/questions", json=asked)).status_code == 202
+            lines = list[str]()
+            async with client.stream("GET", "/v1/questions/q/events") as stream:
+                async for line in stream.aiter_lines():
+                    lines += [line] if line.startswith("event: ") else []
+                    if lines == ["event: begun"]:
+                        assert not (fleet.home / "runs" / "q" / "answer.json").exists(), "buffered"
+            assert lines[-1] == "event: end"
+            fleet.signal(0, signal.SIGKILL)
+            for number in range(20):
+                assert (await client.get("/health")).status_code == 200
+                again = await client.post("/v1/questions", json=asked | {"id": f"q{number % 2}"})
+                assert again.status_code == 202
+            for id in ("q0", "q1"):
+                reply = await client.get(f"/v1/questions/{id}?wait=20")
+                assert reply.json()["status"] == "answered"
+
+
+@contextmanager
+def _nginx(folder: Path, ports: list[int]) -> Iterator[str]:
+    """Run the proxy of the compose file before servers at these ports."""
+    compose = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    port, conf = free_port(), compose["configs"]["nginx"]["content"].replace("$$", "$")
+    conf = conf.replace("listen 80;", f"listen 127.0.0.1:{port};")
+    for number, each in enumerate(ports, 1):
+        conf = conf.replace(f"quorum{number}:8642", f"127.0.0.1:{each}")
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    folder.mkdir()
+    own = "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in kinds)
+    head = f"{'user root;' if os.getuid() == 0 else ''}\nevents {{}}\npid {folder}/pid;\ndaemon off;\n"
+    (folder / "conf").write_text(f"{head}http {{\naccess_log off;\n{own}{conf}}}\n", "utf-8")
+    with (folder / "log").open("wb") as log:
+        command = ["nginx", "-p", str(folder), "-c", str(folder / "conf"), "-e", str(folder / "errors")]
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/health"), (folder / "log").read_text)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _leases(checkpoints: str) -> list[tuple[str]]:
+    import psycopg
+
+    with psycopg.connect(checkpoints) as connection:
+        return connection.execute("SELECT run FROM quorum_leases").fetchall()

@@ -182,6 +182,10 @@ class ConnectorContract:
         """How many queries have been sent and not answered."""
         raise NotImplementedError
 
+    def running(self, connector: Connector, path: Path) -> object:
+        """What the engine works at; a server by its own word."""
+        return self.at_work(connector)
+
     def state(self, path: Path) -> object:
         """Whatever a write to the database would change."""
         raise NotImplementedError
@@ -484,11 +488,12 @@ class ConnectorContract:
         grown = [(now - then) / 2**20 for then, now in zip(before, after, strict=True)]
         assert max(grown) < 48, grown
 
-    async def test_endless_query_is_stopped(self, shop: Connector) -> None:
+    async def test_endless_query_is_stopped(self, shop: Connector, path: Path) -> None:
         began = time.monotonic()
         outcome = error(await shop.run(ENDLESS, SOON))
         assert outcome.kind is ErrorKind.TIMEOUT
         assert time.monotonic() - began < 2.5
+        await until(lambda: not self.running(shop, path))
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_an_estimate_runs_nothing(self, shop: Connector) -> None:
@@ -505,14 +510,15 @@ class ConnectorContract:
             wrong = error(await shop.estimate(self.said("SELECT nope FROM customers"), Limits()))
             assert wrong.kind is ErrorKind.COLUMN_NOT_FOUND
 
-    async def test_cancelling_the_task_cancels_the_query(self, shop: Connector) -> None:
+    async def test_cancelling_the_task_cancels_the_query(self, shop: Connector, path: Path) -> None:
         await shop.run("SELECT 1", Limits())
         query = asyncio.create_task(shop.run(ENDLESS, Limits()))
-        await until(lambda: self.at_work(shop))
+        await until(lambda: self.at_work(shop) and self.running(shop, path))
         query.cancel()
         with pytest.raises(asyncio.CancelledError):
             await query
         assert self.at_work(shop) == 0
+        await until(lambda: not self.running(shop, path))
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_queries_run_at_the_same_time(self, shop: Connector) -> None:

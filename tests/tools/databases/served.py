@@ -16,7 +16,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
-from tests.tools.databases.contract import ENDLESS, SOON, ConnectorContract, error, rows
+from tests.tools.databases.contract import ConnectorContract, error, rows
 from tests.waiting import PATIENCE, until
 
 POSTGRES_STATE = """
@@ -86,21 +86,11 @@ class ServedContract(ConnectorContract):
     def at_work(self, connector: Connector) -> int:
         return len(connector._busy)  # type: ignore[attr-defined]
 
+    def running(self, connector: Connector, path: Path) -> object:
+        return self.server.sessions(self.names[path], "active")
+
     def state(self, path: Path) -> object:
         return self.server.execute(self.state_of, self.names[path])
-
-    async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-        self, shop: Connector, path: Path
-    ) -> None:
-        name = self.names[path]
-        assert error(await shop.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-        assert not self.server.sessions(name, "active")
-        task = asyncio.create_task(shop.run(ENDLESS, Limits()))
-        await until(lambda: self.server.sessions(name, "active"))
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        await until(lambda: not self.server.sessions(name, "active"))
 
     async def test_fifty_queries_at_once_share_the_links(self, shop: Connector, path: Path) -> None:
         sleep = self.sleep.format(0.02)

@@ -20,23 +20,16 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.bigquery.url import Target
-from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 from tests.servers.bigquery_sql import PROJECT, ApiError
 from tests.tools.databases.contract import (
-    ENDLESS,
-    SOON,
     ConnectorContract,
     RightsContract,
     error,
-    listed,
     rows,
     table,
 )
-from tests.waiting import until
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
 
@@ -77,6 +70,9 @@ class TestBigquery(ConnectorContract):
 
     def at_work(self, connector: Connector) -> int:
         return len(self.server.running()) if connector._busy else 0  # type: ignore[attr-defined]
+
+    def running(self, connector: Connector, path: Path) -> object:
+        return self.server.running()
 
     def state(self, path: Path) -> object:
         name = self.names[path]
@@ -305,19 +301,6 @@ async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
 # Faults
 
 
-async def test_a_job_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-    odd: Connector, bigquery: BigqueryServer
-) -> None:
-    assert error(await odd.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-    await until(lambda: not bigquery.running())
-    task = asyncio.create_task(odd.run(ENDLESS, Limits()))
-    await until(bigquery.running)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    await until(lambda: not bigquery.running())
-
-
 async def test_a_lost_answer_is_looked_up_not_paid_for_again(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
@@ -376,60 +359,6 @@ async def test_account(odd: Connector) -> None:
     account = await odd.account()
     assert account is not None
     assert (account.name, account.powers) == ("analyst@example.com", ())
-
-
-# Safety
-
-
-WRITABLE = """
-CREATE TABLE customers (id BIGINT, name VARCHAR, email VARCHAR);
-CREATE TABLE orders (id BIGINT, customer_id BIGINT, total BIGINT, created_at TIMESTAMP, status VARCHAR);
-CREATE TABLE t (a BIGINT, b BIGINT, x BIGINT, s VARCHAR, g BIGINT, d DATE, ts TIMESTAMP);
-INSERT INTO orders (id) VALUES (1), (2);
-"""
-
-
-@pytest.fixture
-async def attacked(bigquery: BigqueryServer) -> AsyncIterator[Database]:
-    async with connect(bigquery.url(bigquery.new_dataset(WRITABLE))) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-
-
-async def test_attacks_do_not_run(attacked: Database, bigquery: BigqueryServer, shared: Path) -> None:
-    before = len(bigquery.jobs)
-    attacks = listed(shared, "bigquery", "refuse")
-    assert len(attacks) > 10
-    for sql in attacks:
-        outcome = await execute(attacked, sql, agent="attacker")
-        assert isinstance(outcome, QueryError), sql
-        assert outcome.by in ("guard", "lint"), (sql, outcome)
-    assert len(bigquery.jobs) == before
-
-
-async def test_attacks_past_the_guard_begin_no_job_that_writes(
-    attacked: Database, bigquery: BigqueryServer, shared: Path
-) -> None:
-    more = [
-        "CREATE TABLE x AS SELECT 1",
-        "SELECT 1; DROP TABLE orders",
-        "EXPORT DATA OPTIONS(uri='gs://x') AS SELECT 1",
-    ]
-    before = set(bigquery.jobs)
-    for sql in [*listed(shared, "bigquery", "refuse"), *more]:
-        if "LPAD" not in sql and "GENERATE_ARRAY" not in sql:  # which only cost time, DuckDB's too
-            await attacked.connector.run(sql, SOON)
-    assert {job.plan.kind for id, job in bigquery.jobs.items() if id not in before} <= {"SELECT"}
-
-
-async def test_good_queries_run(attacked: Database, shared: Path) -> None:
-    """Or name a table, a column, or what the tests' server does not know."""
-    ran = 0
-    for sql in listed(shared, "bigquery", "pass"):
-        outcome = await execute(attacked, sql, agent="analyst")
-        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
-        ran += isinstance(outcome, QueryResult)
-    assert ran > 3
 
 
 @pytest.mark.live

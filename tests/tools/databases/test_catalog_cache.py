@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import json
 import os
@@ -21,7 +20,6 @@ from quorum.knowledge.catalog import Catalog
 from quorum.tools.databases import connect
 from quorum.tools.databases.catalog_cache import FORGOTTEN_SECONDS, CatalogCache
 from quorum.tools.databases.embedded import TICK_SECONDS
-from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.databases.sqlite.connector import SqliteConnector
 from tests.servers.postgres_server import PASSWORD, PostgresServer
 
@@ -325,23 +323,6 @@ async def test_files_that_nobody_renews_are_deleted(
     assert old not in cached_files(cache)
     assert len(cached_files(cache)) == 1
     assert (cache.folder / "mine.txt").exists()
-
-
-async def test_who_comes_second_waits_and_takes_what_the_first_one_read(
-    postgres: PostgresServer, quiet: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    readings = []
-    real = PostgresConnector.catalog
-
-    async def counted(self: PostgresConnector, *, samples: int = 3) -> Catalog:
-        readings.append(samples)
-        return await real(self, samples=samples)
-
-    monkeypatch.setattr(PostgresConnector, "catalog", counted)
-    url = admin_url(postgres, quiet)
-    one, *others = await asyncio.gather(*(read(url, cache) for _ in range(4)))
-    assert all(other == one for other in others)
-    assert len(readings) == 1
 
 
 READ = """

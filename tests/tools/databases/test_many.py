@@ -6,7 +6,6 @@ import asyncio
 import gc
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 import psutil
 import pytest
@@ -18,7 +17,6 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import ErrorKind, Limits
-from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases import test_duckdb, test_sqlite
 from tests.tools.databases.contract import (
     ENDLESS,
@@ -29,7 +27,6 @@ from tests.tools.databases.contract import (
     error,
     rows,
 )
-from tests.tools.databases.served import POSTGRES_STATE, PostgresContract, for_postgres
 from tests.waiting import until
 
 BESIDE = "CREATE TABLE beside (id INTEGER, word VARCHAR); INSERT INTO beside VALUES (1, 'one'), (2, 'two');"
@@ -44,21 +41,27 @@ class Beside(ManyConnector):
         return replace(catalog, tables=tuple(each for each in catalog.tables if each.name != "beside"))
 
 
-class ManyContract(ConnectorContract):
+class TestSqliteBesideDuckdb(ConnectorContract):
     """A database of the contract beside another one."""
 
+    scheme = "sqlite"
     dialect = "duckdb"
-    beside: ClassVar[str] = "duckdb"
+    long_text = test_sqlite.TestSqlite.long_text
 
-    def first(self, path: Path) -> Connector:
-        return connect(f"{self.scheme}:///{path}")
+    @override
+    def build(self, path: Path, script: str) -> None:
+        test_sqlite.build(path, script)
+
+    @override
+    def state(self, path: Path) -> object:
+        return content(path)
 
     @override
     def connect(self, path: Path) -> Connector:
-        other = path.with_name(f"{path.stem}-beside.{self.beside}")
+        other = path.with_name(f"{path.stem}-beside.duckdb")
         if not other.exists():
-            {"duckdb": test_duckdb.build, "sqlite": test_sqlite.build}[self.beside](other, BESIDE)
-        return Beside([self.first(path), connect(f"{self.beside}:///{other}")])
+            test_duckdb.build(other, BESIDE)
+        return Beside([connect(f"sqlite:///{path}"), connect(f"duckdb:///{other}")])
 
     @override
     def at_work(self, connector: Connector) -> int:
@@ -97,40 +100,3 @@ class ManyContract(ConnectorContract):
         await until(lambda: here.num_fds() <= before)
         with pytest.raises(DatabaseUnavailable, match="closed"):
             await connector.run("SELECT 1", Limits())
-
-
-class TestSqliteBesideDuckdb(ManyContract):
-    scheme = "sqlite"
-    long_text = test_sqlite.TestSqlite.long_text
-
-    @override
-    def build(self, path: Path, script: str) -> None:
-        test_sqlite.build(path, script)
-
-    @override
-    def state(self, path: Path) -> object:
-        return content(path)
-
-
-class TestPostgresBesideSqlite(ManyContract):
-    scheme = "postgresql"
-    long_text = PostgresContract.long_text
-    whole_double = "{}"
-    beside = "sqlite"
-
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: PostgresServer) -> None:
-        self.server = postgres
-        self.names: dict[Path, str] = {}
-
-    @override
-    def build(self, path: Path, script: str) -> None:
-        self.names[path] = self.server.new_database(for_postgres(script))
-
-    @override
-    def first(self, path: Path) -> Connector:
-        return connect(f"{self.server.admin_url}/{self.names[path]}")
-
-    @override
-    def state(self, path: Path) -> object:
-        return self.server.execute(POSTGRES_STATE, self.names[path])

@@ -327,10 +327,12 @@ class Deaf(Link):
 
     sound = True
 
-    def __init__(self) -> None:
-        self.woken = asyncio.Event()
+    def __init__(self, mark: object) -> None:
+        self.woken, self.mark = asyncio.Event(), mark
 
-    async def begin(self, seconds: float) -> None: ...
+    async def start(self, seconds: float) -> object:
+        return self.mark
+
     async def settle(self) -> None: ...
     async def close(self) -> None: ...
     async def cancel(self) -> None: ...
@@ -351,7 +353,7 @@ async def test_what_does_not_stop_is_said_and_counted(
     async with connect(f"{postgres.admin_url}/{name}") as connector:
         assert isinstance(connector, PostgresConnector)
         for _ in range(connector.links):
-            connector._idle.append(Deaf())
+            connector._idle.append(Deaf(connector._code.mark))
             outcome = error(await connector.ask("SELECT 1", Limits(seconds=0.01)))
             assert outcome.kind is ErrorKind.TIMEOUT
             assert outcome.message.endswith("it was cut off, and the server may go on with it.")

@@ -23,14 +23,11 @@ from quorum.tools.databases.snowflake.errors import query_error
 from quorum.tools.databases.snowflake.scope import check
 from quorum.tools.databases.snowflake.url import Place, Target
 from quorum.tools.databases.texts import unsendable
-from quorum.tools.execute import Database, execute
 from quorum.tools.guard import Passed
 from quorum.tools.guard import check as guard
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.servers.snowflake_server import SnowflakeServer
-from tests.tools.databases.contract import SOON, ConnectorContract, RightsContract, error, listed, rows, table
+from tests.tools.databases.contract import ConnectorContract, RightsContract, error, rows, table
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
 
@@ -456,8 +453,7 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs(
     assert snowflake.asked()[before:] == [f"EXPLAIN USING JSON {sql}"]
     assert rows(await odd.run(sql, Limits(scan=size))) == [(0,)]
     assert snowflake.asked()[before + 1 :] == [sql], "it was explained before"
-    plan = f"Result\nTableScan SHOP.{odd_name}.VISITS"
-    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size, plan=plan)
+    assert await odd.estimate(sql, Limits()) == Estimate(bytes=size)
 
 
 async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
@@ -469,87 +465,11 @@ async def test_an_estimate_of_what_is_wrong_is_an_error(odd: Connector) -> None:
 # Safety
 
 
-WRITABLE = """
-CREATE TABLE customers (id INT, name TEXT, email TEXT);
-CREATE TABLE orders (id INT, customer_id INT, total INT, created_at TIMESTAMP, payload VARIANT);
-CREATE TABLE t (a INT, b INT, x INT, s TEXT, ts TIMESTAMP, e TEXT, u TEXT, arr VARIANT);
-CREATE SEQUENCE s1;
-INSERT INTO orders (id) VALUES (1), (2);
-"""
-
-
 class Everywhere(Place):
     """All places of an account."""
 
     def holds(self, database: str, schema: str) -> bool:
         return True
-
-
-@pytest.fixture
-async def attacked(snowflake: SnowflakeServer) -> AsyncIterator[Database]:
-    async with connect(snowflake.url(f"shop/{snowflake.new_schema(WRITABLE)}")) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-
-
-def state(attacked: Database, snowflake: SnowflakeServer) -> object:
-    schema = attacked.catalog.tables[0].schema
-    counts = [
-        snowflake.execute(f"SELECT count(*) FROM {name}", schema) for name in ("orders", "customers", "t")
-    ]
-    tables = snowflake.execute(f"SHOW TABLES IN SCHEMA SHOP.{schema}", schema)
-    schemas = snowflake.execute("SELECT schema_name FROM SHOP.INFORMATION_SCHEMA.SCHEMATA ORDER BY 1")
-    return counts, sorted(row[1] for row in tables), schemas
-
-
-async def test_attacks_do_not_run(attacked: Database, snowflake: SnowflakeServer, shared: Path) -> None:
-    before, there = snowflake.asked(), state(attacked, snowflake)
-    attacks = listed(shared, "snowflake", "refuse")
-    assert len(attacks) > 40
-    for sql in attacks:
-        outcome = await execute(attacked, sql, agent="attacker")
-        assert isinstance(outcome, QueryError), sql
-        assert outcome.by in ("guard", "lint"), (sql, outcome)
-    assert snowflake.asked() == before, "nothing reached the server"
-    assert state(attacked, snowflake) == there
-
-
-MORE = [
-    "CREATE TABLE loot AS SELECT * FROM orders",
-    "SELECT 1; DROP TABLE orders",
-    "WITH x AS (SELECT 1) DELETE FROM orders",
-    "WITH x AS (SELECT 1) INSERT INTO orders SELECT 1",
-    "SELECT * INTO loot FROM orders",
-    "ALTER SESSION SET MULTI_STATEMENT_COUNT = 0",
-    "USE ROLE ACCOUNTADMIN",
-    "SET x = (SELECT 1)",
-    "BEGIN",
-    "SELECT 1 ->> DELETE FROM orders",
-    "SELECT s1.NEXTVAL",
-]
-COSTLY = ("GENERATOR(TIMELIMIT", "RANDSTR", "CONNECT BY", "ENCRYPT")
-"""Of the lists: they only read, and cost; the server stops them."""
-
-
-async def test_attacks_past_the_guard_do_not_reach_the_server(
-    attacked: Database, snowflake: SnowflakeServer, shared: Path
-) -> None:
-    before, there = snowflake.asked(), state(attacked, snowflake)
-    for sql in [*listed(shared, "snowflake", "refuse"), *MORE]:
-        if not any(word in sql for word in COSTLY):
-            error(await attacked.connector.run(sql, SOON))
-            assert snowflake.asked() == before, sql
-    assert state(attacked, snowflake) == there
-
-
-async def test_good_queries_run(attacked: Database, shared: Path) -> None:
-    """Or name a table, a column, a place that was not named, or what fakesnow does not know."""
-    ran = 0
-    for sql in listed(shared, "snowflake", "pass"):
-        outcome = await execute(attacked, sql, agent="analyst")
-        assert isinstance(outcome, QueryResult) or outcome.by != "guard", (sql, outcome)
-        ran += isinstance(outcome, QueryResult)
-    assert ran > 5
 
 
 def test_gold_queries_are_sent(shared: Path) -> None:

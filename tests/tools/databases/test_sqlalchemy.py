@@ -29,10 +29,9 @@ from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryResult
 from quorum.tools.urls import mask_url, url_secrets
-from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import SOON, error, rows, table
-from tests.tools.databases.served import MariadbContract, PostgresContract
+from tests.tools.databases.served import PostgresContract
 
 sqlalchemy = pytest.importorskip("sqlalchemy", reason="the extra quorum-sql[sqlalchemy] is not installed")
 from sqlalchemy.dialects import registry  # noqa: E402
@@ -44,12 +43,6 @@ class TestPostgres(PostgresContract):
 
     scheme = "sqlalchemy+postgresql+psycopg"
     scans = False
-
-
-class TestMariadb(MariadbContract):
-    scheme = "sqlalchemy+mysql+pymysql"
-    scans = False
-    options = "?charset=utf8mb4"
 
 
 # URLs
@@ -66,7 +59,7 @@ class TestMariadb(MariadbContract):
         ("sqlalchemy+duckdb:///x.duckdb", "duckdb://"),
         ("sqlalchemy+sqlite:///x.db", "sqlite://"),
         ("sqlalchemy+snowflake://a/b", "snowflake://"),
-        ("sqlalchemy+mysql+pymysql://h/d?plugin=evil", "plugins are not loaded"),
+        ("sqlalchemy+postgresql+psycopg://h/d?plugin=evil", "plugins are not loaded"),
         ("mssql+pyodbc://u:p@ss@h/d", "malformed"),
         ("trino://u@h/c", "pip install 'trino[sqlalchemy]'"),
         ("databricks://token:secret@h?http_path=x", "pip install databricks-sqlalchemy"),
@@ -150,17 +143,10 @@ async def pg(postgres: PostgresServer) -> AsyncIterator[Connector]:
         yield connector
 
 
-@pytest.fixture
-async def maria(mariadb: MariadbServer) -> AsyncIterator[Connector]:
-    async with connect(f"sqlalchemy+{mariadb.admin_url.replace('://', '+pymysql://')}/mysql") as connector:
-        yield connector
-
-
-async def test_marks_of_parameters_are_text(pg: Connector, maria: Connector) -> None:
+async def test_marks_of_parameters_are_text(pg: Connector) -> None:
     sql = "SELECT '100%', '%s %(a)s %%', ':x ::y', '? $1', 7 % 4"
     expected = [("100%", "%s %(a)s %%", ":x ::y", "? $1", 3)]
-    for connector in (pg, maria):
-        assert rows(await connector.run(sql, Limits())) == expected
+    assert rows(await pg.run(sql, Limits())) == expected
     operators = """SELECT '{"a": 1}'::jsonb ? 'a', (ARRAY[1,2,3])[1:2]::text, 5::int"""
     assert rows(await pg.run(operators, Limits())) == [(True, "{1,2}", 5)]
 
@@ -205,8 +191,8 @@ async def test_values_cross_exactly(pg: Connector) -> None:
         ("EXPLAIN SELECT 1", ErrorKind.PERMISSION),
     ],
 )
-async def test_kinds_of_errors(pg: Connector, maria: Connector, sql: str, kind: ErrorKind) -> None:
-    assert [error(await each.run(sql, Limits())).kind for each in (pg, maria)] == [kind] * 2
+async def test_kinds_of_errors(pg: Connector, sql: str, kind: ErrorKind) -> None:
+    assert error(await pg.run(sql, Limits())).kind is kind
 
 
 class Said(Exception):
@@ -379,9 +365,3 @@ def test_what_the_catalog_asks_is_the_engines_own_sql_and_passes_the_guard(diale
     for statement in (no_rows(source), how_many(source), first_rows(source, {"b"})):
         sql = str(statement.compile(dialect=module, compile_kwargs={"literal_binds": True}))
         assert isinstance(check(sql, name), Passed), sql
-
-
-async def test_a_character_set_in_which_a_backslash_hides_is_refused(mariadb: MariadbServer) -> None:
-    url = f"sqlalchemy+{mariadb.admin_url.replace('://', '+pymysql://')}/mysql?charset=gbk"
-    with pytest.raises(DatabaseUnavailable, match="character set is gbk; add charset=utf8mb4"):
-        await connect(url).open()

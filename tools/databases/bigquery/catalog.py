@@ -40,7 +40,7 @@ KINDS = {
 }
 
 
-async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
+async def introspect(connector: BigqueryConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run)
     client, slots = connector.client, asyncio.Semaphore(AT_ONCE)
@@ -52,8 +52,8 @@ async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
     try:
         places = connector.places
         if not places:
-            names = await asyncio.to_thread(_datasets, client, connector.project)
-            places = tuple((connector.project, name) for name in names)
+            found = await asyncio.to_thread(lambda: list(client.list_datasets(connector.project)))
+            places = tuple((connector.project, item.dataset_id) for item in found)
         listed = await asyncio.gather(
             *(asyncio.to_thread(_listed, connector, client, *place) for place in places)
         )
@@ -66,10 +66,6 @@ async def introspect(connector: BigqueryConnector, samples: int) -> Catalog:
         why = Refusal("accessDenied", look.left_out[0])
         raise await asyncio.to_thread(connector.missing_right, client, *place, why, len(found))
     return look.catalog(tables)
-
-
-def _datasets(client: Client, project: str) -> list[str]:
-    return [item.dataset_id for item in client.list_datasets(project)]
 
 
 def _listed(connector: BigqueryConnector, client: Client, project: str, dataset: str) -> list[Any]:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from functools import reduce
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING
 
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.bigquery.catalog import introspect
 from quorum.tools.databases.bigquery.errors import client_errors, failure, query_error
@@ -16,7 +13,7 @@ from quorum.tools.databases.bigquery.session import REFUSED, BigqueryLink, clien
 from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.databases.introspection import nothing_to_read
 from quorum.tools.databases.server import Gone, Refusal, ServerConnector, aside
-from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError
+from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
     from google.cloud.bigquery import Client
@@ -50,6 +47,8 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
 
     dialect = "bigquery"
     scheme = "bigquery"
+    urls = Target
+    driver = ("google.cloud.bigquery", "google-cloud-bigquery", "A BigQuery dataset")
     links = 8
     estimates = bills = True
     hints = HINTS
@@ -59,21 +58,6 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
         super().__init__(target)
         self._client: Client | None = None
         self._user = ""
-
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("google.cloud.bigquery"):
-            raise missing_extra("bigquery", "A BigQuery dataset", needs="google-cloud-bigquery")
-        return cls(target)
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        first, *others = map(Target.of, urls)
-        target = reduce(
-            lambda known, other: known and known.joined(other), others, cast("Target | None", first)
-        )
-        return cls(target) if target else None
 
     @property
     def name(self) -> str:
@@ -106,8 +90,7 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
         if client is not None:
             await asyncio.to_thread(client.close)
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    catalog = introspect
 
     async def identity(self) -> tuple[str, ...]:
         return ("endpoint: " + self.target.endpoint, "place: " + self.place, "account: " + self._user)
@@ -115,20 +98,6 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     async def account(self) -> Account:
         powers = await asyncio.to_thread(self._powers)
         return Account(self._user or "unknown", powers, sealed=False)
-
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        if problem := self.unsendable(sql):
-            return problem
-        link = BigqueryLink(self.client, self.target)
-        try:
-            return await link.within(link.estimate(sql), limits.seconds)
-        except Refusal as refusal:
-            return self.query_error(refusal, sql)
-        except (Gone, TimeoutError) as error:
-            return QueryError(ErrorKind.UNAVAILABLE, self.scrubbed(f"No estimate is to be had: {error}"))
-        finally:
-            await link.close()
 
     async def connect(self) -> BigqueryLink:
         try:

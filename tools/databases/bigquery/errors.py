@@ -5,24 +5,18 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.base import GROUPING, by_code
 from quorum.tools.databases.server import Gone, Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
-REASONS = {
-    "notFound": ErrorKind.TABLE_NOT_FOUND,
-    "accessDenied": ErrorKind.PERMISSION,
-    "bytesBilledLimitExceeded": ErrorKind.RESOURCES,
-    "resourcesExceeded": ErrorKind.RESOURCES,
-    "responseTooLarge": ErrorKind.RESOURCES,
-    "quotaExceeded": ErrorKind.RESOURCES,
-    "rateLimitExceeded": ErrorKind.UNAVAILABLE,
-    "backendError": ErrorKind.UNAVAILABLE,
-    "internalError": ErrorKind.UNAVAILABLE,
-    "authError": ErrorKind.UNAVAILABLE,
-    "stopped": ErrorKind.TIMEOUT,
-    "timeout": ErrorKind.TIMEOUT,
+KINDS = {
+    ErrorKind.TABLE_NOT_FOUND: "notFound",
+    ErrorKind.PERMISSION: "accessDenied",
+    ErrorKind.RESOURCES: "bytesBilledLimitExceeded resourcesExceeded responseTooLarge quotaExceeded",
+    ErrorKind.UNAVAILABLE: "rateLimitExceeded backendError internalError authError",
+    ErrorKind.TIMEOUT: "stopped timeout",
 }
+REASONS = by_code(KINDS)
 """By BigQuery's reason ("Error messages" of its documentation)."""
 WORDS = (
     (

@@ -83,14 +83,11 @@ class BigqueryLink(ThreadLink):
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         return await self.in_thread(self._fetch, sql, limits)
 
-    async def estimate(self, sql: str) -> Estimate:
-        """Estimate what a query would read.
-
-        Raises:
-            Gone, Refusal: BigQuery is out of reach; it says no.
-        """
+    async def estimate(self, sql: str, limits: Limits) -> Estimate:  # noqa: ARG002
         job = await self.in_thread(self._checked, sql)
         return Estimate(bytes=int(job.total_bytes_processed or 0), billed=True)
+
+    async def start(self, seconds: float) -> None: ...
 
     async def end(self) -> None:
         self._job = ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.urls import names_in, server_options
 
 OPTIONS = ("dataset", "billing_project", "location", "credentials", "impersonate", "endpoint", "anonymous")
 EXAMPLE = (
@@ -49,17 +50,12 @@ class Target:
         project, _, dataset = (unquote(part) for part in rest.partition("/"))
         if not _NAME.fullmatch(project) or "/" in dataset or "@" in rest:
             raise ConfigurationError("The URL names no project.", hint=EXAMPLE)
-        options: dict[str, str] = {}
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name not in OPTIONS or not value:
-                raise ConfigurationError(f"A BigQuery URL has no option {name} like this.", hint=EXAMPLE)
-            options[name] = value
-        datasets = [dataset, *options.pop("dataset", "").split(",")]
+        options = server_options(query, OPTIONS, "BigQuery", EXAMPLE)
+        datasets = names_in(f"{dataset},{options.pop('dataset', '')}")
         anonymous = options.pop("anonymous", "") == "1"
         if anonymous and "endpoint" not in options:
             raise ConfigurationError("anonymous=1 is for an endpoint of your own.", hint=EXAMPLE)
-        named = tuple(dict.fromkeys(name.strip() for name in datasets if name.strip()))
-        return cls(project, named, anonymous=anonymous, **options)
+        return cls(project, datasets, anonymous=anonymous, **options)
 
     @property
     def place(self) -> str:

@@ -13,30 +13,22 @@ from typing import Any, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.base import GROUPING, line_and_column
+from quorum.tools.databases.base import GROUPING, by_code, line_and_column
 from quorum.tools.databases.duckdb.views import VIEWS, ViewFiles, files_of, named_files
 from quorum.tools.databases.embedded import EmbeddedConnector, file_of
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from quorum.tools.urls import options_of
 
-TYPES = {
-    "parser": ErrorKind.SYNTAX,
-    "syntax": ErrorKind.SYNTAX,
-    "conversion": ErrorKind.TYPE_MISMATCH,
-    "mismatchtype": ErrorKind.TYPE_MISMATCH,
-    "typemismatch": ErrorKind.TYPE_MISMATCH,
-    "outofrange": ErrorKind.TYPE_MISMATCH,
-    "permission": ErrorKind.PERMISSION,
-    "permissionerror": ErrorKind.PERMISSION,
-    "interrupt": ErrorKind.TIMEOUT,
-    "outofmemory": ErrorKind.RESOURCES,
-    "memoryerror": ErrorKind.RESOURCES,
-    "arrowmemoryerror": ErrorKind.RESOURCES,
-    "fatal": ErrorKind.RESOURCES,
-    "io": ErrorKind.UNAVAILABLE,
-    "connection": ErrorKind.UNAVAILABLE,
+KINDS = {
+    ErrorKind.SYNTAX: "parser syntax",
+    ErrorKind.TYPE_MISMATCH: "conversion mismatchtype typemismatch outofrange",
+    ErrorKind.PERMISSION: "permission permissionerror",
+    ErrorKind.TIMEOUT: "interrupt",
+    ErrorKind.RESOURCES: "outofmemory memoryerror arrowmemoryerror fatal",
+    ErrorKind.UNAVAILABLE: "io connection",
 }
+TYPES = by_code(KINDS)
 """By DuckDB's own type of the error, else by Python's class; the others need a look at their words."""
 
 MESSAGES = (

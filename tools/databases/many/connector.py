@@ -173,7 +173,7 @@ class ManyConnector(Connector):
         outcome = await self._joiner.run(sql, replace(limits, seconds=left), loads)
         if isinstance(outcome, QueryError):
             return replace(outcome, parts=reading.read)
-        cut = plan.alone and not outcome.truncated and any(cut == "bytes" for _, cut in tables)
+        cut = not outcome.truncated and any(cut == "bytes" for _, cut in tables)  # else it is an error
         return replace(
             outcome,
             seconds=time.monotonic() - started,

@@ -77,12 +77,10 @@ class Plan:
 
     Attributes:
         path: Catalogs and schemas in which names that are not written in full are looked up.
-        alone: The result is the first rows of the only part, so that a truncated part is a truncated result.
     """
 
     parts: tuple[PartQuery, ...]
     path: tuple[tuple[str, str], ...] = ()
-    alone: bool = False
 
 
 class UnionTables:
@@ -107,14 +105,12 @@ class _Reference:
     Attributes:
         whole: All its columns are needed.
         condition: The conditions that bear on it there.
-        limit: Any rows are enough, as many.
     """
 
     node: exp.Table
     table: UnionTable
     whole: bool = True
     condition: Found | None = None
-    limit: int | None = None
 
     def position(self, column: str) -> int | None:
         """Return the position of a column by its combined name in lower case."""
@@ -140,10 +136,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
     bare = {node.name.casefold() for node in tree.find_all(exp.Column) if not node.table}
     for each in references:  # a bare name of a table is its whole row as one value
         each.whole |= unsure or each.node.alias_or_name.casefold() in bare
-    alone = isinstance(tree, exp.Select) and len(references) == 1 and _any_rows(tree, references[0])
-    if alone and not tree.args.get("offset"):
-        references[0].limit = min(rows + 1, rows + 1 if references[0].limit is None else references[0].limit)
-    names = _names(sql, tree)
+    limit, names = _limit(tree, references, rows), _names(sql, tree)
     by_table: dict[int, list[_Reference]] = defaultdict(list)
     for each in references:
         by_table[id(each.table)].append(each)
@@ -151,7 +144,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
         message = f"The query reads {len(by_table)} tables; over several databases {MOST_PARTS} are the most."
         return QueryError(ErrorKind.RESOURCES, message)
     path = dict.fromkeys(each.table.path[:2] for each in references if len(each.node.parts) < 3)
-    return Plan(tuple(_part(group, names) for group in by_table.values()), tuple(path), alone)
+    return Plan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
 
 
 def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | QueryError:
@@ -208,9 +201,6 @@ class _Scope:
             reference.whole = not plain or "" in stars or name in stars
             if plain and not self.select.args.get("sample") and all(map(_is_usual, self.joins)):
                 reference.condition = self._conditions(name)
-        if len(sources) == 1 and len(self.tables) == 1:
-            (only,) = self.tables.values()
-            only.limit = self._limit(only)
 
     def _stars(self) -> set[str]:
         """Return the aliases of which all columns are asked for; the empty one means all aliases."""
@@ -258,15 +248,17 @@ class _Scope:
         typed = reference.table.owner.dialect != "sqlite" or original.kind == "table"
         return original.columns[place].name, original.columns[place].type if typed else ""
 
-    def _limit(self, reference: _Reference) -> int | None:
-        """Return the number of rows of its only table that a SELECT with a LIMIT needs."""
-        limit, offset = self.select.args.get("limit"), self.select.args.get("offset")
-        if limit is None or not _any_rows(self.select, reference):
-            return None
-        numbers = [clause.expression for clause in (limit, offset) if clause is not None]
-        if not all(isinstance(each, exp.Literal) and each.name.isdigit() for each in numbers):
-            return None
-        return sum(int(each.name) for each in numbers)
+
+def _limit(tree: exp.Expr, references: Sequence[_Reference], rows: int) -> int | None:
+    """Return the number of rows of its only table that a query needs, whichever come first; None for all."""
+    if not isinstance(tree, exp.Select) or len(references) != 1 or not _any_rows(tree, references[0]):
+        return None
+    limit, offset = (tree.args.get(name) for name in ("limit", "offset"))
+    numbers = [clause.expression for clause in (limit, offset) if clause is not None]
+    if not all(isinstance(each, exp.Literal) and each.name.isdigit() for each in numbers):
+        return None
+    skipped = int(offset.expression.name) if offset else 0
+    return skipped + min(rows + 1, int(limit.expression.name) if limit else rows + 1)
 
 
 def _any_rows(select: exp.Select, reference: _Reference) -> bool:
@@ -321,7 +313,7 @@ def _names(sql: str, tree: exp.Expr) -> set[tuple[str, str]]:
     return {(before.get(token.start, ""), token.text.casefold()) for token in tokens}
 
 
-def _part(group: Sequence[_Reference], names: set[tuple[str, str]]) -> PartQuery:
+def _part(group: Sequence[_Reference], names: set[tuple[str, str]], limit: int | None) -> PartQuery:
     """Return one part for all places that name its table."""
     table = group[0].table
     columns = tuple(range(len(table.table.columns)))
@@ -331,4 +323,4 @@ def _part(group: Sequence[_Reference], names: set[tuple[str, str]]) -> PartQuery
         columns = tuple(i for i in columns if table.table.columns[i].name.casefold() in words)
     conditions = list(dict.fromkeys(each.condition.sql if each.condition else "" for each in group))
     condition = joined(conditions, "OR") if all(conditions) else ""
-    return PartQuery(table, columns, condition, group[0].limit if len(group) == 1 else None)
+    return PartQuery(table, columns, condition, limit)

@@ -78,7 +78,7 @@ WRITES = {
 """What ends a sentence about an account, by the right that it has."""
 
 
-async def introspect(connector: MysqlConnector, samples: int) -> Catalog:
+async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
     await connector.look_again()
     look = Introspection(connector, connector.run, quote=quoted)

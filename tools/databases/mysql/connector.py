@@ -2,13 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Self
-
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import is_installed, missing_extra
-from quorum.tools.databases.base import Account
 from quorum.tools.databases.mysql.catalog import account_of, identity_of, introspect
 from quorum.tools.databases.mysql.code import OwnCode
 from quorum.tools.databases.mysql.errors import query_error
@@ -16,7 +9,7 @@ from quorum.tools.databases.mysql.session import MysqlLink
 from quorum.tools.databases.mysql.url import Target
 from quorum.tools.databases.server import Refusal, ServerConnector
 from quorum.tools.databases.texts import READS, uncallable
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import QueryError
 
 HINTS = (
     ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
@@ -36,6 +29,8 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
 
     dialect = "mysql"
     scheme = "mysql"
+    urls = Target
+    driver = ("pymysql", "pymysql", "A MySQL or MariaDB database")
     first_words = READS
     hints = HINTS
 
@@ -47,26 +42,8 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         """The account that the server takes the connector for; known once it is open."""
         self._code = OwnCode()
 
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("pymysql"):
-            raise missing_extra("mysql", "A MySQL or MariaDB database", needs="pymysql")
-        return cls(target)
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        """Databases of one server, for the same user."""
-        targets = [Target.of(url) for url in urls]
-        who = [each.parameters | {"database": ""} for each in targets]
-        if any(each != who[0] for each in who):
-            return None
-        schemas = dict.fromkeys(name for each in targets for name in each.schemas)
-        return cls(replace(targets[0], schemas=tuple(schemas)))
-
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return str(self.target.parameters["database"])
 
     @property
@@ -90,19 +67,13 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         """
         self._code = await OwnCode.of(self.ask)
 
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        self._check_open()
-        problem = self.unsendable(sql) or uncallable(sql, "mysql") or self._code.refusal(sql)
-        return problem or await self.ask(sql, limits)
+    def refusal(self, sql: str) -> QueryError | None:
+        return uncallable(sql, "mysql") or self._code.refusal(sql)
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    catalog, account = introspect, account_of
 
     async def identity(self) -> tuple[str, ...]:
         return (f"server: {self.target.server}", *await identity_of(self))
-
-    async def account(self) -> Account:
-        return await account_of(self)
 
     async def connect(self) -> MysqlLink:
         return await MysqlLink(self.target).opened()

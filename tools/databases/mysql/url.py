@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import REDACTED
+from quorum.tools.urls import ServerTarget, names_in, server_options
 
 OPTIONS = ("option_file", "socket", "ssl_ca", "ssl_cert", "ssl_key", "ssl_verify")
 USUAL_OPTION_FILE = Path("~/.my.cnf")
@@ -24,15 +24,13 @@ _PLACE = re.compile(
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ServerTarget):
     """The parts of a URL.
 
     Attributes:
-        parameters: The driver's, with the password.
         schemas: Databases whose tables are shown; the one in the URL if none is named apart.
     """
 
-    parameters: dict[str, Any] = field(repr=False)
     schemas: tuple[str, ...] = ()
 
     @classmethod
@@ -51,12 +49,19 @@ class Target:
         parameters: dict[str, Any] = {name: value for name, value in named.items() if value}
         if found["port"]:
             parameters["port"] = int(found["port"])
-        options, more = _options(query)
+        options = server_options(query, (*OPTIONS, "schema"), "MySQL", EXAMPLE)
+        more = names_in(options.pop("schema", ""))
         schemas = tuple(dict.fromkeys(name for name in (named["database"], *more) if name))
         if not schemas:
             raise ConfigurationError("The URL names no database.", hint=EXAMPLE)
         parameters.setdefault("database", schemas[0])
         return cls(parameters | _driver_options(options), schemas)
+
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the databases of both; None if they are not one server's, for one user."""
+        if other.parameters | {"database": ""} != self.parameters | {"database": ""}:
+            return None
+        return replace(self, schemas=tuple(dict.fromkeys((*self.schemas, *other.schemas))))
 
     @property
     def server(self) -> str:
@@ -67,27 +72,7 @@ class Target:
     @property
     def place(self) -> str:
         """The database's place, for people."""
-        host, port = self.parameters.get("host", ""), self.parameters.get("port", "")
-        return f"mysql://{host}{f':{port}' if port else ''}/{self.parameters['database']}"
-
-    def scrubbed(self, text: str) -> str:
-        """A text of the driver without secrets."""
-        secret = self.parameters.get("password")
-        return text.replace(secret, REDACTED) if secret else text
-
-
-def _options(query: str) -> tuple[dict[str, str], list[str]]:
-    options: dict[str, str] = {}
-    schemas: list[str] = []
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name == "schema":
-            schemas += [part.strip() for part in value.split(",") if part.strip()]
-        elif name in OPTIONS and value:
-            options[name] = value
-        else:
-            known = f"option {name}" if name.isidentifier() else "such option"
-            raise ConfigurationError(f"A MySQL URL has no {known}.", hint=EXAMPLE)
-    return options, schemas
+        return f"mysql://{self.address}/{self.parameters['database']}"
 
 
 def _driver_options(options: dict[str, str]) -> dict[str, Any]:

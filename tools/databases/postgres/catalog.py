@@ -18,13 +18,14 @@ from quorum.tools.databases.introspection import (
     nothing_to_read,
     quoted,
 )
-from quorum.tools.databases.postgres.account import OURS
 from quorum.tools.databases.postgres.code import POLICED
 from quorum.tools.databases.sampling import Source, with_values
 
 if TYPE_CHECKING:
     from quorum.tools.databases.postgres.connector import PostgresConnector
 
+OURS = r"n.nspname NOT LIKE 'pg\_%' AND n.nspname <> 'information_schema'"
+"""The condition that a schema is not the server's own."""
 KINDS = {"r": "table", "p": "table", "v": "view", "m": "materialized view", "f": "foreign table"}
 TID_RANGES = 140_000
 """The version since which the engine goes straight to a row's page."""
@@ -100,7 +101,9 @@ Composites: TypeAlias = Mapping[tuple[int], list[Row]]
 """The parts of composite types, by the type's number."""
 
 
-async def introspect(connector: PostgresConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+async def introspect(
+    connector: PostgresConnector, *, samples: int = 3, only: Collection[str] = ()
+) -> Catalog:
     """See ``Connector.catalog``. A partitioned table is one table.
 
     Args:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
-from typing import Self
+import os
+from collections.abc import Collection
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.postgres.account import account_of, identity_of
-from quorum.tools.databases.postgres.catalog import introspect
+from quorum.tools.databases.postgres.catalog import OURS, introspect
 from quorum.tools.databases.postgres.code import OwnCode, unsafe_query
 from quorum.tools.databases.postgres.errors import query_error
 from quorum.tools.databases.postgres.session import PostgresLink
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.databases.server import Refusal, ServerConnector
+from quorum.tools.databases.server import GRACE_SECONDS, Refusal, ServerConnector
 from quorum.tools.databases.texts import READS, uncallable
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Limits, QueryError
 
 HINTS = (
     (
@@ -37,8 +35,58 @@ HINTS = (
     ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
 )
 """What to do, by what the server says."""
-ENOUGH = Limits(rows=10**6, bytes=256 * 2**20)
-"""For what the database tells of its own code."""
+
+ROLE = f"""
+    SELECT current_user::text AS name, rolsuper AS super, rolcreaterole AS roles,
+        rolreplication AS replication,
+        pg_has_role(current_user, 'pg_read_server_files', 'MEMBER') AS reads,
+        pg_has_role(current_user, 'pg_write_server_files', 'MEMBER') AS writes,
+        pg_has_role(current_user, 'pg_execute_server_program', 'MEMBER') AS programs,
+        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p', 'v', 'f') AND {OURS}
+            AND has_schema_privilege(n.oid, 'USAGE')
+            AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')) AS writable,
+        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OURS}
+            AND pg_has_role(c.relowner, 'USAGE')) AS owned,
+        (SELECT count(*) FROM pg_namespace n WHERE {OURS}
+            AND has_schema_privilege(n.oid, 'CREATE')) AS schemas
+    FROM pg_roles WHERE rolname = current_user
+"""
+IDENTITY = """
+    SELECT d.oid::text AS database, current_user::text AS role, session_user::text AS login,
+        CASE WHEN r.rolsuper THEN 'superuser' WHEN r.rolbypassrls THEN 'sees all rows' END AS kind,
+        CASE WHEN NOT r.rolsuper THEN (
+            SELECT string_agg(m.rolname, ' ' ORDER BY m.rolname) FROM pg_roles m
+            WHERE pg_has_role(current_user, m.oid, 'MEMBER')
+        ) END AS memberships,
+        (SELECT string_agg(s.name || '=' || s.setting, ' ' ORDER BY s.name) FROM pg_settings s
+            WHERE s.source IN ('client', 'user', 'database', 'database user', 'global')) AS settings,
+        (SELECT string_agg(s.setconfig::text, ' ' ORDER BY s.setdatabase, s.setrole)
+            FROM pg_db_role_setting s LEFT JOIN pg_roles l ON l.oid = s.setrole
+            WHERE s.setdatabase IN (0, d.oid) AND (s.setrole = 0 OR l.rolname = session_user)
+        ) AS own_settings,
+        {person} AS person
+    FROM pg_database d CROSS JOIN pg_roles r
+    WHERE d.datname = current_database() AND r.rolname = current_user
+"""
+"""Row policies and views may hang on any setting, those of extensions and of nobody included."""
+SYSTEM = "SELECT system_identifier::text AS system FROM pg_control_system()"
+PERSONS = 160_000
+"""The version since which a server tells who logged in as a role."""
+SUPER = "is a superuser: no right holds it back, and the server's files are open to it"
+POWERS = {
+    "reads": "may read files on the server",
+    "writes": "may write files on the server",
+    "programs": "may run programs on the server",
+    "roles": "may make roles",
+    "replication": "may copy the whole server by replication",
+}
+COUNTS = {
+    "writable": ("may write to {} table", "may write to {} tables"),
+    "owned": ("owns {} table or view", "owns {} tables and views"),
+    "schemas": ("may create tables in {} schema", "may create tables in {} schemas"),
+}
 
 
 class PostgresConnector(ServerConnector[PostgresLink, Target]):
@@ -50,38 +98,22 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     dialect = "postgres"
     scheme = "postgresql"
+    urls = Target
+    driver = ("psycopg", "psycopg", "A PostgreSQL database")
     first_words = READS
     hints = HINTS
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
-        self._name = target.parameters.get("dbname", "")
+        self._name: str = target.parameters.get("dbname", "")
         self.version = 0
         """The server's, as 150003 for 15.3; known once it is open."""
         self.server = ""
         """Host and port that the first connection went to; known once it is open."""
         self._code = OwnCode()
 
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("psycopg"):
-            raise missing_extra("postgres", "A PostgreSQL database", needs="psycopg")
-        return cls(target)
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        """Schemas of one database, for the same user."""
-        targets = [Target.of(url) for url in urls]
-        if any(each.parameters != targets[0].parameters for each in targets):
-            return None
-        named = [each.schemas for each in targets]
-        schemas = dict.fromkeys(name for names in named for name in names) if all(named) else {}
-        return cls(replace(targets[0], schemas=tuple(schemas)))
-
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return self._name
 
     @property
@@ -104,38 +136,46 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        answer = await self.answered("", ENOUGH, self._current_code)
+        answer = await self.ask("SELECT 1", Limits())
         if isinstance(answer, QueryError):
             raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
-        return answer
-
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        self._check_open()
-        if problem := self.unsendable(sql) or uncallable(sql, "postgres"):
-            return problem
-
-        async def checked(link: PostgresLink) -> QueryResult | QueryError:
-            refused = (await self._current_code(link)).refusal(sql)
-            return refused or await link.result(sql, limits)
-
-        return await self.answered(sql, limits, checked)
-
-    async def _current_code(self, link: PostgresLink) -> OwnCode:
-        if link.mark != self._code.mark:
-            self._code = OwnCode.of(await link.ask(unsafe_query()), link.mark)
         return self._code
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    async def look(self, link: PostgresLink, seconds: float) -> None:
+        if link.begun != self._code.mark:
+            rows = await link.within(link.ask(unsafe_query()), seconds + GRACE_SECONDS)
+            self._code = OwnCode.of(rows, link.begun)
+
+    def refusal(self, sql: str) -> QueryError | None:
+        return uncallable(sql, "postgres") or self._code.refusal(sql)
 
     async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples, names)
+        return await introspect(self, samples=samples, only=names)
+
+    catalog = introspect
 
     async def identity(self) -> tuple[str, ...]:
-        return await identity_of(self)
+        person = "system_user" if self.version >= PERSONS else "NULL"
+        answer = await self.ask(IDENTITY.format(person=person), Limits())
+        if isinstance(answer, QueryError):
+            raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+        system = await self.ask(SYSTEM, Limits())  # not every server tells its own
+        (row,) = answer.table.to_pylist()
+        told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
+        options = os.environ.get("PGOPTIONS", "")
+        asked = {"server": self.server, "system": told, "schemas": self.schemas, "options": options}
+        return tuple(f"{name}: {value}" for name, value in (asked | row).items())
 
     async def account(self) -> Account:
-        return await account_of(self)
+        answer = await self.ask(ROLE, Limits())
+        if isinstance(answer, QueryError):
+            raise DatabaseUnavailable(f"The role's rights cannot be read: {answer.message}")
+        (row,) = answer.table.to_pylist()
+        if row["super"]:
+            return Account(row["name"], (SUPER,))
+        powers = [words for name, words in POWERS.items() if row[name]]
+        powers += [COUNTS[name][row[name] != 1].format(f"{row[name]:,}") for name in COUNTS if row[name]]
+        return Account(row["name"], tuple(powers))
 
     async def connect(self) -> PostgresLink:
         return await PostgresLink.connect(self.target)

@@ -4,51 +4,26 @@ from __future__ import annotations
 
 import re
 
-from quorum.tools.databases.base import GROUPING, line_and_column
+from quorum.tools.databases.base import GROUPING, by_code, line_and_column
 from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
-CODES = {
-    "42601": ErrorKind.SYNTAX,
-    "42P02": ErrorKind.SYNTAX,  # $1
-    "08P01": ErrorKind.SYNTAX,  # $1 that has a type
-    "42P01": ErrorKind.TABLE_NOT_FOUND,
-    "3F000": ErrorKind.TABLE_NOT_FOUND,
-    "42703": ErrorKind.COLUMN_NOT_FOUND,
-    "42702": ErrorKind.AMBIGUOUS_COLUMN,
-    "42P09": ErrorKind.AMBIGUOUS_COLUMN,
-    "42803": ErrorKind.GROUPING,
-    "42P20": ErrorKind.FUNCTION,  # windows
-    "42883": ErrorKind.FUNCTION,
-    "42725": ErrorKind.FUNCTION,
-    "42809": ErrorKind.FUNCTION,  # called as what it is not
-    "42804": ErrorKind.TYPE_MISMATCH,
-    "42846": ErrorKind.TYPE_MISMATCH,
-    "42704": ErrorKind.TYPE_MISMATCH,  # a type that is not there
-    "42P18": ErrorKind.TYPE_MISMATCH,
-    "42P38": ErrorKind.TYPE_MISMATCH,
-    "42501": ErrorKind.PERMISSION,
-    "25006": ErrorKind.PERMISSION,
-    "57014": ErrorKind.TIMEOUT,
-    "25P03": ErrorKind.UNAVAILABLE,
-    "53300": ErrorKind.UNAVAILABLE,
-    "55P03": ErrorKind.UNAVAILABLE,  # a lock
-    "22012": ErrorKind.OTHER,  # division by zero
-    "22021": ErrorKind.OTHER,  # bytes that are no text, in a database that does not say what they are
-    "22P05": ErrorKind.OTHER,
-    "XX001": ErrorKind.UNAVAILABLE,
-    "XX002": ErrorKind.UNAVAILABLE,
+KINDS = {
+    ErrorKind.SYNTAX: "42601 42P02 08P01",  # the last two: $1
+    ErrorKind.TABLE_NOT_FOUND: "42P01 3F000",
+    ErrorKind.COLUMN_NOT_FOUND: "42703",
+    ErrorKind.AMBIGUOUS_COLUMN: "42702 42P09",
+    ErrorKind.GROUPING: "42803",
+    ErrorKind.FUNCTION: "42P20 42883 42725 42809",  # the first one: windows
+    ErrorKind.TYPE_MISMATCH: "42804 42846 42704 42P18 42P38 22",
+    ErrorKind.PERMISSION: "42501 25006",
+    ErrorKind.TIMEOUT: "57014",
+    ErrorKind.RESOURCES: "53 54",
+    ErrorKind.UNAVAILABLE: "25P03 53300 55P03 XX001 XX002 08 40 57 58",
+    ErrorKind.OTHER: "22012 22021 22P05",  # division by zero; bytes that are no text
 }
-CLASSES = {
-    "08": ErrorKind.UNAVAILABLE,
-    "22": ErrorKind.TYPE_MISMATCH,
-    "40": ErrorKind.UNAVAILABLE,
-    "53": ErrorKind.RESOURCES,
-    "54": ErrorKind.RESOURCES,
-    "57": ErrorKind.UNAVAILABLE,
-    "58": ErrorKind.UNAVAILABLE,
-}
-"""By the first two characters, where the whole code says no more."""
+"""By SQLSTATE, or its first two characters where the whole code says no more."""
+BY_CODE = by_code(KINDS)
 _PERHAPS = re.compile(r'Perhaps you meant to reference the (?:column|table alias) (?P<names>"[^?]*"\.?)')
 
 
@@ -65,7 +40,7 @@ def query_error(refusal: Refusal, sql: str) -> QueryError:
 def _kind(refusal: Refusal) -> ErrorKind:
     if refusal.state == "42883" and refusal.message.startswith("operator"):
         return ErrorKind.TYPE_MISMATCH
-    if known := CODES.get(refusal.state) or CLASSES.get(refusal.state[:2]):
+    if known := BY_CODE.get(refusal.state) or BY_CODE.get(refusal.state[:2]):
         return known
     if re.search(GROUPING, refusal.message):
         return ErrorKind.GROUPING

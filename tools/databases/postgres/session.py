@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.postgres.code import MARK, Rows
 from quorum.tools.databases.server import (
     CANCEL_SECONDS,
@@ -72,21 +72,6 @@ OWN_FIRST = """
 END = "ROLLBACK; SELECT pg_catalog.pg_advisory_unlock_all()"
 
 
-@dataclass(frozen=True)
-class _Shape:
-    """A result's columns: names, and numbers and modifiers of their types."""
-
-    names: tuple[str, ...]
-    types: tuple[int, ...]
-    modifiers: tuple[int, ...]
-
-    @classmethod
-    def of(cls, result: PGresult) -> _Shape:
-        count = range(result.nfields)
-        names = tuple((result.fname(i) or b"").decode() for i in count)
-        return cls(names, tuple(map(result.ftype, count)), tuple(map(result.fmod, count)))
-
-
 class PostgresLink(Link):
     """A connection that runs one query at a time."""
 
@@ -94,8 +79,6 @@ class PostgresLink(Link):
         self._connection = connection
         self._schemas = schemas
         self._names: dict[tuple[int, int], str] = {}
-        self.mark: Rows = []
-        """The answer to ``MARK`` at the transaction's begin."""
 
     @classmethod
     async def connect(cls, target: Target) -> PostgresLink:
@@ -127,7 +110,7 @@ class PostgresLink(Link):
         with socket.socket(fileno=os.dup(connection.pgconn.socket)) as line:
             line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BYTES)
         try:
-            await link.proven(link._prove_read_only(), cls.connect_seconds)
+            await link.within(link._prove_read_only(), cls.connect_seconds, silent=Gone)
         except BaseException:
             await link.close()
             raise
@@ -154,9 +137,9 @@ class PostgresLink(Link):
         """The server's, as 150003 for 15.3."""
         return self._connection.info.server_version
 
-    async def start(self, seconds: float) -> None:
-        """Begin a transaction whose statements are stopped after ``seconds``."""
-        self.mark = await self.ask(self._beginning(seconds))
+    def start(self, seconds: float) -> Coroutine[Any, Any, Rows]:
+        """Begin a transaction whose statements are stopped after ``seconds``; it answers ``MARK``."""
+        return self.ask(self._beginning(seconds))
 
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         """Run one statement inside the transaction; keep what ``limits`` allow.
@@ -171,7 +154,7 @@ class PostgresLink(Link):
         from quorum.tools.databases.postgres.values import kind_of
 
         kept: Collector | None = None
-        transformer, shape = Transformer(self._connection), None
+        transformer, types = Transformer(self._connection), list[tuple[int, int]]()
         largest = max(limits.bytes, ROW_BYTES)
         batch: list[tuple[Any, ...]] = []
         came = received(self._socket)
@@ -184,8 +167,10 @@ class PostgresLink(Link):
                 line.set_single_row_mode()
         while (result := await self._next(largest)) is not None:
             if kept is None:
-                shape = _Shape.of(result)
-                kept = Collector(shape.names, list(map(kind_of, shape.types)), limits.rows, limits.bytes)
+                names = [(result.fname(i) or b"").decode() for i in range(result.nfields)]
+                types = [(result.ftype(i), result.fmod(i)) for i in range(result.nfields)]
+                kinds = [kind_of(number) for number, _ in types]
+                kept = Collector(names, kinds, limits.rows, limits.bytes)
             transformer.set_pgresult(result)
             batch += transformer.load_rows(0, result.ntuples, tuple)
             if len(batch) < BATCH_ROWS and received(self._socket) - came < BATCH_BYTES:
@@ -196,17 +181,12 @@ class PostgresLink(Link):
                 await self._stop()
                 break
         assert kept is not None, "a statement that reads has a result"
-        assert shape is not None
         kept.add(batch)
-        await self.end()
-        return Fetched(kept.finish(), kept.truncated, await self._type_names(shape))
+        await self.ask(END)
+        return Fetched(kept.finish(), kept.truncated, await self._type_names(types))
 
     async def end(self) -> None:
-        """Roll back.
-
-        Raises:
-            Gone: The connection is lost.
-        """
+        """Roll back."""
         await self.ask(END)
 
     async def settle(self) -> None:
@@ -257,12 +237,11 @@ class PostgresLink(Link):
             settings["client_connection_check_interval"] = "2s"
         lines = ["BEGIN READ ONLY", *(f"SET LOCAL {name} = '{value}'" for name, value in settings.items())]
         if self._schemas:
-            quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in self._schemas)
-            lines.append(f"SET LOCAL search_path = {quoted}")
+            lines.append(f"SET LOCAL search_path = {', '.join(map(quoted, self._schemas))}")
         return "; ".join([*lines, OWN_FIRST, MARK])
 
     async def _prove_read_only(self) -> None:
-        await self.begin(self.begin_seconds)
+        await self.ask(self._beginning(self.begin_seconds))
         try:
             await self.ask("CREATE TEMP TABLE quorum_probe (x integer)")
         except Refusal as refusal:
@@ -270,17 +249,29 @@ class PostgresLink(Link):
                 raise
         else:
             raise PermissionError("The session could write to the database; it must not.")
-        await self.end()
+        await self.ask(END)
 
-    async def ask(self, statements: str) -> Rows:
-        """Run our own statements; the rows of the last one.
+    async def ask(self, statements: str = "") -> Rows:
+        """Run our own statements, or read all that still comes; the rows of the last result.
 
         Raises:
             Gone, Refusal: The connection is lost; the server says no.
         """
-        with self._or_gone():
-            self._connection.pgconn.send_query(statements.encode())
-        return await self._drain()
+        if statements:
+            with self._or_gone():
+                self._connection.pgconn.send_query(statements.encode())
+        failed: Refusal | None = None
+        last: PGresult | None = None
+        while True:
+            try:
+                if (result := await self._next()) is None:
+                    break
+                last = result
+            except Refusal as refusal:
+                failed = failed or refusal
+        if failed:
+            raise failed
+        return _rows(last) if last else []
 
     @contextmanager
     def _or_gone(self) -> Iterator[None]:
@@ -323,24 +314,9 @@ class PostgresLink(Link):
                 self._cut = True
                 raise Gone(refusal.message)
             with suppress(Refusal):
-                await self._drain()
+                await self.ask()
             raise refusal
         return result
-
-    async def _drain(self) -> Rows:
-        """Read all results; the rows of the last one."""
-        failed: Refusal | None = None
-        last: PGresult | None = None
-        while True:
-            try:
-                if (result := await self._next()) is None:
-                    break
-                last = result
-            except Refusal as refusal:
-                failed = failed or refusal
-        if failed:
-            raise failed
-        return _rows(last) if last else []
 
     async def _stop(self) -> None:
         """Stop a query whose other rows are not wanted."""
@@ -349,11 +325,10 @@ class PostgresLink(Link):
         if self._connection.pgconn.transaction_status == TransactionStatus.ACTIVE:
             await self.cancel()
             with suppress(Refusal):
-                await self._drain()
+                await self.ask()
 
-    async def _type_names(self, shape: _Shape) -> tuple[str, ...]:
-        """The engine's own names of a result's types, such as ``numeric(10,2)``."""
-        wanted = list(zip(shape.types, shape.modifiers, strict=True))
+    async def _type_names(self, wanted: Sequence[tuple[int, int]]) -> tuple[str, ...]:
+        """The engine's own names of types, such as ``numeric(10,2)``, by their numbers and modifiers."""
         if missing := list(dict.fromkeys(pair for pair in wanted if pair not in self._names)):
             asked = ", ".join(f"pg_catalog.format_type({kind}, {modifier})" for kind, modifier in missing)
             (names,) = await self.ask(f"SELECT {asked}")

@@ -6,11 +6,11 @@ No message shows the URL: where it is malformed, the password may stand anywhere
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote
+from dataclasses import dataclass, replace
+from urllib.parse import unquote
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import REDACTED
+from quorum.tools.urls import ServerTarget, names_in, server_options
 
 OPTIONS = (
     *("application_name", "channel_binding", "connect_timeout", "dbname", "gssencmode", "host", "hostaddr"),
@@ -29,11 +29,11 @@ _HOST = re.compile(r"(?P<host>\[[0-9A-Fa-f:.%]+\]|[^\[\]:]*)(?::(?P<port>\d*))?"
 
 
 @dataclass(frozen=True)
-class Target:
-    """The parts of a URL; ``parameters`` are libpq's, and hold the password."""
+class Target(ServerTarget):
+    """The parts of a URL; ``parameters`` are libpq's."""
 
-    parameters: dict[str, str] = field(repr=False)
     schemas: tuple[str, ...] = ()
+    secrets = ("password", "sslpassword")
 
     @classmethod
     def of(cls, url: str) -> Target:
@@ -50,30 +50,21 @@ class Target:
         user, _, password = userinfo.partition(":")
         named = _hosts(hosts) | {"user": user, "password": password, "dbname": database}
         parameters = {name: unquote(value) for name, value in named.items() if value}
-        schemas: list[str] = []
-        for name, value in parse_qsl(query, keep_blank_values=True):
-            if name == "schema":
-                schemas += [part.strip() for part in value.split(",") if part.strip()]
-            elif name in OPTIONS:
-                parameters[name] = value
-            else:
-                known = f"option {name}, or not here" if name.isidentifier() else "such option"
-                raise ConfigurationError(f"A PostgreSQL URL has no {known}.", hint=EXAMPLE)
-        return cls(parameters, tuple(dict.fromkeys(schemas)))
+        options = server_options(query, (*OPTIONS, "schema"), "PostgreSQL", EXAMPLE)
+        schemas = names_in(options.pop("schema", ""))
+        return cls(parameters | options, schemas)
+
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the schemas of both; None if they are not one database's, for one user."""
+        if other.parameters != self.parameters:
+            return None
+        both = dict.fromkeys((*self.schemas, *other.schemas)) if self.schemas and other.schemas else ()
+        return replace(self, schemas=tuple(both))
 
     @property
     def place(self) -> str:
         """The database's place, for people."""
-        host, port = self.parameters.get("host", ""), self.parameters.get("port", "")
-        database = self.parameters.get("dbname", "")
-        return f"postgresql://{host}{f':{port}' if port else ''}/{database}"
-
-    def scrubbed(self, text: str) -> str:
-        """A text of libpq without secrets."""
-        for name in ("password", "sslpassword"):
-            if secret := self.parameters.get(name):
-                text = text.replace(secret, REDACTED)
-        return text
+        return f"postgresql://{self.address}/{self.parameters.get('dbname', '')}"
 
 
 def _hosts(text: str) -> dict[str, str]:

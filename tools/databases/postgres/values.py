@@ -58,18 +58,6 @@ _INTERVAL = re.compile(
 )
 
 
-def _date(text: str) -> date:
-    return date.fromisoformat(text)
-
-
-def _datetime(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
-def _time(text: str) -> time:
-    return time.fromisoformat(text)
-
-
 def _interval(text: str) -> pa.MonthDayNano:
     """An interval in the style ``postgres``, whose parts stay apart: a month has no fixed length."""
     found = _INTERVAL.fullmatch(text)
@@ -84,10 +72,9 @@ def _interval(text: str) -> pa.MonthDayNano:
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "date": _date,
-    "timestamp": _datetime,
-    "timestamptz": _datetime,
-    "time": _time,
+    "date": date.fromisoformat,
+    **dict.fromkeys(("timestamp", "timestamptz"), datetime.fromisoformat),
+    "time": time.fromisoformat,
     "interval": _interval,
     **dict.fromkeys(AS_TEXT, str),
 }

@@ -29,7 +29,6 @@ from quorum.tools.databases.introspection import (
     quoted,
 )
 from quorum.tools.databases.server import Gone, Refusal
-from quorum.tools.databases.snowflake.account import who_asks
 from quorum.tools.databases.snowflake.url import Place
 from quorum.tools.query import ErrorKind, Limits, QueryError
 
@@ -74,7 +73,9 @@ LONGEST_TEXT = 16_777_216
 Name = tuple[str, str]
 
 
-async def introspect(connector: SnowflakeConnector, samples: int, only: Collection[str] = ()) -> Catalog:
+async def introspect(
+    connector: SnowflakeConnector, *, samples: int = 3, only: Collection[str] = ()
+) -> Catalog:
     """See ``Connector.catalog``.
 
     Args:
@@ -124,7 +125,7 @@ async def missing_right(
         rows = await connector.rows(f"SHOW SCHEMAS IN DATABASE {quoted(database)}", limits)
         shown = [row["name"] for row in rows if row["name"] != "INFORMATION_SCHEMA"]
         schemas = {name: (True, tables.get((database, name), 0)) for name in shown}
-        who = (await who_asks(connector))["ROLE"]
+        who = (await connector.who_asks())["ROLE"]
         grants = {
             "use": f"GRANT USAGE ON SCHEMA {{}} TO ROLE {quoted(who)};",
             "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO ROLE {quoted(who)};",

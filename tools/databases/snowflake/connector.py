@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+import json
+from collections import defaultdict
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.server import Gone, Refusal, ServerConnector
-from quorum.tools.databases.snowflake.account import account_of, identity_of
+from quorum.tools.databases.introspection import CATALOG_SECONDS, listed, quoted
+from quorum.tools.databases.server import GRACE_SECONDS, Gone, Refusal, ServerConnector
 from quorum.tools.databases.snowflake.catalog import introspect, missing_right
 from quorum.tools.databases.snowflake.errors import driver_errors, failure, query_error
 from quorum.tools.databases.snowflake.session import Session, SnowflakeLink
-from quorum.tools.databases.snowflake.url import Place, Target, together
-from quorum.tools.query import Estimate, Limits, QueryError
+from quorum.tools.databases.snowflake.url import Place, Target
+from quorum.tools.query import Limits, QueryError
+from quorum.tools.urls import names_in
 
 HINTS = (
     (
@@ -31,6 +34,38 @@ HINTS = (
 )
 """What to do, by what the server says."""
 
+LIMITS = Limits(rows=10_000, seconds=CATALOG_SECONDS)
+ROLES = 40
+"""Roles that are looked into; one role may hold others."""
+SHOWN = 3
+"""Objects that a sentence names."""
+WHO = """
+    SELECT CURRENT_USER() AS who, CURRENT_ROLE() AS role, CURRENT_SECONDARY_ROLES() AS others
+"""
+ADMINISTRATORS = {
+    "ACCOUNTADMIN": "acts as ACCOUNTADMIN, who may do everything in the account",
+    "ORGADMIN": "acts as ORGADMIN, who may make accounts",
+    "SECURITYADMIN": "acts as SECURITYADMIN, who may grant any right",
+    "SYSADMIN": "acts as SYSADMIN, who owns warehouses and databases",
+    "USERADMIN": "acts as USERADMIN, who may make users and roles",
+}
+WRITES = {
+    "OWNERSHIP": "owns",
+    "INSERT": "may insert rows into",
+    "UPDATE": "may change rows of",
+    "DELETE": "may delete rows of",
+    "TRUNCATE": "may empty",
+    "EVOLVE SCHEMA": "may add columns to",
+    "MODIFY": "may change",
+    "OPERATE": "may start and stop",
+    "APPLY": "may apply",
+    "ALL": "may do everything with",
+    "WRITE": "may write files to",
+    "MANAGE GRANTS": "may grant any right on",
+    "EXECUTE TASK": "may run tasks of",
+}
+"""What a sentence says of an object, by the privilege on it."""
+
 
 class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
     """``snowflake://user@account/database/schema``; ``url.EXAMPLE`` says what else a URL may name.
@@ -41,6 +76,8 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
     dialect = "snowflake"
     scheme = "snowflake"
+    urls = Target
+    driver = ("snowflake.connector", "snowflake-connector-python", "A Snowflake database")
     links = 8
     estimates = bills = True
     hints = HINTS
@@ -50,47 +87,68 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         super().__init__(target)
         self._session = Session(target)
 
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        target = Target.of(url)
-        if not is_installed("snowflake.connector"):
-            raise missing_extra("snowflake", "A Snowflake database", needs="snowflake-connector-python")
-        return cls(target)
-
-    @classmethod
-    def joined(cls, urls: Sequence[str]) -> Self | None:
-        """Databases of one account, for the same login."""
-        targets = [Target.of(url) for url in urls]
-        if any(replace(each, places=()) != replace(targets[0], places=()) for each in targets):
-            return None
-        return cls(replace(targets[0], places=together(place for each in targets for place in each.places)))
-
     @property
     def name(self) -> str:
-        """The database's name, for people."""
         return self.target.current.database if self.target.places else self.target.connection
 
     async def close(self) -> None:
         await super().close()
         await asyncio.to_thread(self._session.close)
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
-
-    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples, names)
+    catalog = introspect
 
     async def identity(self) -> tuple[str, ...]:
-        return await identity_of(self)
+        """See ``Connector.identity``; policies may hang on any role of a session."""
+        known = {name: self.target.parameters.get(name) for name in ("account", "host", "port")}
+        places = [f"place: {place.database} {place.schemas}" for place in self.target.places]
+        told = known | await self.who_asks()
+        return (*places, *(f"{name}: {value}" for name, value in told.items()))
 
     async def account(self) -> Account:
-        return await account_of(self)
+        """See ``Connector.account``; roles that a role holds count as its own."""
+        who = await self.who_asks()
+        others = str(json.loads(who["OTHERS"] or "{}").get("roles", ""))
+        try:
+            roles = await self._roles([who["ROLE"], *names_in(others)])
+        except (Gone, TimeoutError) as error:
+            message = f"The account's rights cannot be read: {self.scrubbed(str(error))}"
+            raise DatabaseUnavailable(message) from None
+        powers = [text for role, text in ADMINISTRATORS.items() if role in roles]
+        name = f"{who['WHO']} in the role {who['ROLE']}"
+        return Account(name, (*powers, *_sentences(roles)), sealed=False)
 
-    async def estimate(self, sql: str, limits: Limits) -> Estimate | QueryError | None:
-        self._check_open()
-        return self.unsendable(sql) or await self.answered(
-            sql, limits, lambda link: link.estimate(sql, limits)
-        )
+    async def who_asks(self) -> dict[str, Any]:
+        """User and roles, by the names in ``WHO``.
+
+        Raises:
+            DatabaseUnavailable: They cannot be read.
+        """
+        try:
+            (who,) = await self.rows(WHO.strip(), LIMITS)
+        except (Gone, TimeoutError, Refusal) as error:
+            raise DatabaseUnavailable(f"Who asks cannot be read: {self.scrubbed(str(error))}") from None
+        return who
+
+    async def _roles(self, first: list[str]) -> dict[str, list[dict[str, Any]]]:
+        """The grants of roles, and of those that they hold."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        todo = [role for role in first if role]
+        while todo and len(found) < ROLES:
+            role = todo.pop(0)
+            if role in found:
+                continue
+            try:
+                found[role] = await self.rows(f"SHOW GRANTS TO ROLE {quoted(role)}", LIMITS)
+            except Refusal:  # it may act in the role, but not look at it
+                found[role] = [{"privilege": "HIDDEN", "granted_on": "ROLE", "name": role}]
+            held = (
+                each for each in found[role] if (each["granted_on"], each["privilege"]) == ("ROLE", "USAGE")
+            )
+            todo += [grant["name"].strip('"') for grant in held]
+        return found
+
+    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
+        return await introspect(self, samples=samples, only=names)
 
     async def rows(self, sql: str, limits: Limits) -> list[dict[str, Any]]:
         """Return the rows of a statement of Quorum's own, which may be SHOW.
@@ -99,8 +157,8 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
             Gone, Refusal, TimeoutError, DatabaseUnavailable: There are none to be had.
         """
         self._check_open()
-        async with self._slots:
-            return await self.on_link(limits.seconds, lambda link: link.rows(sql, limits))
+        async with self._slots, self.link(limits.seconds) as link:
+            return await link.within(link.rows(sql, limits), limits.seconds + GRACE_SECONDS)
 
     async def connect(self) -> SnowflakeLink:
         try:
@@ -128,7 +186,7 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         link = SnowflakeLink(self._session)
         try:
             with suppress(Gone):
-                await link.begin(0)
+                await link.start(0)
             if not link.sound:
                 await link.close()
                 link = SnowflakeLink(self._session)
@@ -140,3 +198,19 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
     def query_error(self, refusal: Refusal, sql: str) -> QueryError:  # noqa: ARG002
         return query_error(refusal)
+
+
+def _sentences(roles: dict[str, list[dict[str, Any]]]) -> list[str]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for grant in (grant for grants in roles.values() for grant in grants):
+        privilege, kind = str(grant["privilege"]), str(grant["granted_on"])
+        what = f"{kind.replace('_', ' ').lower()} {grant['name']}"
+        if privilege.startswith("CREATE"):
+            found[f"may {privilege.lower()}s in"].append(what)
+        elif privilege == "HIDDEN":
+            found["may do what it cannot be told of in"].append(what)
+        elif privilege in WRITES:
+            found[WRITES[privilege]].append(what)
+        elif (privilege, kind) == ("USAGE", "PROCEDURE"):
+            found["may run"].append(what)
+    return [f"{text} {listed(list(dict.fromkeys(names)), SHOWN)}" for text, names in found.items()]

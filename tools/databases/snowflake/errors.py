@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from quorum.tools.databases.base import GROUPING
+from quorum.tools.databases.base import GROUPING, by_code
 from quorum.tools.databases.server import Gone, Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
 
@@ -31,7 +31,7 @@ KINDS: Final = {
         000603 000604 000605 000606 000607 000608 000707 090109 300002 300005 300010 370001
     """,
 }
-BY_CODE: Final = {code: kind for kind, codes in KINDS.items() for code in codes.split()}
+BY_CODE: Final = by_code(KINDS)
 """By Snowflake's error code, six digits."""
 ENDED: Final = frozenset(
     {390103, 390104, 390110, 390111, 390112, 390113, 390114, 390115, 390195, 390318, 390400}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake.errors import REFUSED
 from quorum.tools.guard.rules import judge
-from quorum.tools.guard.text import Refused, scan
+from quorum.tools.guard.text import NotPure, scan
 from quorum.tools.sql import SyntaxProblem, parse_statements
 from quorum.tools.sql.writing import write
 
@@ -35,9 +35,11 @@ def check(sql: str, target: Target) -> None:
     from sqlglot import exp
     from sqlglot.errors import SqlglotError
 
-    scanned = scan(sql, "snowflake")
-    if isinstance(scanned, Refused):
-        raise Refusal(REFUSED if scanned.rule != "syntax" else "001003", scanned.reason)
+    try:
+        scanned = scan(sql, "snowflake")
+    except NotPure as refused:
+        code = REFUSED if refused.verdict.rule != "syntax" else "001003"
+        raise Refusal(code, str(refused)) from None
     if scanned.sql != sql:
         raise Refusal(REFUSED, "Comments are not sent.")
     try:
@@ -54,8 +56,10 @@ def check(sql: str, target: Target) -> None:
             raise Refusal(REFUSED, "A name with two dots leaves out its schema; write it.")
         if two.text == "(" and one.text.lower() in TELLING:
             raise Refusal(REFUSED, f"The function {one.text} is not called.")
-    if refused := judge(trees[0], "snowflake", endless=False):
-        raise Refusal(REFUSED, refused.reason)
+    try:
+        judge(trees[0], "snowflake", endless=False)
+    except NotPure as refused:
+        raise Refusal(REFUSED, str(refused)) from None
     for table in trees[0].find_all(exp.Table):
         for reason in _out_of_scope(table, target):
             raise Refusal(REFUSED, reason)

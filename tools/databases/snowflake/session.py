@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import itertools
 import json
 import math
 import re
@@ -280,14 +279,15 @@ class SnowflakeLink(ThreadLink):
         self._still = threading.Event()
         self._still.set()
 
-    async def begin(self, seconds: float) -> None:  # noqa: ARG002
+    async def start(self, seconds: float) -> None:  # noqa: ARG002
         """See whether a session that has rested is still there."""
         session = self._session
         if not session.stale:
             return
         tried = session.current
         try:
-            alive = await self.within(self.in_thread(session.answers, tried), self.begin_seconds)
+            async with asyncio.timeout(self.begin_seconds):
+                alive = await self.in_thread(session.answers, tried)
         except TimeoutError:
             alive = False
         if not alive:
@@ -303,11 +303,6 @@ class SnowflakeLink(ThreadLink):
         return await self.in_thread(self._rows, sql, limits)
 
     async def estimate(self, sql: str, limits: Limits) -> Estimate:
-        """Estimate what a query would read.
-
-        Raises:
-            Gone, Refusal: Snowflake is out of reach; it, or we, say no.
-        """
         return await self.in_thread(self._estimate, sql, limits)
 
     async def close(self) -> None:
@@ -371,8 +366,7 @@ class SnowflakeLink(ThreadLink):
         plan = json.loads(row[0])
         size = plan.get("GlobalStats", {}).get("bytesAssigned")
         unknown = "its plan tells no size" if size is None else ""
-        steps = "\n".join(_steps(plan))
-        found = Estimate(bytes=None if size is None else int(size), plan=steps, unknown=unknown)
+        found = Estimate(bytes=None if size is None else int(size), unknown=unknown)
         known = self._session.estimates
         if len(known) >= KNOWN:
             known.clear()
@@ -421,9 +415,3 @@ class SnowflakeLink(ThreadLink):
 
 def _no_files(*_: Any, **__: Any) -> None:
     raise Refusal(REFUSED, "The server asks for a file, or to write one.")
-
-
-def _steps(plan: dict[str, Any]) -> Iterator[str]:
-    """The operations of a plan and what they read, a line each."""
-    for step in itertools.chain.from_iterable(plan.get("Operations") or ()):
-        yield " ".join((str(step.get("operation", "")), *map(str, step.get("objects") or ()))).strip()

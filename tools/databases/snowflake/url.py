@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.urls import REDACTED
+from quorum.tools.urls import ServerTarget, names_in, server_options
 
 OPTIONS: Final = {
     "warehouse": "warehouse",
@@ -32,14 +32,7 @@ FROM_ENVIRONMENT: Final = {
     "private_key_file_pwd": "PRIVATE_KEY_PASSPHRASE",
 }
 """Variables that Snowflake's own tools read, by the driver's parameter."""
-SECRETS: Final = (
-    "password",
-    "token",
-    "private_key_file_pwd",
-    "private_key_passphrase",
-    "passcode",
-    "private_key",
-)
+SECRETS = ("password", "token", "private_key_file_pwd", "private_key_passphrase", "passcode", "private_key")
 HERE: Final = ("127.0.0.1", "localhost", "::1")
 _ACCOUNT = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 _NAME = re.compile(r'"(?:[^"]|"")+"|[^\W\d][\w$]*')
@@ -74,17 +67,16 @@ def together(places: Iterable[Place]) -> tuple[Place, ...]:
 
 
 @dataclass(frozen=True)
-class Target:
+class Target(ServerTarget):
     """The parts of a URL.
 
     Attributes:
-        parameters: The driver's, as far as the URL names them, with the password.
         places: What may be read; in the first unqualified names are looked up. None where only the named
             connection tells.
         connection: Name of a connection in ``connections.toml``.
     """
 
-    parameters: dict[str, Any] = field(repr=False)
+    secrets = SECRETS
     places: tuple[Place, ...] = ()
     connection: str = ""
 
@@ -108,6 +100,12 @@ class Target:
         if not connection and not (account and path):
             raise ConfigurationError("The URL names no account, or no database.", hint=EXAMPLE)
         return cls(parameters, places, connection)
+
+    def joined(self, other: Target) -> Target | None:
+        """Return the target with the places of both; None if they are not one account's, for one login."""
+        if replace(other, places=self.places) != self:
+            return None
+        return replace(self, places=together((*self.places, *other.places)))
 
     @property
     def place(self) -> str:
@@ -149,14 +147,6 @@ class Target:
             raise ConfigurationError(message, hint="Name one there, or add &database=NAME to the URL.")
         return replace(self, parameters={k: v for k, v in found.items() if v is not None}, places=places)
 
-    def scrubbed(self, text: str) -> str:
-        """A text of the driver without secrets."""
-        for name in SECRETS:
-            secret = self.parameters.get(name)
-            if isinstance(secret, str) and secret:
-                text = text.replace(secret, REDACTED)
-        return text
-
 
 def exact(name: str) -> str:
     """The name that an identifier means: upper case, unless it stands in double quotes.
@@ -180,17 +170,9 @@ def _who(before: str) -> tuple[dict[str, str], dict[str, str]]:
     return found, {"account": account} if account else {}
 
 
-def _options(query: str) -> tuple[dict[str, str], list[str]]:
-    options: dict[str, str] = {}
-    others: list[str] = []
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name == "database" and value:
-            others += value.split(",")
-        elif name in (*OPTIONS, "connection", "endpoint") and value:
-            options[name] = value
-        else:
-            known = f"option {name} like this" if name.isidentifier() else "such option"
-            raise ConfigurationError(f"A Snowflake URL has no {known}.", hint=EXAMPLE)
+def _options(query: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    options = server_options(query, (*OPTIONS, "connection", "endpoint", "database"), "Snowflake", EXAMPLE)
+    others = names_in(options.pop("database", ""))
     if not _AUTHENTICATOR.fullmatch(options.get("authenticator", "snowflake")):
         raise ConfigurationError("The authenticator is none of Snowflake's.", hint=EXAMPLE)
     return options, others

@@ -6,14 +6,14 @@ Tables are counted only where a count that takes too long is stopped for sure.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
+from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
@@ -56,7 +56,7 @@ class Reflected:
     schemas: list[str] = field(default_factory=list)
 
 
-async def introspect(connector: SqlalchemyConnector, samples: int) -> Catalog:
+async def introspect(connector: SqlalchemyConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``."""
     found = await connector.read(lambda opened: reflect(opened, connector.schemas), INSPECT_SECONDS)
     known = dict.fromkeys(found.schemas, (True, 0))
@@ -88,45 +88,15 @@ def reflect(connection: sqlalchemy.Connection, schemas: Sequence[str]) -> Reflec
 
     found = Reflected()
     for schema in schemas or (sqlalchemy.inspect(connection).default_schema_name,):
-        _schema(_Reader(connection, schema, found), schema, found)
+        _Reader(connection, schema, found).read()
     if schemas and not found.tables:
         with suppress(NotImplementedError):  # the dialect knows of none
             found.schemas += sqlalchemy.inspect(connection).get_schema_names()
     return found
 
 
-def _schema(reader: _Reader, schema: str | None, found: Reflected) -> None:
-    from sqlalchemy import column, table
-    from sqlalchemy.engine.reflection import ObjectKind
-
-    columns = reader.at_once("columns", kind=ObjectKind.ANY) or {}
-    columns |= reader.one_by_one("columns", [name for name in reader.names if (schema, name) not in columns])
-    primary, foreign = reader.all("pk_constraint"), reader.all("foreign_keys")
-    comments = reader.all("table_comment", kind=ObjectKind.ANY)
-    named = reader.written
-    for (_, name), described in sorted(columns.items(), key=lambda item: item[0][1]):
-        if not described:
-            continue
-        keys = (primary.get((schema, name)) or {}).get("constrained_columns") or ()
-        made = Table(
-            name=named(name),
-            columns=tuple(_column(each, reader, each["name"] in keys) for each in described),
-            schema=named(schema or ""),
-            kind="view" if name in reader.views else "table",
-            description=(comments.get((schema, name)) or {}).get("text") or "",
-            primary_key=tuple(map(named, keys)),
-            foreign_keys=tuple(_foreign(foreign.get((schema, name)) or (), reader)),
-        )
-        found.tables.append(made)
-        source = table(name, *(column(each["name"]) for each in described), schema=schema)
-        found.sources[made.full_name] = source.alias("t")  # Oracle's guard reads a.b.c as a call
-        found.unread[made.full_name] = {
-            each["name"] for each in described if _is_bytes(each["type"], reader.type_name(each))
-        }
-
-
 class _Reader:
-    """The Inspector's answers for one schema; a table that it cannot tell of is left out, with the reason."""
+    """Reads one schema; a table that the Inspector cannot tell of is left out, with the reason."""
 
     def __init__(self, connection: sqlalchemy.Connection, schema: str | None, found: Reflected) -> None:
         import sqlalchemy
@@ -134,14 +104,79 @@ class _Reader:
         self.connection, self.inspector = connection, sqlalchemy.inspect(connection)
         self.schema, self.found = schema, found
         self.views = {*self._listed("view"), *self._listed("materialized_view")}
-        self.names = [*self._listed("table"), *sorted(self.views)]
+        self.names = sorted({*self._listed("table"), *self.views})
 
-    def written(self, name: str) -> str:
+    def read(self) -> None:
+        """Add the schema's tables and views to what is found."""
+        from sqlalchemy import column, table
+
+        told = [self._told(what) for what in ("columns", "pk_constraint", "foreign_keys", "table_comment")]
+        for name in self.names:
+            columns, primary, foreign, comment = (each.get((self.schema, name)) for each in told)
+            if not columns:
+                continue
+            keys = (primary or {}).get("constrained_columns") or ()
+            made = Table(
+                name=self._written(name),
+                columns=tuple(
+                    Column(
+                        self._written(each["name"]),
+                        self._type_name(each),
+                        description=each.get("comment") or "",
+                        nullable=bool(each.get("nullable", True)) and each["name"] not in keys,
+                    )
+                    for each in columns
+                ),
+                schema=self._written(self.schema or ""),
+                kind="view" if name in self.views else "table",
+                description=(comment or {}).get("text") or "",
+                primary_key=tuple(map(self._written, keys)),
+                foreign_keys=tuple(map(self._foreign, foreign or ())),
+            )
+            source = table(name, *(column(each["name"]) for each in columns), schema=self.schema)
+            self.found.tables.append(made)
+            self.found.sources[made.full_name] = source.alias("t")  # Oracle's guard reads a.b.c as a call
+            self.found.unread[made.full_name] = {
+                each["name"] for each in columns if _is_bytes(each["type"], self._type_name(each))
+            }
+
+    def _told(self, what: str) -> Told:
+        """Ask of all tables and views at once, then one by one of those that are not told of."""
+        from sqlalchemy.engine.reflection import ObjectKind
+        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+        told: Told = {}
+        for name in (None, *self.names):
+            if (self.schema, name) in told:
+                continue
+            try:
+                if name is None:
+                    asked = getattr(self.inspector, f"get_multi_{what}")
+                    told |= asked(schema=self.schema, kind=ObjectKind.ANY)
+                else:
+                    told[self.schema, name] = getattr(self.inspector, f"get_{what}")(name, self.schema)
+            except NotImplementedError:
+                if name is not None:
+                    break
+            except SQLAlchemyError as error:
+                if isinstance(error, DBAPIError) and error.connection_invalidated:
+                    raise
+                self.connection.rollback()  # what failed may have ended the transaction
+                if name is not None and what == "columns":
+                    why = refusal_of(error.orig if isinstance(error, DBAPIError) else error).message
+                    kind = "view" if name in self.views else "table"
+                    full = ".".join(filter(None, (self.schema, name)))
+                    self.found.left_out.append(
+                        f"The {kind} {full} cannot be read and is left out: {sentence(why)}"
+                    )
+        return told
+
+    def _written(self, name: str) -> str:
         """A name in the engine's true case: SQLAlchemy folds those of engines that fold to upper case."""
         dialect = self.inspector.dialect
         return str(dialect.denormalize_name(name)) if dialect.requires_name_normalize and name else name
 
-    def type_name(self, column: Mapping[str, Any]) -> str:
+    def _type_name(self, column: Mapping[str, Any]) -> str:
         """A column's type as the engine names it, as far as the dialect can write it."""
         from sqlalchemy.exc import SQLAlchemyError
         from sqlalchemy.types import NullType
@@ -153,71 +188,17 @@ class _Reader:
         except (SQLAlchemyError, AttributeError, TypeError):
             return str(column["type"].__class__.__name__).lower()
 
-    def all(self, what: str, **more: Any) -> Told:
-        """Ask for all tables at once, else table by table."""
-        told = self.at_once(what, **more)
-        return self.one_by_one(what, self.names) if told is None else told
-
-    def at_once(self, what: str, **more: Any) -> Told | None:
-        """Ask for all tables at once; return None if one of them fails it."""
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-        try:
-            return dict(getattr(self.inspector, f"get_multi_{what}")(schema=self.schema, **more))
-        except NotImplementedError:
-            return {}
-        except SQLAlchemyError as error:
-            if isinstance(error, DBAPIError) and error.connection_invalidated:
-                raise
-        self.connection.rollback()  # what failed may have ended the transaction
-        return None
-
-    def one_by_one(self, what: str, names: Iterable[str]) -> Told:
-        """Ask for each table; one that fails is left out."""
-        from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-
-        told: Told = {}
-        for name in names:
-            try:
-                told[self.schema, name] = getattr(self.inspector, f"get_{what}")(name, schema=self.schema)
-            except NotImplementedError:
-                break
-            except SQLAlchemyError as error:
-                if isinstance(error, DBAPIError) and error.connection_invalidated:
-                    raise
-                self.connection.rollback()
-                if what == "columns":
-                    why = error.orig if isinstance(error, DBAPIError) else error
-                    self._leave_out(name, refusal_of(why).message)
-        return told
-
-    def _leave_out(self, name: str, why: str) -> None:
-        kind = "view" if name in self.views else "table"
-        full = ".".join(filter(None, (self.schema, name)))
-        self.found.left_out.append(f"The {kind} {full} cannot be read and is left out: {sentence(why)}")
+    def _foreign(self, key: Mapping[str, Any]) -> ForeignKey:
+        target = filter(None, (key.get("referred_schema") or self.schema, key["referred_table"]))
+        columns = tuple(map(self._written, key["constrained_columns"]))
+        referred = tuple(map(self._written, key["referred_columns"]))
+        return ForeignKey(columns, ".".join(map(self._written, target)), referred)
 
     def _listed(self, kind: str) -> list[str]:
         try:
             return list(getattr(self.inspector, f"get_{kind}_names")(schema=self.schema))
         except NotImplementedError:
             return []
-
-
-def _column(column: Mapping[str, Any], reader: _Reader, key: bool) -> Column:
-    return Column(
-        reader.written(column["name"]),
-        reader.type_name(column),
-        description=column.get("comment") or "",
-        nullable=bool(column.get("nullable", True)) and not key,
-    )
-
-
-def _foreign(keys: Iterable[Mapping[str, Any]], reader: _Reader) -> Iterator[ForeignKey]:
-    for key in keys:
-        schema = key.get("referred_schema") or reader.schema or ""
-        target = ".".join(filter(None, map(reader.written, (schema, key["referred_table"]))))
-        columns = tuple(map(reader.written, key["constrained_columns"]))
-        yield ForeignKey(columns, target, tuple(map(reader.written, key["referred_columns"])))
 
 
 def _is_bytes(kind: Any, name: str) -> bool:
@@ -276,16 +257,7 @@ async def _with_values(
         return table
     whole = answer.row_count < SAMPLE_ROWS and not answer.truncated
     values = [
-        column.to_pylist() if name in unread else list(map(_text, column.to_pylist()))
+        column.to_pylist() if name in unread else list(texts(column.to_pylist(), TEXT_CHARACTERS))
         for name, column in zip(source.c.keys(), answer.table.columns, strict=True)
     ]
     return look.filled_once(table, values, samples, whole=whole)
-
-
-def _text(value: Any) -> Any:
-    """A value as text; of bytes only that there are some."""
-    if value is None or isinstance(value, bytes):
-        return None if value is None else 0
-    if isinstance(value, dict | list):
-        return json.dumps(value, default=str, ensure_ascii=False)[:TEXT_CHARACTERS]
-    return str(value)[:TEXT_CHARACTERS]

@@ -9,11 +9,9 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.base import Account
-from quorum.tools.databases.mysql.code import OwnCode
-from quorum.tools.databases.server import Gone, Refusal, ServerConnector
+from quorum.tools.databases.server import GRACE_SECONDS, Gone, Refusal, ServerConnector
 from quorum.tools.databases.sqlalchemy.catalog import introspect
 from quorum.tools.databases.sqlalchemy.engines import BUILT_IN
 from quorum.tools.databases.sqlalchemy.errors import query_error
@@ -41,13 +39,13 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
 
     dialect = ""
     scheme = "sqlalchemy"
+    urls = Target
     reach = "Is the server running, and are host, port, user and password right?"
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
         self._engine: sqlalchemy.Engine | None = None
         self.dialect, self.bills = target.engine.dialect, target.engine.bills
-        self._code = OwnCode()
         self.stops = False
         """True if what takes too long is stopped for sure; known once it is open."""
 
@@ -90,34 +88,20 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
             yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
         yield "What the account may do, which rows a policy hides and what views call is not looked at."
 
-    async def open(self) -> None:
-        self._code = OwnCode()
-        await super().open()
-        if self.sealed and self.dialect == "mysql":
-            try:
-                self._code = await OwnCode.of(self.ask)
-            except BaseException:
-                await self.close()
-                raise
-
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+    async def run(self, sql: str, limits: Limits, *, own: bool = False) -> QueryResult | QueryError:
         self._check_open()
         if not self.sealed:
             found = await asyncio.to_thread(check, sql, self.dialect)
             if isinstance(found, Refused):
                 return found.error()
             sql = found.sql
-        elif problem := self._refusal(sql):
-            return problem
-        outcome = await self.ask(sql, limits)
+        outcome = await super().run(sql, limits, own=own)
         if isinstance(outcome, QueryError) and outcome.kind is ErrorKind.TIMEOUT and not self.stops:
             return timed_out(limits, stopped=False)
         return outcome
 
-    def _refusal(self, sql: str) -> QueryError | None:
-        """Return why a query may not run, if the session forbids to write."""
-        problem = self.unsendable(sql) or uncallable(sql, self.dialect)
-        return problem or (self._code.refusal(sql) if self.dialect == "mysql" else None)
+    def refusal(self, sql: str) -> QueryError | None:
+        return uncallable(sql, self.dialect) if self.sealed else None
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T], seconds: float) -> T:
         """Run a function on a connection, within a query's transaction.
@@ -127,15 +111,14 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         """
         self._check_open()
         try:
-            async with self._slots:
-                return await self.on_link(seconds, lambda link: link.read(function))
+            async with self._slots, self.link(seconds) as link:
+                return await link.within(link.read(function), seconds + GRACE_SECONDS)
         except (Gone, Refusal, TimeoutError) as error:
             message = f"The catalog of {self.place} cannot be read: {self.scrubbed(str(error) or TOO_LONG)}"
             hint = "Name fewer schemas with ?quorum_schema=." if isinstance(error, TimeoutError) else ""
             raise DatabaseUnavailable(message, hint=hint) from None
 
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples)
+    catalog = introspect
 
     def written(self, statement: Any) -> str:
         """A statement of SQLAlchemy's in the engine's SQL."""

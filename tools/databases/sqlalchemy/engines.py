@@ -47,36 +47,10 @@ _POSTGRES = Engine(
     proof=PROBE,
     prefixed=True,
 )
-_OPENING = (
-    "SET SESSION sql_mode = 'ONLY_FULL_GROUP_BY', lock_wait_timeout = 5, innodb_lock_wait_timeout = 5",
-    "SET SESSION TRANSACTION READ ONLY",
-)
-_MYSQL = Engine(
-    "mysql",
-    "pymysql",
-    opening=_OPENING,
-    beginning=("START TRANSACTION READ ONLY",),
-    ending=("DO RELEASE_ALL_LOCKS()",),
-    limit="SET SESSION max_execution_time = {milliseconds}",
-    proof="DROP TABLE IF EXISTS quorum_probe.quorum_probe",
-    prefixed=True,
-)
-_MARIADB = Engine(
-    "mysql",
-    "pymysql",
-    opening=_OPENING,
-    beginning=_MYSQL.beginning,
-    ending=_MYSQL.ending,
-    limit="SET SESSION max_statement_time = {exact}",
-    proof=_MYSQL.proof,
-    prefixed=True,
-)
 _TRINO_LIMIT = "SET SESSION query_max_run_time = '{milliseconds}ms'"
 
 ENGINES = {
     "postgresql": _POSTGRES,
-    "mysql": _MYSQL,
-    "mariadb": _MARIADB,
     "cockroachdb": Engine(
         "postgres",
         "sqlalchemy-cockroachdb 'psycopg[binary]'",
@@ -107,14 +81,13 @@ ENGINES = {
 }
 """By SQLAlchemy's name, which begins the URL. SQL of what is not here cannot be read, so it is not asked."""
 
-BUILT_IN = ("postgresql", "mysql", "mariadb", "mssql", "oracle")
+BUILT_IN = ("postgresql", "mssql", "oracle")
 """Dialects that SQLAlchemy itself brings; others are packages."""
 
 NAMES = {"exasol": "exa", "teradata": "teradatasql", "singlestore": "singlestoredb", "athena": "awsathena"}
 """Engines whose dialect SQLAlchemy has under another name."""
 
 DRIVERS = {
-    "MySQLdb": "mysqlclient",
     "psycopg": "'psycopg[binary]'",
     "psycopg2": "psycopg2-binary",
 }

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 from quorum.tools.databases.base import GROUPING
-from quorum.tools.databases.mysql import errors as mysql_errors
 from quorum.tools.databases.postgres import errors as postgres_errors
 from quorum.tools.databases.server import Refusal, sentence
 from quorum.tools.query import ErrorKind, QueryError
@@ -54,7 +53,7 @@ def refusal_of(error: Any) -> Refusal:
     """A driver's error with its SQLSTATE or number, where it has one."""
     args = error.args if isinstance(error.args, tuple) else ()
     state, message, hint = "", str(error), ""
-    if args and (isinstance(args[0], int) or _STATE.fullmatch(str(args[0]))):  # MySQL's drivers and pyodbc
+    if args and (isinstance(args[0], int) or _STATE.fullmatch(str(args[0]))):  # pyodbc and others
         state, message = str(args[0]), str(args[1]) if len(args) > 1 else message
     elif found := getattr(error, "sqlstate", None) or getattr(error, "pgcode", None):
         state, told = str(found), getattr(error, "diag", None)  # PostgreSQL's
@@ -68,8 +67,6 @@ def refusal_of(error: Any) -> Refusal:
 
 def query_error(refusal: Refusal, sql: str, dialect: str) -> QueryError:
     """The kind and a sentence."""
-    if dialect == "mysql" and refusal.state.isdigit():
-        return mysql_errors.query_error(refusal)
     if dialect == "postgres" and refusal.state:
         return postgres_errors.query_error(refusal, sql)
     found = STATES.get(refusal.state)

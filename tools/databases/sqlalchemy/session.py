@@ -17,12 +17,11 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quorum.knowledge.errors import ConfigurationError, install_command
 from quorum.tools.databases.server import CANCEL_SECONDS, Gone, Refusal, SessionLink, aside
-from quorum.tools.databases.sqlalchemy.engines import DRIVERS, ENGINES, Engine
+from quorum.tools.databases.sqlalchemy.engines import DRIVERS, Engine
 from quorum.tools.databases.sqlalchemy.errors import refusal_of
 from quorum.tools.databases.worker import Fetched
 from quorum.tools.query import Limits
@@ -73,11 +72,11 @@ def engine_of(target: Target) -> sqlalchemy.Engine:
 def _warm_up(dialect: str) -> None:
     """Load what the first query needs, which would count as its time."""
     from quorum.tools.databases.arrow import Collector
-    from quorum.tools.databases.sqlalchemy.values import kind_of
+    from quorum.tools.databases.sqlalchemy.values import KIND
     from quorum.tools.sql import sqlglot_dialect
 
     sqlglot_dialect(dialect).tokenize("SELECT 1")
-    rows = Collector(["a"], [kind_of(("a",))], 1, 100)
+    rows = Collector(["a"], [KIND], 1, 100)
     rows.add([(1,)])
     rows.finish()
 
@@ -178,8 +177,6 @@ class AlchemyLink(SessionLink):
 
     def _ways_to_cancel(self) -> Iterator[Callable[[], object]]:
         """Yield what may be called from another thread to stop a query, the surest first."""
-        if self._known.dialect == "mysql" and hasattr(self._driver, "thread_id"):
-            yield partial(self._kill, int(self._driver.thread_id()))
         for owner in (self._driver, self._cursor):
             for name in ("cancel_safe", "cancel", "interrupt"):
                 if callable(way := getattr(owner, name, None)):
@@ -202,8 +199,6 @@ class AlchemyLink(SessionLink):
         self._connection = self._engine.connect()
         self._driver = self._connection.connection.driver_connection
         event.listen(self._connection, "before_cursor_execute", self._note_cursor)
-        if getattr(self._engine.dialect, "is_mariadb", False):
-            self._known = ENGINES["mariadb"]
 
     def _note_cursor(self, *arguments: Any) -> None:
         self._cursor = arguments[1]
@@ -237,11 +232,6 @@ class AlchemyLink(SessionLink):
     def _prove_read_only(self) -> None:
         if not self._known.proof:
             return
-        if self._known.dialect == "mysql":
-            with self._told() as connection:
-                charset = str(connection.exec_driver_sql("SELECT @@character_set_client").scalar())
-            if not charset.startswith("utf8"):  # in others, a byte of a character may be a backslash
-                raise PermissionError(f"The connection's character set is {charset}; add charset=utf8mb4.")
         try:
             with self._told() as connection:
                 connection.exec_driver_sql(self._known.proof)
@@ -263,8 +253,8 @@ class AlchemyLink(SessionLink):
             return function(connection)
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
-        from quorum.tools.databases.arrow import Collector, Kind
-        from quorum.tools.databases.sqlalchemy.values import kind_of, plain, type_names
+        from quorum.tools.databases.arrow import Collector
+        from quorum.tools.databases.sqlalchemy.values import KIND, plain, type_names
 
         options = {"no_parameters": True, "stream_results": True, "max_row_buffer": CHUNK_ROWS}
         with self._told() as connection:
@@ -275,30 +265,15 @@ class AlchemyLink(SessionLink):
             if not result.returns_rows or cursor is None:
                 raise Refusal("", "The statement has no result.")
             described = list(cursor.description)
-            kinds: list[Kind] = [kind_of(column) for column in described]
-            kept = Collector([str(column[0]) for column in described], kinds, limits.rows, limits.bytes)
+            names = [str(column[0]) for column in described]
+            kept = Collector(names, [KIND] * len(names), limits.rows, limits.bytes)
             while batch := result.fetchmany(CHUNK_ROWS):
                 kept.add([tuple(map(plain, row)) for row in batch])
                 if kept.truncated:
-                    self._give_up()
                     break
-            if not self._cut:
-                result.close()
+            result.close()
             table = kept.finish()
             return Fetched(table, kept.truncated, type_names(described, table))
-
-    def _give_up(self) -> None:
-        """Leave the rest of a result: MySQL's drivers would read all of it first, so the connection goes."""
-        if self._known.dialect != "mysql":
-            return
-        with suppress(Exception):
-            self._kill(int(self._driver.thread_id()))
-        self._cut_line()  # not ``sever``: whoever waits in the event loop gets these rows
-
-    def _kill(self, thread: int) -> None:
-        with self._engine.connect() as other:
-            # not KILL QUERY, which does nothing to a query that is still on its way
-            other.exec_driver_sql(f"KILL {thread}")
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None

@@ -67,6 +67,9 @@ class Target:
         user = unquote(found["user"] or "") or "nobody"
         return cls(text, name, place, user, schemas, tuple(url_secrets(url)))
 
+    def joined(self, other: Target) -> None:
+        """Return nothing: of no engine it is known what it joins."""
+
     @property
     def engine(self) -> Engine:
         return ENGINES[self.name]
@@ -87,7 +90,7 @@ def _unknown(name: str) -> ConfigurationError:
     if name in NAMES:
         hint = f"Write {NAMES[name]}://…, which is SQLAlchemy's name."
         return ConfigurationError(f"SQLAlchemy has no dialect {name}.", hint=hint)
-    if name in ("sqlite", "duckdb", "snowflake", "bigquery"):
+    if name in ("sqlite", "duckdb", "snowflake", "bigquery", "mysql", "mariadb"):
         message = (
             f"There is a connector for {name} itself, which keeps more promises than SQLAlchemy's could."
         )

@@ -31,9 +31,8 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def kind_of(column: Sequence[Any]) -> Kind:  # noqa: ARG001 - drivers tell types in ways of their own
-    """Return the kind of a column of a cursor's description: the type that its values have."""
-    return Kind(None, pa.string())
+KIND = Kind(None, pa.string())
+"""The kind of every column: the type that its values have, for drivers tell types in ways of their own."""
 
 
 def type_names(described: Sequence[Sequence[Any]], table: pa.Table) -> tuple[str, ...]:

@@ -5,35 +5,22 @@ from __future__ import annotations
 import re
 
 from quorum.knowledge.catalog import Catalog
-from quorum.tools.databases.base import GROUPING, line_and_column
+from quorum.tools.databases.base import GROUPING, by_code, line_and_column
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
 from quorum.tools.query import ErrorKind, QueryError
 
-CODES = {
-    "SQLITE_AUTH": ErrorKind.PERMISSION,
-    "SQLITE_READONLY": ErrorKind.PERMISSION,
-    "SQLITE_INTERRUPT": ErrorKind.TIMEOUT,
-    "SQLITE_BUSY": ErrorKind.UNAVAILABLE,
-    "SQLITE_LOCKED": ErrorKind.UNAVAILABLE,
-    "SQLITE_CORRUPT": ErrorKind.UNAVAILABLE,
-    "SQLITE_NOTADB": ErrorKind.UNAVAILABLE,
-    "SQLITE_CANTOPEN": ErrorKind.UNAVAILABLE,
-    "SQLITE_IOERR": ErrorKind.UNAVAILABLE,
-    "SQLITE_PROTOCOL": ErrorKind.UNAVAILABLE,
-    "SQLITE_TOOBIG": ErrorKind.RESOURCES,
-    "SQLITE_NOMEM": ErrorKind.RESOURCES,
-    "SQLITE_FULL": ErrorKind.RESOURCES,
-    "SQLITE_MISMATCH": ErrorKind.TYPE_MISMATCH,
+KINDS = {
+    ErrorKind.PERMISSION: "SQLITE_AUTH SQLITE_READONLY",
+    ErrorKind.TIMEOUT: "SQLITE_INTERRUPT TimeoutError",
+    ErrorKind.UNAVAILABLE: "SQLITE_BUSY SQLITE_LOCKED SQLITE_CORRUPT SQLITE_NOTADB SQLITE_CANTOPEN"
+    " SQLITE_IOERR SQLITE_PROTOCOL",
+    # DataError: a query longer than SQLite takes
+    ErrorKind.RESOURCES: "SQLITE_TOOBIG SQLITE_NOMEM SQLITE_FULL MemoryError ArrowMemoryError DataError",
+    ErrorKind.TYPE_MISMATCH: "SQLITE_MISMATCH",
 }
-"""By the primary result code; extended codes start with it."""
-
-TYPES = {
-    "TimeoutError": ErrorKind.TIMEOUT,
-    "MemoryError": ErrorKind.RESOURCES,
-    "ArrowMemoryError": ErrorKind.RESOURCES,
-    "DataError": ErrorKind.RESOURCES,  # a query longer than SQLite takes
-}
+"""By Python's class, or the primary result code, with which extended codes start."""
+BY_CODE = by_code(KINDS)
 
 MESSAGES = (
     (r'near "(?P<name>.+)": syntax error', ErrorKind.SYNTAX),
@@ -67,7 +54,7 @@ class SqliteConnector(EmbeddedConnector):
     def classify(self, failure: EngineFailed, sql: str) -> QueryError:
         """Return the kind, a clean message, and the position if the name occurs only once in ``sql``."""
         primary = "_".join(failure.code.split("_")[:2])
-        kind = TYPES.get(failure.type) or CODES.get(primary, ErrorKind.OTHER)
+        kind = BY_CODE.get(failure.type) or BY_CODE.get(primary, ErrorKind.OTHER)
         line: int | None = None
         column: int | None = None
         if kind is ErrorKind.OTHER:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
@@ -226,10 +226,6 @@ def _restore_tuples(value: object, *names: str) -> None:
         object.__setattr__(value, name, tuple(getattr(value, name)))
 
 
-Judge: TypeAlias = Callable[[Sequence[Cluster]], Awaitable[str | None]]
-"""Chooses between clusters: the key of the better one, None where it cannot tell."""
-
-
 @dataclass(frozen=True)
 class Rules:
     """Inputs of a strategy besides the ballots.
@@ -239,7 +235,6 @@ class Rules:
         seed: For strategies that draw.
         dialect: Of the SQL, to normalise it.
         overlaps: For strategies that compare results.
-        judge: For strategies that ask a model.
         blanks_give_way: Blank results vote only where there are no others.
         count_heads: That the data cannot answer has no vote (``Vote.heads``).
     """
@@ -248,7 +243,6 @@ class Rules:
     seed: int = 0
     dialect: str = ""
     overlaps: ResultOverlaps | None = None
-    judge: Judge | None = None
     blanks_give_way: bool = False
     count_heads: bool = False
 
@@ -260,8 +254,8 @@ class Rules:
 class Strategy(Protocol):
     """Weighs ballots, all of which may vote; their order must not matter.
 
-    ``hold_vote`` reads of the ``Vote`` that it returns: the weighed ``clusters``, the ``margin``, ``judged``,
-    and a ``winner`` that was drawn with a ``seed``, or whose cluster wins whatever the others weigh.
+    ``hold_vote`` reads of the ``Vote`` that it returns: the weighed ``clusters``, the ``margin``, and a
+    ``winner`` that was drawn with a ``seed``, or whose cluster wins whatever the others weigh.
     """
 
     async def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Vote: ...

@@ -68,10 +68,10 @@ def _by_weight(groups: list[Cluster]) -> Vote:
     return Vote(None, tuple(groups), margin=first * (1 - SLACK) - second)
 
 
-def _absolute(groups: Sequence[Cluster], part: float = 1.0) -> float:
-    """Return how far this part of the heaviest cluster's weight exceeds that of all others together."""
+def _absolute(groups: Sequence[Cluster]) -> float:
+    """Return how far the heaviest cluster's weight exceeds that of all others together."""
     heaviest = max(group.weight for group in groups)
-    return part * heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
+    return heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
 
 
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
@@ -189,51 +189,18 @@ async def _families(
     return families
 
 
-async def judge(ballots: Sequence[Ballot], rules: Rules) -> Vote:
-    """A model chooses between the heaviest clusters, three at most, where the vote is close.
-
-    Clusters are ``mbr``'s where the rules give overlaps, else ``wma``'s. The judge sees them in the order of
-    their keys, which says nothing about their weights. The vote is not close if all other results together
-    weigh too little to rival the heaviest. It is not asked where one of them is that the data cannot answer.
-
-    Raises:
-        ConfigurationError: The rules have no judge.
-        ValueError: The judge chose none of the clusters it was given.
-    """
-    if rules.judge is None:
-        raise ConfigurationError("The strategy 'judge' asks a model, and was given none.")
-    vote = await (mbr if rules.overlaps else wma)(ballots, rules)
-    margin = _absolute(clusters(ballots, lambda ballot: rules.weight(ballot.expert)), CLOSE)
-    vote = replace(vote, margin=margin)
-    heaviest = max(cluster.weight for cluster in vote.clusters)
-    rivals = [cluster for cluster in vote.clusters if cluster.weight >= CLOSE * heaviest]
-    if margin > 0 or len(rivals) < 2 or not all(cluster.fingerprint for cluster in rivals):
-        return vote
-    rivals.sort(key=lambda cluster: (-cluster.weight, cluster.key))
-    shown = sorted(rivals[:RIVALS], key=lambda cluster: cluster.key)
-    chosen = await rules.judge(shown)
-    if chosen is not None and chosen not in {cluster.key for cluster in shown}:
-        raise ValueError(f"The judge chose {chosen!r}, which is none of the answers it was given.")
-    winner = _first_of(vote.clusters, chosen) if chosen else vote.winner
-    return replace(vote, winner=winner, judged=chosen is not None)
-
-
 STRATEGIES: dict[str, Strategy] = {
     "majority": majority,
     "sql_majority": sql_majority,
     "wma": wma,
     "rwma": rwma,
     "mbr": mbr,
-    "judge": judge,
     "random": drawn,
 }
 
 
-WEIGHTED = ("wma", "rwma", "mbr", "judge")
+WEIGHTED = ("wma", "rwma", "mbr")
 """Strategies in which a candidate has its expert's weight."""
-
-ASKING = ("judge",)
-"""Strategies that ask a model."""
 
 
 def find_strategy(name: str) -> Strategy:
@@ -268,8 +235,7 @@ async def hold_vote(
     Args:
         strategy: A name in ``STRATEGIES``.
         rules: What the strategy needs: weights for ``wma``, ``rwma`` and ``mbr``, a dialect for
-            ``sql_majority``, overlaps for ``mbr``, a judge for ``judge``. The seed of a draw is
-            recorded.
+            ``sql_majority``, overlaps for ``mbr``. The seed of a draw is recorded.
 
     Raises:
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
@@ -312,12 +278,11 @@ def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
     clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
     winner = drawn or clusters[0].candidates[0]
     tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not drawn else ()
-    decided: Decided = "draw" if drawn else "tie_rule" if tied else "judge" if weighed.judged else "vote"
+    decided: Decided = "draw" if drawn else "tie_rule" if tied else "vote"
     settled = "settled by approval, then fewest repairs, then the SQL's hash"
     decisions: dict[str, str] = {
         "draw": f"{drawn} was drawn with seed {weighed.seed}.",
         "tie_rule": f"{len(tied)} answers tie; {settled}.",
-        "judge": "The vote was close; a model compared the answers and chose this one.",
     }
     return replace(
         box,
@@ -327,7 +292,6 @@ def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
         approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
         tie=bool(tied),
         tied=tied,
-        judged=weighed.judged,
         margin=weighed.margin,
         seed=weighed.seed,
         decided=decided,

@@ -26,7 +26,7 @@ from quorum.evals.recorded.weights import COMPARED, NEVER, Feedback, OnlineWeigh
 from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
-from quorum.graph.strategies import ASKING, STRATEGIES
+from quorum.graph.strategies import STRATEGIES
 
 STOPPINGS = (NEVER, "decided", "beta:0.8", "beta:0.9", "beta:0.95")
 ORDERS = 20
@@ -119,11 +119,10 @@ class _Results:
         self.possible.append(bool(recorded.right))
         self.chosen.append(final is not None)
         for strategy in STRATEGIES:
-            if strategy not in ASKING:
-                vote = ReplayedVote(recorded, strategy, rules)
-                for stopping in STOPPINGS:
-                    outcome = await vote.outcome(find_stopping(stopping), drawn)
-                    self.outcomes.setdefault((strategy, stopping), []).append(outcome)
+            vote = ReplayedVote(recorded, strategy, rules)
+            for stopping in STOPPINGS:
+                outcome = await vote.outcome(find_stopping(stopping), drawn)
+                self.outcomes.setdefault((strategy, stopping), []).append(outcome)
         answered = float(final is not None)
         chosen = Outcome(float(final or 0), samples=len(ballots), answered=answered, agrees=answered)
         self.outcomes.setdefault((FINAL, NEVER), []).append(chosen)

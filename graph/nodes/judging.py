@@ -16,18 +16,11 @@ from quorum.graph.state import RunState
 from quorum.knowledge.errors import BudgetExceeded
 
 
-async def better_cluster(
-    state: RunState, context: Context, clusters: Sequence[Cluster], *, ask: bool | None = None
-) -> str | None:
+async def better_cluster(state: RunState, context: Context, clusters: Sequence[Cluster]) -> str | None:
     """Judge: return the key of the better cluster; None if the model cannot tell. Every verdict is recorded.
 
     A failing model costs the judgement, never the vote.
-
-    Args:
-        ask: Whether the model is asked; None for in the vote after the last batch only.
     """
-    if not (state.dispatched >= context.votes if ask is None else ask):
-        return None
     answered = (cluster for cluster in clusters if cluster.fingerprint)
     shown = sorted(answered, key=lambda cluster: neutral_order(state.question, cluster))[: len(LABELS)]
     if len(shown) < 2:

@@ -173,12 +173,13 @@ async def _triplets(state: RunState, context: Context) -> list[Triplet]:
 
 async def _verified(state: RunState, context: Context) -> list[VerifiedPair]:
     """Return the verified questions most like this one whose queries the schema still allows."""
-    known, most = context.resources.knowledge, PAIRS
-    embedder = context.resources.embedder
-    found = await asyncio.to_thread(known.similar, state.question, 3 * most, embedder=embedder)
+    known, embedder = context.resources.knowledge, context.resources.embedder
+    if known.empty:
+        return []
+    found = await asyncio.to_thread(known.similar, state.question, 3 * PAIRS, embedder=embedder)
     short = [pair for pair in found if estimate_tokens(pair.as_text()) <= PAIR_TOKENS]
     fits = [pair for pair in short if isinstance(await context.database.judge(pair.sql), str)]
-    return fits[:most]
+    return fits[:PAIRS]
 
 
 VERIFIED_CONFIDENCE = 0.98

@@ -6,14 +6,12 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from quorum.graph.ballots import FIRST, UNAVAILABLE, Ballot, Rules, Vote
 from quorum.graph.confidence import confidence, tokens
 from quorum.graph.context import Context
-from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.step import Update
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
@@ -118,12 +116,8 @@ async def consensus(state: RunState, context: Context) -> Update:
     return {"vote": await hold(state, context)}
 
 
-async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
-    """Hold a vote over the candidates that there are, and record it.
-
-    Args:
-        ask: Whether a strategy that asks a model may do so.
-    """
+async def hold(state: RunState, context: Context) -> Vote:
+    """Hold a vote over the candidates that there are, and record it."""
     ordered = order_counts(state.candidates)
     overlaps = _overlaps(state.candidates, context.trace.folder, ordered=ordered)
     clusters = await overlaps.aclusters()
@@ -132,7 +126,6 @@ async def hold(state: RunState, context: Context, *, ask: bool = True) -> Vote:
         draw_seed(state, context),
         context.dialect,
         overlaps=overlaps,
-        judge=partial(better_cluster, state, context, ask=None if ask else False),
         blanks_give_way=context.recipe.doubts_blanks,
         count_heads=context.recipe.count_heads,
     )

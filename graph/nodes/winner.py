@@ -90,7 +90,7 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     """
     _, _, before = _winner(state)
     revision = state.candidates[-1]
-    fresh = await hold(state, context, ask=False)
+    fresh = await hold(state, context)
     old = next((cluster for cluster in fresh.clusters if before.winner in cluster.candidates), None)
     new = next((cluster for cluster in fresh.clusters if revision.id in cluster.candidates), None)
     as_before = ("winner", "tie", "tied", "judged", "approved", "notes", "decided", "decision")
@@ -125,7 +125,7 @@ async def _better(state: RunState, context: Context, old: Cluster, new: Cluster)
     """True if the revision is better; after a check of the data it always is."""
     if state.doubted:
         return True
-    return await better_cluster(state, context, [old, new], ask=True) == new.key
+    return await better_cluster(state, context, [old, new]) == new.key
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:

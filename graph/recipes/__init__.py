@@ -75,7 +75,6 @@ def recipe_of(options: RunOptions) -> Recipe:
     """
     recipe = find_recipe(options.recipe, options.switches, options.preset)
     roles = [agent for agent in recipe.agents if find_role(agent)]
-    roles += ["judge"] if options.strategy == "judge" and "judge" not in roles else []
     for name in options.model_for:
         if set(roles).isdisjoint(GROUPS.get(name, (name,))):
             raise ConfigurationError(

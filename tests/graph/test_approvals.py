@@ -162,7 +162,7 @@ async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(as
     assert sorted(each.candidate for each in both) == ["c1", "c2"]
     first = next(each for each in both if each.candidate == "c1")
     assert (first.sql, first.database, first.dialect) == (GOOD, "shop", "sqlite")
-    assert (first.kind, first.agent, first.bytes, first.rows) == ("approval", "action", None, None)
+    assert (first.kind, first.agent, first.bytes) == ("approval", "action", None)
     assert first.why == "You are asked before every query."
     assert first.reads == "the engine does not tell"
 

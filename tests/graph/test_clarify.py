@@ -19,7 +19,6 @@ from quorum.graph.context import open_context
 from quorum.graph.disagreement import close_rivals
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
-from quorum.knowledge.errors import ModelUnavailable
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt, Script, scripted
@@ -239,47 +238,6 @@ def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
     for name in RECIPES:
         drawn = build_graph(name).get_graph()
         assert "clarify" in {edge.source for edge in drawn.edges if edge.target == "answer"} <= ENDINGS.keys()
-
-
-async def test_the_judge_decides_a_close_vote(run: Run) -> None:
-    prompts: list[str] = []
-
-    def judge(prompt: Prompt) -> Any:
-        prompts.append(prompt.text)
-        first, second = prompt.text.index(ABOVE_SIX), prompt.text.index(GOOD)
-        return {"reason": "Only large orders count.", "choice": "A" if first < second else "B"}
-
-    ran = await voted(run, rivals(GOOD, ABOVE_SIX, GOOD, judge=judge), strategy="judge")
-    assert ran.answer.sql == ABOVE_SIX
-    (verdict,) = ran.of("judgement")
-    assert verdict["reason"] == "Only large orders count."
-    assert verdict["answers"][verdict["choice"]] == ["c2"]
-    assert len(prompts) == 1
-    assert "requires `total > 6`" in prompts[0]
-    assert "c2" not in prompts[0]
-    (call,) = [e for e in ran.of("model_call") if e["agent"] == "judge"]
-    assert call["temperature"] == 0.0
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", ModelUnavailable("It is down.")],
-    ids=["cannot tell", "malformed", "unavailable"],
-)
-async def test_a_judge_without_a_verdict_costs_no_vote(reply: Any, run: Run) -> None:
-    ran = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX, judge=reply), strategy="judge")
-    assert ran.answer.sql == GOOD
-    assert ran.answer.status == "answered"
-    assert len(ran.of("judgement")) == 1
-
-
-async def test_the_judge_is_not_asked_where_the_vote_is_clear_or_goes_on(run: Run) -> None:
-    clear = await voted(run, rivals(GOOD, GOOD, GOOD, "SELECT 99", judge="never"), strategy="judge")
-    assert clear.of("judgement") == []
-    both = rivals(GOOD, ABOVE_SIX, judge={"reason": "", "choice": "A"})
-    batches = await voted(run, both, votes=5, strategy="judge", stopping="decided")
-    assert len(batches.of("vote")) == 2
-    assert len(batches.of("judgement")) == 1, "in the last batch only"
 
 
 def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:

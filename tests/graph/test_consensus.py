@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.graph import strategies
-from quorum.graph.ballots import UNANSWERABLE, Ballot, Cluster, Rules, Vote
+from quorum.graph.ballots import UNANSWERABLE, Ballot, Rules, Vote
 from quorum.graph.confidence import BLANK, confidence
 from quorum.graph.strategies import STRATEGIES
 from quorum.knowledge.errors import ConfigurationError
@@ -28,11 +28,6 @@ class Overlaps:
             return Overlap("equal", (1, 1), 1.0)
         distance = abs(ord(a.choice[0]) - ord(b.choice[0]))
         return Overlap("overlaps", (4, 4), 4 / (1 + distance))
-
-
-async def first(clusters: Sequence[Cluster]) -> str | None:
-    """Choose the first of the answers that a judge is shown."""
-    return clusters[0].key
 
 
 def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
@@ -156,7 +151,7 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     ballots: list[Ballot], strategy: str, draw: random.Random
 ) -> None:
     shuffled = draw.sample(ballots, len(ballots))
-    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps(), "judge": first}
+    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps()}
     vote = hold_vote(ballots, strategy, **rules)
     assert hold_vote(shuffled, strategy, **rules) == vote
     assert sum(cluster.share for cluster in vote.clusters) == pytest.approx(1 if vote.winner else 0)
@@ -224,7 +219,5 @@ def test_sql_majority_needs_to_know_the_dialect() -> None:
 
 
 def test_an_unknown_strategy_is_named_with_the_known_ones() -> None:
-    with pytest.raises(
-        ConfigurationError, match=r"'best'.*majority, sql_majority, wma, rwma, mbr, judge, random"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'best'.*majority, sql_majority, wma, rwma, mbr, random"):
         hold_vote([], "best")

@@ -250,11 +250,27 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
     assert ran.calls()["judge"] == 1
     assert ran.answer.sql == OTHER
     assert ran.answer.confidence < 0.9
+    (verdict,), prompt = ran.of("judgement"), ran.prompt("judge")
+    assert verdict["answers"][verdict["choice"]] == [c.id for c in ran.answer.candidates if c.sql == OTHER]
+    assert not any(each.id in prompt for each in ran.answer.candidates), "who wrote what says nothing"
     without = await run(replies(**tie), judge=False)
     assert "judge" not in without.calls()
     assert without.answer.vote is not None
     assert without.answer.vote.tie
     assert without.answer.confidence <= 0.4
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", ModelUnavailable("It is down.")],
+    ids=["cannot tell", "malformed", "unavailable"],
+)
+async def test_a_judge_without_a_verdict_leaves_the_tie(reply: Any, run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER), judge=reply))
+    assert ran.answer.status == "answered"
+    assert ran.answer.vote is not None
+    assert ran.answer.vote.tie
+    assert len(ran.of("judgement")) == 1
 
 
 def revised(sql: str | None) -> dict[str, Any]:
@@ -385,13 +401,6 @@ async def test_the_judges_choice_outlives_the_validation(run: Run) -> None:
     rejected = await run(replies(**tie, validator=REJECTED, reviser=revised(OTHER + " LIMIT 1")))
     assert OTHER in rejected.prompt("reviser")
     assert rejected.answer.sql == OTHER
-
-
-async def test_a_strategy_that_asks_a_model_asks_once(run: Run) -> None:
-    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(GOOD)}
-    ran = await run(replies(**tie), strategy="judge", validation="always")
-    assert ran.calls()["judge"] == 1
-    assert ran.answer.sql == GOOD
 
 
 async def test_the_confidence_is_that_of_the_answer_that_was_chosen(run: Run) -> None:

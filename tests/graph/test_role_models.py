@@ -171,10 +171,6 @@ def test_every_recipe_has_writers(recipe: str) -> None:
     assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
 
 
-def test_a_strategy_that_asks_the_judge_may_have_a_model_for_it() -> None:
-    assert recipe_of(RunOptions(recipe="single", strategy="judge", model_for={"judge": "offline"}))
-
-
 def test_a_role_wins_over_its_group() -> None:
     assert by_role({"draft_linker": "b", "linking": "a", "judge": "c"}) == {
         "schema_linker": "a",

@@ -1,4 +1,4 @@
-"""Minimum Bayes risk over real results, and the judge that breaks a close vote."""
+"""Minimum Bayes risk over real results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.graph.ballots import Ballot, Cluster, Rules, Vote
+from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import STRATEGIES, WEIGHTED, hold_vote
@@ -89,17 +89,15 @@ def test_what_more_than_half_say_exactly_wins() -> None:
     assert held.winner in ("c0", "c1", "c2", "c3", "c4")
     assert held.clusters[0].weight < held.clusters[1].weight  # near the first in most, and with more to show
     assert not held.tie
-    assert not held.judged
     assert vote([BASE] * 4 + [near] * 4).winner in ("c4", "c5", "c6", "c7")
 
 
-@pytest.mark.parametrize("strategy", ["mbr", "judge"])
-def test_five_equal_results_are_decided_against_four_at_most(strategy: str) -> None:
-    held = vote([BASE] * 5, strategy, judge=Chooser(0))
+def test_five_equal_results_are_decided_against_four_at_most() -> None:
+    held = vote([BASE] * 5)
     rule = find_stopping("decided")
     assert not rule.enough(held, [1.0] * 5)
-    assert rule.enough(held, [1.0] * (4 if strategy == "mbr" else 2))
-    assert not rule.enough(vote([BASE] * 3 + [WIDER] * 2, strategy, judge=Chooser(0)), [1.0])
+    assert rule.enough(held, [1.0] * 4)
+    assert not rule.enough(vote([BASE] * 3 + [WIDER] * 2), [1.0])
 
 
 def test_partial_agreement_does_not_outvote_a_whole() -> None:
@@ -133,11 +131,9 @@ def test_weights_count_in_mbr() -> None:
     assert vote(results, experts="ABB", weights={"B": 0.3}).winner == "c0"
 
 
-def test_mbr_needs_evidence_and_judge_a_judge() -> None:
-    ballots = [Ballot("a", "m", "SELECT 1", "x")]
-    for strategy in ("mbr", "judge"):
-        with pytest.raises(ConfigurationError, match=strategy):
-            asyncio.run(hold_vote(ballots, strategy))
+def test_mbr_needs_evidence() -> None:
+    with pytest.raises(ConfigurationError, match="mbr"):
+        asyncio.run(hold_vote([Ballot("a", "m", "SELECT 1", "x")], "mbr"))
 
 
 CELLS = st.sampled_from([0, 1, 2.5, "a", "b", None])
@@ -183,9 +179,9 @@ def test_what_is_decided_stays_decided(
     experts = "".join(data.draw(st.sampled_from("AB")) for _ in (*now, *later))
     rules: dict[str, Any] = {"weights": {"A": 1.0, "B": 0.4}, "dialect": "sqlite"}
     weighs = rules["weights"] if strategy in WEIGHTED else {}
-    held = vote(now, strategy, experts, judge=Chooser(0), **rules)
+    held = vote(now, strategy, experts, **rules)
     if find_stopping("decided").enough(held, [weighs.get(name, 1.0) for name in experts[len(now) :]]):
-        after = vote([*now, *later], strategy, experts, judge=Chooser(-1), **rules)
+        after = vote([*now, *later], strategy, experts, **rules)
         assert held.winning is not None
         assert after.winning is not None
         assert after.winning.fingerprint == held.winning.fingerprint
@@ -213,44 +209,3 @@ def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
     assert found.relation == "within"
     assert asyncio.run(from_files.overlap(other, one)) == found.reversed
     assert ResultOverlaps.from_tables({}).clusters == {}
-
-
-class Chooser:
-    """A judge with a mind of its own; notes what it was shown."""
-
-    def __init__(self, choose: int | str | None) -> None:
-        self.choice, self.shown = choose, [""]
-
-    async def __call__(self, clusters: Sequence[Cluster]) -> str | None:
-        self.shown = [cluster.key for cluster in clusters]
-        return self.shown[self.choice] if isinstance(self.choice, int) else self.choice
-
-
-CLOSE: list[Columns] = [BASE, BASE, BASE, {"z": ["q"]}, {"z": ["q"]}, {"z": ["r"]}]
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_a_judge_chooses_between_close_clusters(place: int) -> None:
-    judge = Chooser(place)
-    held = vote(CLOSE, "judge", judge=judge)
-    assert len(judge.shown) == 2  # c5's one vote is too far behind
-    assert judge.shown == sorted(judge.shown)
-    assert held.clusters[0].key == judge.shown[place]
-    assert held.winner == held.clusters[0].candidates[0]
-    assert held.judged
-    assert not held.tie
-    assert "model" in held.decision
-
-
-def test_a_judge_is_not_asked_without_a_rival_and_may_be_unable_to_tell() -> None:
-    judge = Chooser(0)
-    assert vote([BASE, BASE, BASE, {"z": ["q"]}], "judge", judge=judge).winner in ("c0", "c1", "c2")
-    assert judge.shown == [""]
-    undecided = vote([BASE, {"z": ["q"]}], "judge", judge=Chooser(None))
-    assert undecided.tie
-    assert not undecided.judged
-
-
-def test_a_judge_that_chooses_what_it_was_not_shown_is_a_fault() -> None:
-    with pytest.raises(ValueError, match="none of the answers"):
-        vote(CLOSE, "judge", judge=Chooser("nonsense"))

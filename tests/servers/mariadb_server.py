@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
-from tests.servers.process import free_port, missing, script, serve, unprivileged, user_of
-from tests.waiting import wait_until
+from tests.servers.process import ADMIN, DatabaseServer, missing, script, serve
 
-USERS = ("mysql", "nobody")
 OPTIONS = {
     "bind-address": "127.0.0.1",
     "innodb-buffer-pool-size": "32M",
@@ -30,23 +24,13 @@ OPTIONS = {
     "max-connections": "60",
 }
 FLAGS = ("--skip-name-resolve", "--skip-log-bin")
-ADMIN = "quorum_admin"
-PASSWORD = "s3cret@/:#?%"
-"""Of the user ``reader``, with every character that a URL has a use for."""
 
 
-class MariadbServer:
-    """A running server; ``ADMIN`` may do everything."""
+class MariadbServer(DatabaseServer):
+    """A running server."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
-        self.databases = 0
-
-    @property
-    def admin_url(self) -> str:
-        return f"mysql://{ADMIN}@127.0.0.1:{self.port}"
+    scheme = "mysql"
+    users = ("mysql", "nobody")
 
     def initialise(self) -> None:
         command = [
@@ -56,16 +40,9 @@ class MariadbServer:
             "--skip-test-db",
         ]
         command += ["--auth-root-authentication-method=normal", "--skip-name-resolve"]
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
-        subprocess.run(
-            [*unprivileged(USERS), *command],
-            check=True,
-            capture_output=True,
-            env=environment,
-            cwd=self.folder,
-        )
+        self.run(command)
 
-    def start(self) -> None:
+    def command(self) -> list[str]:
         places = {
             "datadir": self.folder / "data",
             "socket": self.folder / "socket",
@@ -75,18 +52,8 @@ class MariadbServer:
             "tmpdir": self.folder,
         }
         settings = [f"--{name}={value}" for name, value in (OPTIONS | places).items()]
-        command = [shutil.which("mariadbd", path=_PATH) or "mariadbd", "--no-defaults", *settings, *FLAGS]
-        with (self.folder.parent / f"{self.folder.name}.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*unprivileged(USERS), *command], stdout=log, stderr=log, start_new_session=True
-            )
-        self._wait()
-
-    def kill(self) -> None:
-        """End it at once, and wait until it is gone."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)
-            self._process.wait(timeout=30)
+        program = shutil.which("mariadbd", path=_PATH) or "mariadbd"
+        return [program, "--no-defaults", *settings, *FLAGS]
 
     def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
         """Run statements as the administrator; the rows of the last one."""
@@ -103,15 +70,6 @@ class MariadbServer:
             while cursor.nextset():
                 rows = cursor.fetchall()
             return tuple(rows)
-
-    def new_database(self, script: str = "") -> str:
-        """The name of a new database that the script has filled."""
-        self.databases += 1
-        name = f"test{self.databases}"
-        self.execute(f"CREATE DATABASE {name}")
-        if script:
-            self.execute(script, name)
-        return name
 
     def sessions(self, database: str, state: str = "%") -> list[int]:
         """Return the connections to a database; of state ``active`` those that work at a query."""
@@ -133,16 +91,13 @@ class MariadbServer:
             cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
             cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
 
-    def _wait(self) -> None:
+    def answers(self) -> bool:
         import pymysql
 
-        def answers() -> bool:
-            with suppress(pymysql.OperationalError):
-                pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
-                return True
-            return False
-
-        wait_until(answers)
+        with suppress(pymysql.OperationalError):
+            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+            return True
+        return False
 
 
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"
@@ -153,21 +108,9 @@ def running_mariadb() -> Iterator[MariadbServer]:
     """A new server; skips, or fails where servers are required, if its programs are missing."""
     if not (shutil.which("mariadbd", path=_PATH) and shutil.which("mariadb-install-db")):
         missing("no MariaDB server is installed (Debian: apt-get install mariadb-server)")
-    place = Path(tempfile.mkdtemp(prefix="quorum-mariadb-"))
-    folder = place / "server"
-    folder.mkdir()
-    if user := user_of(USERS):
-        place.chmod(0o755)
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    server = MariadbServer(folder)
-    try:
-        server.initialise()
-        server.start()
+    with MariadbServer.running() as server:
         server.make_administrator()
         yield server
-    finally:
-        server.kill()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -139,7 +139,7 @@ class Engine:
             self.fakesnow.duck_conn.execute(TABLES.format(database=database))
 
     def exists(self, database: str, schema: str | None) -> bool:
-        """Whether a schema is there and open, by its exact name."""
+        """Return True if a schema is there and open, by its exact name."""
         found = self.schemas(database)
         return schema in found if schema else bool(found)
 
@@ -298,7 +298,7 @@ class Engine:
             )
 
     def _broken(self, *path: str) -> str:
-        """Why a view cannot be read; empty if it can."""
+        """Return why a view cannot be read; empty if it can."""
         name = ".".join('"' + part.replace('"', '""') + '"' for part in path)
         try:
             self._asked(f"SELECT * FROM {name} LIMIT 0")
@@ -450,7 +450,7 @@ COMPLAINTS: tuple[tuple[str, str, str, Callable[[re.Match[str]], str]], ...] = (
 
 
 def _complaint(error: Exception) -> SqlError:
-    """What DuckDB or fakesnow says, as Snowflake would."""
+    """Return what DuckDB or fakesnow says, as Snowflake would."""
     message = str(getattr(error, "raw_msg", None) or error)
     for pattern, code, state, said in COMPLAINTS:
         if found := re.search(pattern, message):

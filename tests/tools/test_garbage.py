@@ -7,7 +7,7 @@ import gc
 import pytest
 
 from quorum.tools import garbage
-from quorum.tools.garbage import YOUNG, no_collections, rare_collections
+from quorum.tools.garbage import YOUNG, rare_collections
 
 
 def test_the_last_run_restores_what_the_first_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -22,12 +22,3 @@ def test_the_last_run_restores_what_the_first_one_found(monkeypatch: pytest.Monk
     assert gc.get_threshold()[0] >= YOUNG, "the second run is open"
     second.__exit__(None, None, None)
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
-
-
-def test_what_holds_collections_off_leaves_them_as_they_were() -> None:
-    for enabled in (True, False):
-        (gc.enable if enabled else gc.disable)()
-        with no_collections():
-            assert not gc.isenabled()
-        assert gc.isenabled() is enabled
-    gc.enable()

@@ -128,8 +128,3 @@ def test_settings_override_the_table() -> None:
 def test_a_price_that_makes_no_sense_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match="mine"):
         price_of("mine", {"mine": given})
-
-
-def test_the_table_makes_sense() -> None:
-    for name, price in PRICES.items():
-        assert 0 < price.cached <= price.input <= price.output, name

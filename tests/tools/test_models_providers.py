@@ -32,7 +32,7 @@ from quorum.tools.models import (
     make_model,
     make_models,
 )
-from quorum.tools.models.scripted import Prompt, ScriptedChatModel, scripted
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.servers.clock import FakeClock
 
 ASK = [{"role": "user", "content": "<task>writer</task> write"}]
@@ -102,31 +102,6 @@ async def test_a_script_by_role_and_candidate() -> None:
     assert model.ledger.total.usd == 0.0
     with pytest.raises(ConfigurationError, match="no reply left for role 'writer', candidate 1"):
         await model.at(candidate=1).complete(ASK, role="writer")
-
-
-async def test_a_script_may_be_a_function_of_the_prompt() -> None:
-    seen: list[Prompt] = []
-
-    def answer(prompt: Prompt) -> str:
-        seen.append(prompt)
-        return "ok"
-
-    model = make_model(scripted(answer)).at(temperature=0.7, seed=4, candidate=1)
-    await model.complete(ASK, role="writer")
-    await model.complete(ASK, role="writer")
-    assert [(p.role, p.turn, p.candidate, p.temperature, p.seed) for p in seen] == [
-        ("writer", 0, 1, 0.7, 4),
-        ("writer", 1, 1, 0.7, 4),
-    ]
-    assert seen[0].messages == (("human", ASK[0]["content"]),)
-
-
-async def test_a_script_may_raise() -> None:
-    model = make_model(scripted([ModelUnavailable("gone"), "back"]))
-    with pytest.raises(ModelUnavailable, match="gone"):
-        await model.complete(ASK, role="writer")
-    assert (await model.complete(ASK, role="writer")).text == "back"
-    assert model.ledger.reserved_calls == 0
 
 
 async def test_a_script_from_a_file(tmp_path: Path) -> None:

@@ -56,11 +56,6 @@ def test_moments_beyond_the_calendar_become_text() -> None:
     assert isinstance(plain_rows(pa.table([far], ["c"]))[0][0], str)
 
 
-def test_columns_of_one_name_are_kept_apart() -> None:
-    table = pa.Table.from_arrays([pa.array([1]), pa.array(["x"])], names=["a", "a"])
-    assert plain_rows(table) == [[1, "x"]]
-
-
 def test_a_table_without_columns_keeps_its_rows() -> None:
     table = pa.table({"a": [1, 2]}).select([])
     assert plain_rows(table) == [[], []]

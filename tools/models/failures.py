@@ -136,11 +136,10 @@ class Explainer:
         from langchain_core.exceptions import ContextOverflowError
 
         code, response, wait = getattr(error, "code", ""), getattr(error, "response", None), None
+        headers = getattr(response, "headers", None) or {}
         kind, what, hint = FailureKind.REQUEST, "The request was refused", self.address_hint
         if status < 400:  # who is there must see neither prompt nor key
-            there = urlsplit(
-                urljoin(self.endpoint, str(getattr(response, "headers", {}).get("location", "")))
-            )
+            there = urlsplit(urljoin(self.endpoint, str(headers.get("location", ""))))
             address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
             text = f"{self.endpoint} redirects to {address}, which was not asked and got nothing."
             return Failure(FailureKind.DENIED, text, "If that is meant, give the new address as base_url.")
@@ -160,7 +159,7 @@ class Explainer:
         elif status in (400, 422):
             hint = ""
         if kind in (FailureKind.RATE, FailureKind.SERVER):
-            wait = retry_after((getattr(response, "headers", None) or {}).get("retry-after"))
+            wait = retry_after(headers.get("retry-after"))
         text = sentence(f"{what} ({status})", _words_of(error))
         return Failure(kind, text, hint, wait, str(getattr(error, "param", "") or ""))
 

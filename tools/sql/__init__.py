@@ -102,7 +102,8 @@ def parse_statements(sql: str, dialect: str, tokens: list[Token] | None = None) 
     try:
         tokens = reader.tokenize(sql) if tokens is None else tokens
         _check_work(tokens)
-        trees = reader.parser(max_nodes=MAX_NODES).parse(tokens, sql)
+        read = _enclose_limits(tokens) if dialect == "sqlite" else tokens
+        trees = reader.parser(max_nodes=MAX_NODES).parse(read, sql)
     except ParseError as error:
         first = error.errors[0] if error.errors else {}
         message = str(first.get("description") or error).strip().rstrip(".")
@@ -204,3 +205,32 @@ def _check_work(tokens: list[Token]) -> None:
         if guesses > MAX_GUESSES:
             raise TooComplex("It nests types too deeply.", token.line, token.col)
         before = token.token_type.name
+
+
+def _enclose_limits(tokens: list[Token]) -> list[Token]:
+    """Put brackets round SQLite's LIMIT expressions that hold ``%``, which the parser takes for PERCENT.
+
+    The usual median has one: ``LIMIT 2 - (SELECT COUNT(*) FROM t) % 2``.
+    """
+    from sqlglot.tokenizer_core import Token, TokenType
+
+    if not any(token.token_type == TokenType.MOD for token in tokens):
+        return tokens
+    result: list[Token] = []
+    start = depth = 0  # start: where the current LIMIT expression begins in result; 0 outside of one
+    modulo = False
+    for token in [*tokens, None]:
+        kind = token.token_type if token else TokenType.SEMICOLON
+        ends = kind in (TokenType.COMMA, TokenType.OFFSET, TokenType.SEMICOLON) and depth == 0
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if start and (ends or depth < 0):
+            if modulo:
+                result.insert(start, Token(TokenType.L_PAREN, "("))
+                result.append(Token(TokenType.R_PAREN, ")"))
+            start = 0
+        modulo = bool(start) and (modulo or (kind == TokenType.MOD and depth == 0))
+        if token:
+            result.append(token)
+        if kind == TokenType.LIMIT:
+            start, depth, modulo = len(result), 0, False
+    return result

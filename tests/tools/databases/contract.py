@@ -107,7 +107,7 @@ def children() -> list[psutil.Process]:
 
 
 def ended(process: psutil.Process) -> bool:
-    """Whether it is gone, or nobody has asked for its status yet."""
+    """Return True if it is gone, or nobody has asked for its status yet."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -115,13 +115,13 @@ def ended(process: psutil.Process) -> bool:
 
 
 def at_work(connector: Connector) -> int:
-    """How many queries the connector's processes have been sent and have not answered."""
+    """Return how many queries the connector's processes have been sent and have not answered."""
     pool = connector._pool  # type: ignore[attr-defined]
     return sum(child.ready and child not in pool._idle for child in pool._children)
 
 
 class RightsContract:
-    """What an account that sees no table reads: the schema is absent or closed, or the tables are."""
+    """The contract on an account that sees no table: the schema is absent or closed, or the tables are."""
 
     hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
 
@@ -179,11 +179,11 @@ class ConnectorContract:
         raise NotImplementedError
 
     def at_work(self, connector: Connector) -> int:
-        """How many queries have been sent and not answered."""
+        """Return how many queries have been sent and not answered."""
         raise NotImplementedError
 
     def running(self, connector: Connector, path: Path) -> object:
-        """What the engine works at; a server by its own word."""
+        """Return what the engine works at; a server by its own word."""
         return self.at_work(connector)
 
     def state(self, path: Path) -> object:
@@ -605,7 +605,7 @@ class ConnectorContract:
 
 
 class FileContract(ConnectorContract):
-    """Of an engine that reads a file, in child processes."""
+    """The contract of an engine that reads a file, in child processes."""
 
     odd_names: ClassVar[tuple[str, ...]] = ("with space.db", "50%.db", "a#b.db", "ä'ö\".db")
 
@@ -687,7 +687,7 @@ class FileContract(ConnectorContract):
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
     async def test_engine_that_somebody_kills_is_replaced(self, shop: Connector) -> None:
-        """As the system does where another process has used up the memory."""
+        """The system does so where another process has used up the memory."""
         await shop.run("SELECT 1", Limits())
         query = asyncio.create_task(shop.run(ENDLESS, SOON))
         await until(lambda: at_work(shop))

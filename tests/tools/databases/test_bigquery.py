@@ -47,7 +47,7 @@ def _no_faults(bigquery: BigqueryServer) -> Iterator[None]:
 
 
 class TestBigquery(ConnectorContract):
-    """What is different: reading rows is billed, so what is said of a table is what its first rows and its
+    """The differences: reading rows is billed, so what is said of a table is what its first rows and its
     metadata tell; views are not read; columns of one name are refused."""
 
     scheme = "bigquery"
@@ -364,7 +364,7 @@ async def test_account(odd: Connector) -> None:
 @pytest.mark.live
 @pytest.mark.skipif("QUORUM_LIVE_BIGQUERY" not in os.environ, reason="QUORUM_LIVE_BIGQUERY names no dataset")
 async def test_live() -> None:
-    """On the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""
+    """Ask the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""
     async with connect(os.environ["QUORUM_LIVE_BIGQUERY"]) as connector:
         assert (await connector.catalog()).tables
         assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]

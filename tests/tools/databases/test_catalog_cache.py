@@ -21,7 +21,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.catalog_cache import FORGOTTEN_SECONDS, CatalogCache
 from quorum.tools.databases.embedded import TICK_SECONDS
 from quorum.tools.databases.sqlite.connector import SqliteConnector
-from tests.servers.postgres_server import PASSWORD, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import PASSWORD
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 

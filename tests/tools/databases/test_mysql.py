@@ -19,7 +19,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.mysql.url import Target
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.servers.mariadb_server import PASSWORD, MariadbServer
+from tests.servers.mariadb_server import MariadbServer
+from tests.servers.process import PASSWORD
 from tests.tools.databases.contract import ENDLESS, SOON, error, rows, table
 from tests.tools.databases.served import MariadbContract
 from tests.waiting import until

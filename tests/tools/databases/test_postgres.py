@@ -21,7 +21,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.url import Target
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.servers.postgres_server import PASSWORD, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import PASSWORD
 from tests.tools.databases.contract import ENDLESS, error, rows, table
 from tests.tools.databases.served import PostgresContract
 from tests.waiting import PATIENCE, until, wait_until
@@ -297,7 +298,7 @@ async def test_a_deaf_process_is_given_up(
 
 
 def is_running(postgres: PostgresServer) -> bool:
-    """Whether the server works at an endless query."""
+    """Return True if the server works at an endless query."""
     sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'WITH RECURSIVE spin%' AND state = 'active'"
     return bool(postgres.execute(sql)[0][0])
 

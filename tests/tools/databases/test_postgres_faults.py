@@ -15,7 +15,8 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
 from quorum.tools.databases.server import CANCEL_SECONDS, Link
 from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.servers.postgres_server import ADMIN, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import ADMIN
 from tests.servers.proxy import Proxy
 from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until
@@ -47,7 +48,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def working(postgres: PostgresServer, part: str) -> bool:
-    """Whether a backend works at a query that begins so."""
+    """Return True if a backend works at a query that begins so."""
     sql = f"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{part}%' AND state = 'active'"
     return bool(postgres.execute(sql)[0][0])
 
@@ -138,7 +139,7 @@ async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy
 
 
 async def test_a_password_that_expires_while_connections_are_open(postgres: PostgresServer) -> None:
-    """As with a token: what is open goes on, what is new is refused, once, in so many words."""
+    """A token is like that: what is open goes on, what is new is refused, once, in so many words."""
     postgres.execute("DROP ROLE IF EXISTS leaver; CREATE ROLE leaver LOGIN PASSWORD 'pw'")
     async with (
         Proxy(postgres.port) as proxy,

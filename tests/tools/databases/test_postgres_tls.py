@@ -15,7 +15,8 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.query import Limits, QueryError, QueryResult
-from tests.servers.postgres_server import ADMIN, PostgresServer
+from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import ADMIN
 from tests.tools.databases.contract import rows
 from tests.waiting import wait_until
 
@@ -65,7 +66,7 @@ def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "loc
 
 
 async def asked_itself(connector: Connector) -> QueryResult | QueryError:
-    """Whether this connection is encrypted; users' queries may not read the engine's own tables."""
+    """Return whether this connection is encrypted; users' queries may not read the engine's own tables."""
     assert isinstance(connector, PostgresConnector)
     return await connector.ask(USED, Limits())
 

@@ -45,7 +45,7 @@ def quoted(script: str) -> str:
 
 
 class TestSnowflake(ConnectorContract):
-    """What is different: reading rows is billed, so what is said of a table is what its first rows and its
+    """The differences: reading rows is billed, so what is said of a table is what its first rows and its
     metadata tell, and views are not read."""
 
     scheme = "snowflake"
@@ -473,7 +473,7 @@ class Everywhere(Place):
 
 
 def test_gold_queries_are_sent(shared: Path) -> None:
-    """Where their databases are named: the grammar refuses nothing that people write."""
+    """The databases are named: the grammar refuses nothing that people write."""
     target = Target({"account": "acc"}, (Everywhere("X"),))
     texts = [file.read_text() for file in sorted((shared / "data" / "spider2-snow").rglob("*.sql"))]
     assert len(texts) > 60
@@ -489,7 +489,7 @@ def test_gold_queries_are_sent(shared: Path) -> None:
     "QUORUM_LIVE_SNOWFLAKE" not in os.environ, reason="QUORUM_LIVE_SNOWFLAKE names no database"
 )
 async def test_live() -> None:
-    """On the database that QUORUM_LIVE_SNOWFLAKE names by its URL."""
+    """Ask the database that QUORUM_LIVE_SNOWFLAKE names by its URL."""
     async with connect(os.environ["QUORUM_LIVE_SNOWFLAKE"]) as connector:
         catalog = await connector.catalog()
         first = catalog.tables[0].full_name.split(".")

@@ -13,8 +13,9 @@ from quorum.tools.databases.texts import READS, Unreadable, calls, tokens, uncal
 from quorum.tools.guard import Passed, check
 from quorum.tools.query import ErrorKind
 from tests.conftest import ROOT
-from tests.servers.mariadb_server import ADMIN, MariadbServer
+from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
+from tests.servers.process import ADMIN
 
 PROBE = "nosuch"
 """A column that is not there: an engine that reads the word says so."""
@@ -59,7 +60,7 @@ PIECES += (
 
 
 def seen(sql: str, dialect: str) -> bool | None:
-    """Whether the tokeniser finds the probe outside of texts and comments; None where it refuses to say."""
+    """Return whether the tokeniser finds the probe outside of texts and comments; None if it does not say."""
     try:
         found = tokens(sql, dialect)
     except Unreadable:

@@ -216,7 +216,7 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
 
 async def verify(pairs: Iterable[VerifiedPair | Triplet], database: Database) -> dict[Any, str]:
     """Run the queries of pairs again; by id, why one fails, says nothing or answers its question no more."""
-    failed = {}
+    failed = dict[Any, str]()
     for pair in pairs:
         outcome, wrong = await execute(database, pair.sql, agent="verify"), ""
         if isinstance(outcome, QueryError):

@@ -35,18 +35,18 @@ SLOW = (ROOT / "tests" / "slow.txt").read_text().split()
 evaluations, read the shared data, or try hundreds of examples."""
 
 
-SERVERS = {"postgres", "mariadb", "snowflake"}
-"""Fixtures that start a database server: ``make test`` leaves their tests to ``make test-all``."""
+SERVERS = {"postgres", "mariadb", "snowflake", "studio"}
+"""Fixtures that start a server: ``make test`` leaves their tests to ``make test-all``."""
 
 
 @cache
 def is_slow(path: Path) -> bool:
-    """Whether a module is one of ``SLOW``."""
+    """True if a module is one of ``SLOW``."""
     return any(path.is_relative_to(ROOT / "tests" / name) for name in SLOW)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What the fast tests leave out is not even imported."""
+    """Leave out of the collection what the fast tests leave out: it is not even imported."""
     fast = "not slow" in str(config.getoption("markexpr"))
     return True if fast and is_slow(collection_path) else None
 
@@ -56,7 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if is_slow(item.path):
             item.add_marker("slow")
-        if SERVERS & set(getattr(item, "fixturenames", ())):
+        server = getattr(
+            getattr(item, "cls", None), "server_name", ""
+        )  # of a contract, which asks for it itself
+        if SERVERS & {server, *getattr(item, "fixturenames", ())}:
             item.add_marker("heavy")
 
 

@@ -71,8 +71,8 @@ class Inside(Child):
     @override
     def kill(self) -> None:
         self._open = False
-        if self._session is not None:  # a file that stays open here cannot be opened in another way
-            self._session._connection.close()  # type: ignore[attr-defined]
+        if connection := getattr(self._session, "_connection", None):  # a file that stays open is locked
+            connection.close()
         self._session = None
 
     @override

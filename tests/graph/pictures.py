@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from typing import Any, cast
 
 from langgraph.graph import END, START
@@ -10,7 +10,6 @@ from langgraph.graph import END, START
 from quorum.graph.builder import build_graph
 from quorum.graph.exploring import wire_search
 from quorum.graph.nodes.tree_search import Search
-from tests.graph.test_recap_paper import ARROWS
 
 Arrow = tuple[str, str]
 
@@ -33,6 +32,33 @@ PICTURES: dict[str, dict[tuple[str, str], str]] = {
         ("exploring_candidate:SelfRefiner", "exploring_candidate:SelfRefiner"): "as in the first round",
         ("exploring_candidate:SqlWriter", "Consensus"): "the second vote",
         ("exploring_candidate:SelfRefiner", "Consensus"): "the second vote",
+    },
+    "recap": {  # 004, Table 1 and section 3.3; steps that ask nobody (``run_sql``) lie between
+        ("KnowledgeRetriever", "SchemaLinker"): "before plan generation",
+        ("SchemaLinker", "candidate:Planner"): "a large schema is linked by the question (Figure 9)",
+        ("candidate:Planner", "candidate:PlanCritique"): "immediately after plan generation",
+        ("candidate:PlanCritique", "candidate:Planner"): "additional iterations of the Planner (3.3.3)",
+        ("candidate:PlanCritique", "candidate:SyntaxRetriever"): "after planning",
+        ("candidate:SyntaxRetriever", "candidate:Action"): "the syntax guides the Action's prompt (3.3.5)",
+        (
+            "candidate:SQLCritique",
+            "candidate:Action",
+        ): "nothing repairs the query: until the step limit (3.3)",
+        ("candidate:SelfRefiner", "candidate:Action"): "the refinement limit is reached (3.3, 3.3.6)",
+        ("candidate:PlanCritique", "candidate:SelfRefiner"): "a refined query follows",
+        ("candidate:Action", "candidate:Action"): "at each step in the loop",
+        ("candidate:Action", "candidate:SQLCritique"): "after each SQL generation step",
+        ("candidate:SQLCritique", "candidate:Validator"): "after successful execution",
+        ("candidate:SQLCritique", "candidate:SelfRefiner"): "upon execution error or empty result",
+        ("candidate:SQLCritique", "candidate:SchemaLinker"): "when schema-related errors occur",
+        ("candidate:SchemaLinker", "candidate:Planner"): "schema errors invoke their collaboration (3.3)",
+        ("candidate:Planner", "candidate:SelfRefiner"): "a refined query follows",
+        (
+            "candidate:SelfRefiner",
+            "candidate:SQLCritique",
+        ): "it is executed, the SQLCritique evaluates it (3.3.6)",
+        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "if errors persist, the loop continues (3.3.6)",
+        ("candidate:Validator", "candidate:Action"): "its feedback goes into the next prediction (3.3.5)",
     },
     "ssev": {  # 004, Figure 5 and 3.2
         ("presql:SqlWriter", "presql:SelfRefiner"): "PreSQL that fails is refined",
@@ -64,12 +90,41 @@ PICTURES: dict[str, dict[tuple[str, str], str]] = {
 }
 """From agent to agent, as the papers' pictures and their text have it."""
 
+_ENDING = [
+    "Action",
+    "PlanCritique",
+    "Planner",
+    "SQLCritique",
+    "SchemaLinker",
+    "SelfRefiner",
+    "SyntaxRetriever",
+    "Validator",
+]
 OURS: dict[str, dict[tuple[str, str], str]] = {
     "reforce": {
         ("KnowledgeRetriever", "TableLinker"): "documents are found before anything else",
         ("Consensus", "candidate:SqlWriter"): "a stopping rule asks for another batch; the user asks again",
         ("exploring_candidate:ColumnExplorer", "Consensus"): "a limit ends the candidate",
         ("exploring_candidate:ExplorationCorrector", "Consensus"): "a limit ends the candidate",
+    },
+    "recap": {
+        ("KnowledgeRetriever", "candidate:Planner"): "the schema is not large",
+        ("candidate:Planner", "candidate:SyntaxRetriever"): "the last plan is not reviewed",
+        (
+            "candidate:SQLCritique",
+            "candidate:SQLCritique",
+        ): "never: a correction is not reviewed, run_sql leads back",
+        ("candidate:SchemaLinker", "candidate:SelfRefiner"): "nothing was linked",
+        ("candidate:SelfRefiner", "candidate:SchemaLinker"): "a refined query has a new schema error",
+        (
+            "candidate:SelfRefiner",
+            "candidate:Validator",
+        ): "never: the SQLCritique comes first; run_sql leads to both",
+        ("Consensus", "candidate:Planner"): "a stopping rule asks for another batch; the user asks again",
+        **{
+            (f"candidate:{name}", "Consensus"): "the vote of 3.3.7, or a limit ends the candidate"
+            for name in _ENDING
+        },
     },
     "ssev": {
         ("KnowledgeRetriever", "presql:SqlWriter"): "documents are found before anything else",
@@ -151,7 +206,7 @@ def mermaid(recipe: str) -> str:
     """
     boxes: dict[str, list[str]] = {"": []}
     ends = ("database", "triplets") if recipe == "explore" else ("question", "answer")
-    paper = _picture(recipe)
+    paper = PICTURES[recipe].keys()
     for source, target in arrows(drawn(recipe), lambda node: asks(node) or node == END):
         if (source, target) == ("KnowledgeRetriever", END):
             continue
@@ -170,17 +225,6 @@ def mermaid(recipe: str) -> str:
     for box, lines in boxes.items():
         whole += [f"subgraph {box} [{box.replace('_', ' ')}]", *(f"    {line}" for line in lines), "end"]
     return "\n".join(["```mermaid", "graph LR", *(f"    {line}" for line in whole), "```"]) + "\n"
-
-
-def _picture(recipe: str) -> Set[Arrow]:
-    """Return the arrows of the paper."""
-    if recipe != "recap":
-        return PICTURES[recipe].keys()
-    return {
-        (f"{box}:{source}" if box else source, f"{box}:{target}" if box else target)
-        for box, arrows in ARROWS.items()
-        for source, target, _ in arrows
-    } | {("SchemaLinker", "candidate:Planner")}
 
 
 def _node(name: str, ends: tuple[str, str]) -> str:

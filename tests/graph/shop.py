@@ -5,26 +5,29 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import MappingProxyType
+from typing import Any, Literal, Self, get_args, get_origin
 
 from langchain_core.language_models import BaseChatModel
+from langgraph.types import Command, Interrupt
 from pydantic import BaseModel
 
 from quorum.agents.role import Role
 from quorum.agents.role import roles as known_roles
-from quorum.graph.answer import Answer
+from quorum.graph.answer import Answer, AnswerVote
+from quorum.graph.approval import Approval
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import open_checkpoints
-from quorum.graph.context import open_context
+from quorum.graph.clarification import Clarification
+from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import recipe_of
+from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.recipes.reforce import Reforce
 from quorum.graph.resources import Resources, open_models, open_resources
 from quorum.tools.models.scripted import Prompt, Script, ScriptedChatModel
 from tests.graph.edges import drawn, recorded
@@ -34,6 +37,7 @@ GOOD = (
     "SELECT c.city, COUNT(*) AS orders FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.city"
 )
 FINE = {"valid_result": True, "columns_not_needed": [], "result_empty": False, "suggest_fix": ""}
+REJECTED = FINE | {"valid_result": False, "suggest_fix": "Count per city."}
 PLAN = {
     "steps": ["Join orders to customers.", "Count per city."],
     "expected_format": "city (text), orders (int)",
@@ -65,6 +69,11 @@ def written(sql: str) -> dict[str, Any]:
     return {"reasoning": "So.", "sql": sql}
 
 
+def repaired(sql: str | None) -> dict[str, Any]:
+    """The reply of who repairs a query."""
+    return {"explanation": "So.", "sql": sql}
+
+
 def explored(*queries: dict[str, str]) -> dict[str, Any]:
     """The ColumnExplorer's reply."""
     return {"queries": list(queries)}
@@ -77,7 +86,7 @@ def corrected(sql: str, **later: str) -> dict[str, Any]:
 
 
 def number(prompt: Prompt) -> int:
-    """Which candidate asks, from 1."""
+    """The number of the candidate that asks, from 1."""
     return int((prompt.candidate or "c0")[1:])
 
 
@@ -144,20 +153,41 @@ def script(**roles: Any) -> dict[str, Any]:
     return {name: usual(role) for name, role in known_roles().items()} | roles
 
 
+def writing(query: str, **roles: Any) -> dict[str, Any]:
+    """Replies of a model that writes one query, whichever role is asked for one."""
+
+    def step(prompt: Prompt) -> Any:
+        return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
+
+    about = {
+        "action": sql(query),
+        "sql_writer": written(query),
+        "gen_agent": written(query),
+        "tool_user": step,
+    }
+    return script(**about | roles)
+
+
+def changed(path: Path, *statements: str) -> str:
+    """Run statements on a SQLite file, which they may make; its URL."""
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(";".join(statements))
+    return f"sqlite:///{path}"
+
+
 def make_shop(path: Path) -> Path:
     """A SQLite file with customers and orders."""
-    with sqlite3.connect(path) as database:
-        database.executescript(
-            """
-            PRAGMA synchronous = OFF;  -- hundreds of tests make one
-            CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
-            CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
-                                 total REAL, note TEXT);
-            INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
-            INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
-            """
-        )
-    database.close()
+    changed(
+        path,
+        """
+        PRAGMA synchronous = OFF;  -- hundreds of tests make one
+        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                             total REAL, note TEXT);
+        INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
+        INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
+        """,
+    )
     return path
 
 
@@ -167,6 +197,12 @@ class Ran:
 
     answer: Answer
     events: list[dict[str, Any]]
+
+    @property
+    def vote(self) -> AnswerVote:
+        """The answer's vote."""
+        assert self.answer.vote is not None
+        return self.answer.vote
 
     def calls(self) -> Counter[str]:
         """Model calls per role."""
@@ -216,12 +252,13 @@ class Opened:
         return replace(self._resources[key], models=asked.models, role_models=asked.role_models)
 
 
-def as_reforce(run: Run) -> Run:
-    """``run`` of the recipe, whose switches are given by name beside the options."""
+def of_recipe(run: Run, recipe: str, switches: Mapping[str, Any] = MappingProxyType({}), **usual: Any) -> Run:
+    """``run`` of a recipe, whose switches are given by name beside the options."""
+    names = find_recipe(recipe).switches()
 
     async def asked(said: Any, **given: Any) -> Ran:
-        switches = {name: given.pop(name) for name in Reforce.switches() if name in given}
-        return await run(said, recipe="reforce", switches=switches, **given)
+        own = {name: given.pop(name) for name in names if name in given}
+        return await run(said, **{"recipe": recipe, "switches": {**switches, **own}, **usual, **given})
 
     return asked
 
@@ -256,25 +293,114 @@ async def run_options(
     Every edge that the run takes must be one that is drawn.
     """
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
+    given: dict[str, Any] = {"recipe": recipe, "resources": shared}
+    async with opened_graph(options, question, chat_models, **given) as (context, ask):
+        with recorded() as recorder:
+            output = await ask({"question": question})
+        assert recorder.edges
+        assert not recorder.edges - drawn(context.recipe), "taken, and not drawn"
+        await context.trace.aflush()
+        return Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
+
+
+class Killed(Exception):
+    """The process dies."""
+
+
+@asynccontextmanager
+async def opened_graph(
+    options: RunOptions,
+    question: str = QUESTION,
+    chat_models: Mapping[str, BaseChatModel] | None = None,
+    *,
+    recipe: Recipe | None = None,
+    **given: Any,
+) -> AsyncIterator[tuple[Context, Callable[..., Awaitable[dict[str, Any]]]]]:
+    """A run's context, and its graph with its checkpoints: ``await ask({"question": …})``."""
     context = await open_context(
-        options,
-        recipe or recipe_of(options),
-        question,
-        chat_models=chat_models,
-        resources=shared,
+        options, recipe or recipe_of(options), question, chat_models=chat_models, **given
     )
     try:
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}
         async with open_checkpoints(context.trace.checkpoint) as saver:
-            graph = build_graph(context.recipe, checkpointer=saver)
-            with recorded() as recorder:
-                output = await graph.ainvoke(
-                    {"question": question}, config, context=context, durability="sync"
-                )
-        assert recorder.edges
-        assert not recorder.edges - drawn(context.recipe), "taken, and not drawn"
-        await context.trace.aflush()
-        events = list(context.trace.events())
-        return Ran(Answer.model_validate(output["answer"]), events)
+            graph: Any = build_graph(context.recipe, checkpointer=saver)
+            yield context, partial(graph.ainvoke, config=config, context=context, durability="sync")
     finally:
         await context.aclose()
+
+
+async def one_session(
+    options: RunOptions, said: Script | Mapping[str, Script], resume: str = ""
+) -> tuple[str, dict[str, Any] | None]:
+    """One process's share of a run: from the start, or from where ``resume`` was killed."""
+    chat_models = {options.models[0]: ScriptedChatModel(script=said, source="test")}
+    async with opened_graph(options, chat_models=chat_models, resume=resume) as (context, ask):
+        try:
+            return context.trace.run_id, await ask(None if resume else {"question": QUESTION})
+        except Killed:
+            return context.trace.run_id, None
+
+
+Replies = Callable[[Sequence[Interrupt]], dict[str, Any]]
+PAYLOADS: dict[str, type[BaseModel]] = {"approval": Approval, "clarification": Clarification}
+
+
+class Asked:
+    """A run that asks its user: what it asked, its answer and its events.
+
+    Attributes:
+        rounds: What each interrupt asked.
+    """
+
+    def __init__(
+        self, shop: Path, home: Path, replies: Mapping[str, Script], question: str = QUESTION, **given: Any
+    ) -> None:
+        usual = {"recipe": "recap", "models": list(replies), "votes": len(replies)}
+        self.options, self.question = (
+            RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given),
+            question,
+        )
+        self.models = {spec: ScriptedChatModel(script=said, source=spec) for spec, said in replies.items()}
+        self.rounds: list[list[Any]] = []
+        self.events: list[dict[str, Any]] = []
+        self.output: dict[str, Any] = {}
+
+    def opened(self, resume: str = "") -> Any:
+        return opened_graph(self.options, self.question, self.models, resume=resume)
+
+    async def __call__(self, reply: Replies, *, killed: bool = False) -> Self:
+        """Run to the end.
+
+        Args:
+            reply: Says what the user replies to what waits, by its id.
+            killed: The process dies whenever it waits, and another one goes on from the run's folder.
+        """
+        start: Any = {"question": self.question}
+        run_id, waiting = "", list[Interrupt]()
+        while start:
+            async with self.opened(run_id) as (context, ask):
+                if run_id:
+                    again = (await ask(None))["__interrupt__"]
+                    assert {each.id: each.value for each in again} == {
+                        each.id: each.value for each in waiting
+                    }
+                run_id = context.trace.run_id
+                while start:
+                    output = await ask(start)
+                    waiting = output.get("__interrupt__", [])
+                    start = Command(resume=reply(waiting)) if waiting else None
+                    asked = [PAYLOADS[each.value["kind"]].model_validate(each.value) for each in waiting]
+                    self.rounds += [asked] if asked else []
+                    if killed:
+                        break
+                await context.trace.aflush()
+                self.output, self.events = output, list(context.trace.events())
+        return self
+
+    @property
+    def answer(self) -> Answer:
+        return Answer.model_validate(self.output["answer"])
+
+    def of(self, kind: str) -> list[dict[str, Any]]:
+        """The events of a kind."""
+        return [event for event in self.events if event["kind"] == kind]

@@ -14,18 +14,14 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
-from quorum.graph.answer import Answer
 from quorum.graph.answering import _Asked
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.builder import build_graph
-from quorum.graph.checkpoints import open_checkpoints
-from quorum.graph.context import Context, open_context
-from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, recipe_of
+from quorum.graph.recipes import RECIPES
 from quorum.tools.admission import Proposal
-from quorum.tools.models.scripted import Prompt, Script, scripted
+from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import Estimate
-from tests.graph.shop import CITIES, GOOD, QUESTION, explored, script, sql
+from tests.graph.shop import GOOD, QUESTION, Asked, Replies, sql, writing
 
 RENAMED = GOOD.replace("AS orders", "AS n")
 QUERIES = [f"SELECT {n}" for n in range(6)]
@@ -34,112 +30,10 @@ NO_ROW = (
     "WITH big AS (SELECT * FROM orders WHERE total > 6) "
     "SELECT customer_id, COUNT(*) AS n FROM big GROUP BY customer_id HAVING COUNT(*) > 7"
 )
-Replies = Callable[[Sequence[Interrupt]], dict[str, Any]]
-
-
-def writes(query: str, **roles: Any) -> Script:
-    """A model all of whose writers give one query; the tool user runs it and then answers."""
-    written = {"reasoning": "Count.", "sql": query}
-    about = {"action": sql(query), "sql_writer": written, "gen_agent": written}
-    about |= {"column_explorer": explored(CITIES), **roles}
-    replies = script(**about)
-
-    def reply(prompt: Prompt) -> Any:
-        if prompt.role == "tool_user":
-            return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
-        said = replies[prompt.role]
-        return said(prompt) if callable(said) else said
-
-    return reply
-
-
-class Asked:
-    """A run that asks before queries run: what it asked, its answer and its events."""
-
-    def __init__(
-        self, shop: Path, home: Path, *queries: str, roles: Any = None, question: str = QUESTION, **given: Any
-    ) -> None:
-        self.question = question
-        models = {f"m:{n}": scripted(writes(query, **roles or {})) for n, query in enumerate(queries)}
-        usual = {"recipe": "recap", "models": list(models), "votes": len(models), "approve": "always"}
-        self.options = RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given)
-        self.models = models
-        self.rounds: list[list[Approval]] = []
-        self.events: list[dict[str, Any]] = []
-        self.answer = Answer(question="", status="no_answer", database="", dialect="", recipe="")
-
-    async def opened(self, resume: str = "") -> Context:
-        recipe = recipe_of(self.options)
-        return await open_context(self.options, recipe, self.question, chat_models=self.models, resume=resume)
-
-    async def __call__(self, reply: Replies, *, streamed: bool = False, killed: bool = False) -> Asked:
-        """Run to the end.
-
-        Args:
-            streamed: By ``astream``, not ``ainvoke``.
-            killed: The process dies whenever it waits, and another one goes on from the run's folder.
-        """
-        context = await self.opened()
-        start: Any = {"question": self.question}
-        while True:
-            config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-            async with open_checkpoints(context.trace.checkpoint) as saver:
-                graph = build_graph(context.recipe, checkpointer=saver)
-                output = await _output(graph, start, config, context, streamed=streamed)
-                waiting = output.get("__interrupt__")
-                if not waiting:
-                    break
-                self.rounds.append([Approval.model_validate(each.value) for each in waiting])
-                start = Command(resume=reply(waiting))
-                if not killed:
-                    continue
-            await context.aclose()
-            context = await self.opened(context.trace.run_id)
-            async with open_checkpoints(context.trace.checkpoint) as saver:
-                graph = build_graph(context.recipe, checkpointer=saver)
-                again = await _output(graph, None, config, context, streamed=streamed)
-                shown = {each.id: each.value for each in again["__interrupt__"]}
-                assert shown == {each.id: each.value for each in waiting}
-        await context.trace.aflush()
-        self.events = list(context.trace.events())
-        await context.aclose()
-        self.answer = Answer.model_validate(output["answer"])
-        return self
-
-    @property
-    def asked(self) -> list[str]:
-        """The queries that were asked about, in order."""
-        return [each.sql for waiting in self.rounds for each in waiting]
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        return [event for event in self.events if event["kind"] == kind]
-
-
-async def _output(graph: Any, start: Any, config: Any, context: Context, *, streamed: bool) -> dict[str, Any]:
-    if not streamed:
-        return dict(await graph.ainvoke(start, config, context=context, durability="sync"))
-    output: dict[str, Any] = {}
-    async for mode, part in graph.astream(start, config, context=context, stream_mode=["values", "updates"]):
-        if mode == "values":
-            output |= part
-        elif "__interrupt__" in part:
-            output["__interrupt__"] = [*output.get("__interrupt__", []), *part["__interrupt__"]]
-    return output
 
 
 def all_say(reply: Any) -> Replies:
     return lambda waiting: {each.id: reply for each in waiting}
-
-
-def shuffled(seed: int) -> Replies:
-    """Yes to some of those that wait, in any order; the others are asked again."""
-    random = Random(seed)
-
-    def reply(waiting: Sequence[Interrupt]) -> dict[str, Any]:
-        chosen = random.sample(list(waiting), random.randint(1, len(waiting)))
-        return {each.id: "yes" for each in chosen}
-
-    return reply
 
 
 def told(asked: Asked) -> tuple[Any, ...]:
@@ -153,7 +47,13 @@ def told(asked: Asked) -> tuple[Any, ...]:
 
 @pytest.fixture
 def ask(shop: Path, tmp_path: Path) -> Callable[..., Asked]:
-    return lambda *queries, **given: Asked(shop, tmp_path / "home", *queries, **given)
+    """Runs of models that write these queries, and ask before each runs."""
+
+    def asked(*queries: str, **given: Any) -> Asked:
+        models = {f"m:{n}": writing(query) for n, query in enumerate(queries)}
+        return Asked(shop, tmp_path / "home", models, **{"approve": "always", **given})
+
+    return asked
 
 
 async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(ask: Any) -> None:
@@ -188,9 +88,8 @@ async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_aga
         return "all"
 
     waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
-    context = await asked.opened()
-    replies = await _Asked(context, None, approve).replies(waiting)
-    await context.aclose()
+    async with asked.opened() as (context, _):
+        replies = await _Asked(context, None, approve).replies(waiting)
     assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 
@@ -237,7 +136,7 @@ async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> 
         return sql(GOOD) | ({"action": "answer", "sql": GOOD} if prompt.turn > 1 else {})
 
     run = ask(GOOD, recipe="react")
-    run.models = {"m:0": scripted(step)}
+    run.models = {"m:0": scripted({"tool_user": step})}
     asked = await run(lambda waiting: {each.id: each.value["sql"] == GOOD for each in waiting})
     assert (asked.answer.status, asked.answer.sql) == ("answered", GOOD)
     assert "did not approve it" in prompts[1]
@@ -290,31 +189,23 @@ async def test_a_reply_that_is_none_is_asked_for_again_then_taken_for_no(ask: An
     assert never.answer.candidates[0].error_kind == "not_approved"
 
 
-async def test_a_run_killed_after_the_reply_does_not_ask_again(ask: Any, shop: Path) -> None:
+async def test_a_run_killed_after_the_reply_does_not_ask_again(ask: Any) -> None:
     """LangGraph keeps a reply only with the step that used it; the trace has it at once."""
     run = ask(GOOD)
-    context = await run.opened()
-    config: Any = {"configurable": {"thread_id": context.trace.run_id}}
 
-    class Killed(BaseException):
+    class Dead(BaseException):
         """The process dies while the query runs."""
 
     async def dies(*_: Any) -> Any:
-        raise Killed
+        raise Dead
 
-    async with open_checkpoints(context.trace.checkpoint) as saver:
-        graph = build_graph(context.recipe, checkpointer=saver)
-        first: Any = await graph.ainvoke({"question": QUESTION}, config, context=context, durability="sync")
-        context.resources.connector.run = dies  # type: ignore[method-assign]
-        replies = all_say("yes")(first["__interrupt__"])
-        with pytest.raises(Killed):
-            await graph.ainvoke(Command(resume=replies), config, context=context, durability="sync")
-    await context.aclose()
-    context = await run.opened(context.trace.run_id)
-    async with open_checkpoints(context.trace.checkpoint) as saver:
-        graph = build_graph(context.recipe, checkpointer=saver)
-        output: Any = await graph.ainvoke(None, config, context=context, durability="sync")
-    await context.aclose()
+    async with run.opened() as (context, go_on):
+        first = await go_on({"question": QUESTION})
+        context.resources.connector.run = dies
+        with pytest.raises(Dead):
+            await go_on(Command(resume=all_say("yes")(first["__interrupt__"])))
+    async with run.opened(context.trace.run_id) as (_, go_on):
+        output = await go_on(None)
     assert "__interrupt__" not in output
     assert output["answer"]["status"] == "answered"
 

@@ -72,13 +72,27 @@ def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:
     assert {"input": graph.get_input_jsonschema(), "context": graph.get_context_jsonschema()} == snapshot
 
 
-def test_an_unknown_recipe_and_an_unknown_switch_are_named() -> None:
-    with pytest.raises(ConfigurationError, match=r"'nope'.*recap"):
-        build_graph("nope")
-    with pytest.raises(ConfigurationError, match=r"'sqlcritique'.*sql_critique"):
-        find_recipe("recap", {"sqlcritique": False})
-    with pytest.raises(ConfigurationError, match="wire"):
-        find_recipe("recap", {"wire": None})
+@pytest.mark.parametrize(
+    ("name", "switches", "said"),
+    [
+        ("nope", {}, r"'nope'.*recap"),
+        ("recap", {"sqlcritique": False}, r"'sqlcritique'.*sql_critique"),
+        ("recap", {"wire": None}, "wire"),
+        ("single", {"validation": True}, "no switch 'validation'"),
+        ("ssev", {"stage": "7"}, "stage"),
+        ("ssev", {"max_rows": -1}, "max_rows"),
+        ("ssev", {"presql_votes": 1}, "presql_votes"),
+        ("ssev", {"max_shots": "nine"}, "max_shots"),
+        ("reforce", {"linking": "some"}, "linking"),
+        ("reforce", {"exploration": True}, "exploration"),
+        ("reforce", {"k": 3}, "no switch 'k'"),
+    ],
+)
+def test_an_unknown_recipe_and_a_wrong_switch_are_named(
+    name: str, switches: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        find_recipe(name, switches)
 
 
 @pytest.mark.parametrize(

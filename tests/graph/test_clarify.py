@@ -7,22 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.types import Command
 
 from quorum.graph.approval import Approval
 from quorum.graph.ballots import Cluster, Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
 from quorum.graph.confidence import CHOSEN
-from quorum.graph.context import open_context
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, recipe_of
+from quorum.graph.recipes import RECIPES
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
-from quorum.tools.models.scripted import Prompt, Script, scripted
-from tests.graph.shop import GOOD, QUESTION, Ran, Run, script, sql
+from quorum.tools.models.scripted import Prompt
+from tests.graph.shop import GOOD, QUESTION, Asked, Ran, Run, script, sql
 
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 RENAMED = GOOD.replace("AS orders", "AS n")
@@ -33,20 +29,9 @@ SAID = [
 ]
 
 
-def by_role(**roles: Any) -> Script:
-    """Replies by role; one may be a function of the prompt."""
-    replies = script(**roles)
-
-    def answered(prompt: Prompt) -> Any:
-        said = replies[prompt.role]
-        return said(prompt) if callable(said) else said
-
-    return answered
-
-
-def rivals(*queries: str, **roles: Any) -> dict[str, Script]:
+def rivals(*queries: str, **roles: Any) -> dict[str, Any]:
     """Models that each write one of the queries."""
-    return {f"m:{n}": by_role(action=sql(query), **roles) for n, query in enumerate(queries)}
+    return {f"m:{n}": script(action=sql(query), **roles) for n, query in enumerate(queries)}
 
 
 async def voted(run: Run, by_model: dict[str, Any], **given: Any) -> Ran:
@@ -59,51 +44,31 @@ def precise(prompt: Prompt) -> Any:
     return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
 
 
-class Asked:
+class Clarified:
     """A run with ``clarify``: what it asked, and its answer."""
 
-    def __init__(self, url: str, home: Path, by_model: dict[str, Any], **given: Any) -> None:
-        self.options = RunOptions(
-            database=url,
-            home=str(home),
-            **{"recipe": "recap", "models": list(by_model), "votes": len(by_model), "clarify": True, **given},
-        )
-        self.chat_models = {spec: scripted(said) for spec, said in by_model.items()}
-        self.questions: list[Clarification] = []
-        self.events: list[dict[str, Any]] = []
+    def __init__(self, shop: Path, home: Path, by_model: dict[str, Any], **given: Any) -> None:
+        self.run = Asked(shop, home, by_model, **{"clarify": True, **given})
 
     async def __call__(self, *replies: Any) -> dict[str, Any]:
-        context = await open_context(
-            self.options,
-            recipe_of(self.options),
-            QUESTION,
-            chat_models=self.chat_models,
-        )
-        try:
-            config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-            graph = build_graph(context.recipe, checkpointer=InMemorySaver())
-            start: Any = {"question": QUESTION}
-            for reply in (*replies, None):
-                output = await graph.ainvoke(start, config, context=context)
-                if "__interrupt__" not in output:
-                    break
-                self.questions.append(Clarification.model_validate(output["__interrupt__"][0].value))
-                start = Command(resume=reply)
-            await context.trace.aflush()
-            self.events = list(context.trace.events())
-            answer: dict[str, Any] = output["answer"]
-            return answer
-        finally:
-            await context.aclose()
+        said = iter(replies)
+        await self.run(lambda waiting: {waiting[0].id: next(said)})
+        assert not list(said), "it was asked as often as there are replies"
+        answer: dict[str, Any] = self.run.output["answer"]
+        return answer
 
     @property
-    def calls(self) -> int:
-        return sum(event["kind"] == "model_call" for event in self.events)
+    def questions(self) -> list[Clarification]:
+        return [question for (question,) in self.run.rounds]
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return self.run.events
 
 
 @pytest.fixture
-def asked(shop: Path, tmp_path: Path) -> partial[Asked]:
-    return partial(Asked, f"sqlite:///{shop}", tmp_path / "home")
+def asked(shop: Path, tmp_path: Path) -> partial[Clarified]:
+    return partial(Clarified, shop, tmp_path / "home")
 
 
 async def test_a_close_vote_says_how_its_answers_differ(run: Run) -> None:
@@ -113,14 +78,11 @@ async def test_a_close_vote_says_how_its_answers_differ(run: Run) -> None:
 
 @pytest.mark.parametrize("queries", [(GOOD,), (GOOD, RENAMED), (GOOD, GOOD, GOOD, ABOVE_SIX)])
 async def test_a_clear_vote_says_nothing_and_asks_nobody(queries: tuple[str, ...], asked: Any) -> None:
-    ask = asked(rivals(*queries))
-    answer = await ask("B")
-    assert answer["disagreement"] == []
-    assert ask.questions == []
+    assert (await asked(rivals(*queries))())["disagreement"] == []
 
 
 async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: Any, run: Run) -> None:
-    said = by_role(action={**sql(GOOD), "summary": "Counts all orders."})
+    said = script(action={**sql(GOOD), "summary": "Counts all orders."})
     ask = asked({**rivals(GOOD, GOOD, ABOVE_SIX), "m:0": said, "m:1": said})
     answer = await ask("b")
     (question,) = ask.questions
@@ -134,9 +96,10 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert (answer["vote"]["settled"], answer["vote"]["winner"]) == ("user", "c3")
     assert answer["disagreement"] == []
     assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
-    assert ask.calls == answer["usage"]["model_calls"]
     plain = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
-    assert ask.calls == plain.answer.usage["model_calls"]
+    assert (
+        len(ask.run.of("model_call")) == answer["usage"]["model_calls"] == plain.answer.usage["model_calls"]
+    )
 
 
 @pytest.mark.parametrize(("reply", "right"), [("A", ["m:0", "m:1"]), ("B", ["m:2"])])
@@ -151,7 +114,7 @@ async def test_the_experts_learn_from_the_choice(
 
 
 async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(asked: Any) -> None:
-    both = {"m:0": by_role(action=sql(ABOVE_SIX)), "m:1": by_role(action=precise)}
+    both = {"m:0": script(action=sql(ABOVE_SIX)), "m:1": script(action=precise)}
     ask = asked(both)
     answer = await ask("Only large ones.")
     assert len(ask.questions) == 1
@@ -208,7 +171,7 @@ async def test_no_reply_keeps_the_vote(asked: Any) -> None:
 
 async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     ask = asked(rivals(GOOD, ABOVE_SIX))
-    answer = await ask("D", "x" * (MAX_REPLY + 1), 7, "A")
+    answer = await ask("D", "x" * (MAX_REPLY + 1), 7)
     assert len(ask.questions) == MAX_ASKED
     assert ["no answer 'D'" in ask.questions[1].refused, "too much" in ask.questions[2].refused] == [
         True,
@@ -218,10 +181,7 @@ async def test_nobody_is_asked_for_ever(asked: Any) -> None:
 
 
 async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
-    ask = asked(rivals(GOOD, ABOVE_SIX), max_calls=8)
-    answer = await ask("B")
-    assert answer["status"] == "stopped"
-    assert ask.questions == []
+    assert (await asked(rivals(GOOD, ABOVE_SIX), max_calls=8)())["status"] == "stopped"
 
 
 ENDINGS = {
@@ -290,7 +250,7 @@ async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_questi
     written = {"sql_writer": {"reasoning": "So.", "sql": GOOD}}
     written |= {"judge": {"reason": "", "choice": "cannot tell"}}
     other = {**written, "sql_writer": {"reasoning": "So.", "sql": ABOVE_SIX}}
-    ask = asked({"m:0": by_role(**written), "m:1": by_role(**other)}, **given)
+    ask = asked({"m:0": script(**written), "m:1": script(**other)}, **given)
     await ask("Only large ones.", "A")
     kinds = [event["kind"] for event in ask.events]
     second = kinds.index("vote", kinds.index("clarification"))

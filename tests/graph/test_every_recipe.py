@@ -11,6 +11,7 @@ import pytest
 
 from quorum.agents.role import GROUPS, roles
 from quorum.graph.ballots import UNANSWERABLE
+from quorum.graph.confidence import LOW
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.recipe import PaperRecipe
@@ -19,16 +20,21 @@ from quorum.tools.databases.schema import NOT_LIVE
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.questions import Asked, spider1, spider2_local
 from tests.graph.shop import (
+    BROKEN,
     GOOD,
+    NOTHING,
     OTHER,
+    STOP,
     THIRD,
     Ran,
     Run,
     number,
+    repaired,
     run_graph,
     run_options,
     script,
     sql,
+    writing,
     written,
 )
 from tests.schema_folders import write_schema
@@ -41,18 +47,6 @@ WHOLE: dict[str, dict[str, Any]] = {"sqlagent": {"max_tables": 12}}
 
 PAPERS = [name for name, recipe in RECIPES.items() if isinstance(recipe, PaperRecipe)]
 every_recipe = pytest.mark.parametrize("recipe", list(RECIPES))
-
-
-def writing(query: str) -> dict[str, Any]:
-    """A model that writes one query, whichever role is asked for one."""
-
-    def step(prompt: Prompt) -> Any:
-        return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
-
-    again = {"explanation": "As before.", "sql": query}
-    reply = written(query)
-    said = {"action": sql(query), "sql_writer": reply, "gen_agent": reply, "self_refiner": again}
-    return script(**said, tool_user=step)
 
 
 def asked_of(shared: Path, suite: str) -> list[Asked]:
@@ -69,33 +63,38 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
         options = RunOptions(
             database=asked.database, recipe=recipe, home=str(tmp_path), models=["m"], votes=2
         )
-        ran = await run_options(options, asked.question, {"m": scripted(writing(asked.gold))})
+        ran = await run_options(
+            options, asked.question, {"m": scripted(writing(asked.gold, self_refiner=repaired(asked.gold)))}
+        )
         assert ran.answer.status == "answered", ran.answer.warnings
         with closing(sqlite3.connect(asked.database.removeprefix("sqlite:///"))) as database:
             expected = database.execute(asked.gold).fetchall()
         assert ran.answer.row_count == len(expected) > 0
         assert ran.answer.rows[0] == [pytest.approx(value) for value in expected[0]]
-        assert ran.answer.vote is not None
-        assert len(ran.answer.vote.clusters) == 1
+        assert len(ran.vote.clusters) == 1
+
+
+EVERYTHING: dict[str, Any] = {
+    **{"exploration": "always", "expected_format": True, "self_consistency": True},
+    **{"cte_refinement": True, "model_vote": True, "link_above": 0},
+}
 
 
 @pytest.mark.parametrize(
-    ("recipe", "prompts"),
-    [(name, prompts) for name in RECIPES for prompts in ("house", *(["paper"] if name in PAPERS else []))],
+    ("recipe", "switches"),
+    [
+        *((name, WHOLE.get(name, {})) for name in RECIPES),
+        *((name, WHOLE.get(name, {}) | {"prompts": "paper"}) for name in PAPERS),
+        pytest.param("reforce", EVERYTHING | {"linking": "tables"}, marks=pytest.mark.heavy),
+        pytest.param("reforce", EVERYTHING | {"linking": "drafts"}, marks=pytest.mark.heavy),
+    ],
 )
 async def test_the_offline_model_goes_all_the_way(
-    recipe: str, prompts: str, shared: Path, tmp_path: Path
+    recipe: str, switches: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:
-    chosen = {"prompts": prompts} if prompts == "paper" else {}
     for asked in asked_of(shared, "spider1"):
-        options = RunOptions(
-            database=asked.database,
-            recipe=recipe,
-            home=str(tmp_path),
-            models=["offline"],
-            votes=2,
-            switches=WHOLE.get(recipe, {}) | chosen,
-        )
+        given: dict[str, Any] = {"database": asked.database, "models": ["offline"], "votes": 2}
+        options = RunOptions(recipe=recipe, home=str(tmp_path), switches=switches, **given)
         ran = await run_options(options, asked.question)
         assert ran.answer.demonstration
         assert ran.answer.status == "answered"
@@ -172,6 +171,7 @@ async def test_a_limit_ends_a_run_in_order(recipe: str, most: int, run: Run) -> 
     assert ran.calls().total() <= most
     assert (ran.answer.status, ran.answer.stopped_by) in (("stopped", "max_calls"), ("answered", ""))
     assert ran.answer.status == "stopped" or most > 2
+    assert ran.answer.rows or all(each.error for each in ran.answer.candidates), "the best so far"
 
 
 MISSING = "No table holds answers to surveys."
@@ -179,20 +179,77 @@ LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MI
 ENDS = {"thought": "Surveys.", "sql": None, "command": None, "missing": MISSING}
 
 
+PLANNED = {"planner": 1, "plan_critique": 1, "syntax_retriever": 1}
+GROUNDED = {"info_agent": 1, "context_expander": 1, "gen_agent": 1}
+COSTS: dict[str, tuple[dict[str, int], int, dict[str, int], dict[str, int]]] = {
+    # calls and queries where nothing goes wrong; calls where the data cannot answer, and where there is none
+    "single": ({"sql_writer": 1}, 1, {"sql_writer": 1}, {"sql_writer": 1}),
+    "quorum": ({"sql_writer": 1}, 1, {"sql_writer": 3}, {"sql_writer": 1}),
+    "reforce": ({"sql_writer": 8}, 1, {"sql_writer": 8}, {"sql_writer": 8}),
+    "ssev": ({"sql_writer": 2}, 3, {"sql_writer": 1}, {"sql_writer": 2}),  # two of the queries sample rows
+    "sqlagent": (GROUNDED | {"validator": 1}, 1, GROUNDED, GROUNDED),
+    "react": ({"tool_user": 2}, 1, {"tool_user": 1}, {"tool_user": 1}),
+    "recap": (
+        PLANNED | {"action": 1, "sql_critique": 1, "validator": 1},
+        1,
+        PLANNED | {"action": 1},
+        PLANNED | {"action": 1, "sql_critique": 1},
+    ),
+    "team": (
+        PLANNED | {"action": 3, "sql_critique": 3, "validator": 3},
+        1,
+        PLANNED | {"action": 3},
+        PLANNED | {"action": 3, "sql_critique": 3},
+    ),
+}
+
+
+@every_recipe
+async def test_where_nothing_goes_wrong_it_costs_what_is_promised(recipe: str, run: Run) -> None:
+    ran = await run(script(), recipe=recipe, votes=None)
+    calls, queries, _, _ = COSTS[recipe]
+    assert (ran.calls(), ran.answer.usage["model_calls"]) == (calls, sum(calls.values()))
+    assert ran.answer.usage["queries"] == queries, "the same SQL runs once"
+    assert (ran.answer.status, ran.answer.sql, ran.answer.recipe) == ("answered", GOOD, recipe)
+    assert (ran.answer.columns, sorted(ran.answer.rows)) == (["city", "orders"], [["Ghent", 1], ["Lyon", 3]])
+    seeds = [event["seed"] for event in ran.of("candidate") if event["candidate"].startswith("c")]
+    assert len(set(seeds)) == len(seeds), "each that votes is drawn for itself"
+
+
+@pytest.mark.parametrize("most", [None, 0, 1])
 @pytest.mark.parametrize(
-    ("recipe", "calls"),
-    [
-        ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 3}),
-        ("reforce", {"sql_writer": 8}),
-        ("ssev", {"sql_writer": 1}),
-        ("sqlagent", {"info_agent": 1, "context_expander": 1, "gen_agent": 1}),
-        ("recap", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 1}),
-        ("team", {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3}),
-        ("react", {"tool_user": 1}),
-    ],
+    ("recipe", "usual", "switches"), [("quorum", 3, {}), ("recap", 5, {}), ("ssev", 5, {"stage": "sr"})]
 )
-async def test_it_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[str, int]) -> None:
+async def test_a_query_is_repaired_up_to_the_limit(
+    recipe: str, usual: int, switches: dict[str, Any], most: int | None, run: Run
+) -> None:
+    said = writing(BROKEN, action=[sql(BROKEN), STOP])
+    said["self_refiner"] = lambda prompt: repaired(f"SELECT nothing_{prompt.turn} FROM customers")
+    limit = {} if most is None else {"max_refinements": most}
+    ran = await run(said, recipe=recipe, switches=switches | limit)
+    assert ran.calls()["self_refiner"] == (usual if most is None else most)
+    assert ran.answer.status == "no_answer"
+    assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
+
+
+@pytest.mark.parametrize("confirmed", [False, True])
+@pytest.mark.parametrize(("recipe", "switches"), [("recap", {}), ("ssev", {"stage": "sr"})])
+async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(
+    recipe: str, switches: dict[str, Any], confirmed: bool, run: Run
+) -> None:
+    """With ``confirm_empty`` the SelfRefiner may confirm it, knowing which condition leaves no row."""
+    repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {number}") for number in range(5)]
+    said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
+    ran = await run(said, recipe=recipe, switches=switches | {"confirm_empty": confirmed})
+    assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
+    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
+    assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
+    assert ran.answer.confidence <= LOW
+    assert any("empty" in warning for warning in ran.answer.warnings)
+
+
+@every_recipe
+async def test_it_says_what_the_data_lacks(run: Run, recipe: str) -> None:
     said = script(
         sql_writer=LACKING,
         gen_agent=LACKING,
@@ -200,7 +257,7 @@ async def test_it_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[st
         tool_user=ENDS | {"action": "answer"},
     )
     ran = await run(said, recipe=recipe, votes=None)
-    assert ran.calls() == calls
+    assert ran.calls() == COSTS[recipe][2]
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
     assert (ran.answer.sql, ran.answer.columns) == ("", [])
     assert ran.answer.warnings == []
@@ -211,32 +268,14 @@ async def test_it_says_what_the_data_lacks(run: Run, recipe: str, calls: dict[st
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
 
 
-@pytest.mark.parametrize(
-    ("recipe", "calls"),
-    [
-        ("single", {"sql_writer": 1}),
-        ("quorum", {"sql_writer": 1}),
-        ("reforce", {"sql_writer": 8}),
-        ("ssev", {"sql_writer": 2}),
-        ("sqlagent", {"info_agent": 1, "context_expander": 1, "gen_agent": 1}),
-        ("react", {"tool_user": 1}),
-        (
-            "recap",
-            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 1, "sql_critique": 1},
-        ),
-        (
-            "team",
-            {"planner": 1, "plan_critique": 1, "syntax_retriever": 1, "action": 3, "sql_critique": 3},
-        ),
-    ],
-)
+@every_recipe
 async def test_over_a_schema_without_data_a_candidate_costs_what_writing_it_costs(
-    recipe: str, calls: dict[str, int], tmp_path: Path
+    recipe: str, tmp_path: Path
 ) -> None:
     folder = write_schema(tmp_path / "SHOP" / "PUBLIC").parent
     url, said = f"schema://{folder}", writing(CITIES) | {"tool_user": sql(CITIES) | {"action": "answer"}}
     ran = await run_graph(tmp_path / "home", url, said, recipe=recipe, votes=None)
-    assert ran.calls() == calls
+    assert ran.calls() == COSTS[recipe][3]
     assert ran.answer.status == "no_answer"
     assert ran.answer.sql == CITIES
     assert (ran.answer.dialect, ran.answer.confidence) == ("snowflake", 0.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.triplets import explored_folder
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.triplet_store import load_explored
-from tests.graph.shop import make_shop
+from tests.graph.shop import changed, make_shop
 from tests.schema_folders import write_schema
 
 ORDERS = {"state": 0, "action": "select_column", "columns": ["orders.id", "orders.total"]}
@@ -42,7 +41,7 @@ class Searching:
     """Explore the shop with a script; roles not given do everything right."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.url = folder, f"sqlite:///{make_shop(folder / 'shop.db')}"
+        self.folder, self.shop = folder, make_shop(folder / "shop.db")
         self.prompts: list[Prompt] = []
 
     async def __call__(self, **given: Any) -> Exploration:
@@ -59,7 +58,7 @@ class Searching:
                 turns[prompt.role] += 1
             return said(prompt) if callable(said) else said
 
-        options = {"db": self.url, "home": self.folder / "home", "attempts": 2} | given
+        options = {"db": str(self.shop), "home": self.folder / "home", "attempts": 2} | given
         return await explore(chat_models={"m": scripted(reply)}, **options)
 
     def prompt(self, role: str, turn: int = 0) -> str:
@@ -185,9 +184,7 @@ async def test_it_goes_on_where_it_stopped_and_never_begins_twice(search: Search
 async def test_a_changed_table_is_to_be_covered_again(search: Searching) -> None:
     first = await search()
     assert first.covered == 3
-    with sqlite3.connect(search.url.removeprefix("sqlite:///")) as database:
-        database.execute("ALTER TABLE orders ADD COLUMN paid TEXT")
-    database.close()
+    changed(search.shop, "ALTER TABLE orders ADD COLUMN paid TEXT")
     again = await search(resume=True, explorer=choice(ORDERS, CITIES), attempts=3)
     assert (again.fields, again.covered, again.triplets) == (8, 3, 2), "the same query, of the table as it is"
     assert [triplet.id for triplet in search.learned().triplets] == [2, 3]
@@ -197,9 +194,7 @@ async def test_what_is_gone_is_not_grown(search: Searching) -> None:
     both = {"state": 1, "action": "join", "columns": ["orders.customer_id", "customers.id"]}
     joined = {"sql": "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id"}
     await search(explorer=[choice(ORDERS), choice(both)], simulator=[{"sql": LARGE}, joined], branches=1)
-    with sqlite3.connect(search.url.removeprefix("sqlite:///")) as database:
-        database.execute("DROP TABLE customers")
-    database.close()
+    changed(search.shop, "DROP TABLE customers")
     on = {"state": 2, "action": "order_by", "columns": ["orders.total"]}
     found = await search(resume=True, explorer=choice(on), attempts=9)
     assert found.ended == "stuck"
@@ -277,9 +272,7 @@ async def test_what_models_say_is_cut_and_stays_on_its_line(search: Searching) -
 
 async def test_personal_data_is_masked_unless_allowed(tmp_path: Path) -> None:
     search = Searching(tmp_path)
-    with sqlite3.connect(search.url.removeprefix("sqlite:///")) as database:
-        database.execute("UPDATE orders SET note = 'ada@example.org'")
-    database.close()
+    changed(search.shop, "UPDATE orders SET note = 'ada@example.org'")
     notes = {"explorer": choice(ORDERS | {"columns": ["orders.note"]}), "attempts": 1}
     await search(simulator={"sql": "SELECT note FROM orders"}, **notes)
     shown = search.prompt("describer").split("<result>")[1]
@@ -291,12 +284,11 @@ async def test_personal_data_is_masked_unless_allowed(tmp_path: Path) -> None:
 
 
 async def test_shards_are_explored_as_one(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "logs.db") as database:
-        for n in range(40):
-            database.execute(f"CREATE TABLE day_{n:03} (at TEXT, who TEXT, what TEXT)")
-            database.execute(f"INSERT INTO day_{n:03} VALUES ('2026-01-01', 'Ada', 'came')")
-    database.close()
-    given = {"db": f"sqlite:///{tmp_path / 'logs.db'}", "models": ["offline"], "attempts": 12}
+    day = (
+        "CREATE TABLE day_{0:03} (at, who, what); INSERT INTO day_{0:03} VALUES ('2026-01-01', 'Ada', 'came')"
+    )
+    url = changed(tmp_path / "logs.db", *map(day.format, range(40)))
+    given = {"db": url, "models": ["offline"], "attempts": 12}
     grouped = await explore(home=tmp_path / "one", **given)
     single = await explore(home=tmp_path / "two", groups=False, **given)
     assert (grouped.ended, grouped.attempts, grouped.fields) == ("coverage", 1, 3)

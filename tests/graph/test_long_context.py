@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.graph.shop import GOOD, Ran, Run, script
+from tests.graph.shop import GOOD, Ran, Run, changed, script
 from tests.graph.test_reforce import judged
 
 LINKER = {
@@ -26,12 +25,10 @@ REPLIES = script(
 @pytest.fixture
 def described(shop: Path) -> Path:
     """The shop with tables that have nothing to do with the question, and many values."""
-    with sqlite3.connect(shop) as database:
-        for name in ("weather", "staff", "suppliers"):
-            database.execute(f"CREATE TABLE {name} (remark_{name} TEXT, day_{name} TEXT)")
-            rows = [(f"{name} remark number {n}, at some length", f"2026-01-{n}") for n in range(10, 30)]
-            database.executemany(f"INSERT INTO {name} VALUES (?, ?)", rows)
-    database.close()
+    for name in ("weather", "staff", "suppliers"):
+        rows = (f"('{name} remark number {n}, at some length', '2026-01-{n}')" for n in range(10, 30))
+        made = f"CREATE TABLE {name} (remark_{name} TEXT, day_{name} TEXT)"
+        changed(shop, made, f"INSERT INTO {name} VALUES {', '.join(rows)}")
     return shop
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources
-from tests.graph.shop import Run, run_graph, script
+from tests.graph.shop import Run, changed, run_graph, script
 
 NAMED = "How many orders came from ghent and lyons?"
 
@@ -46,14 +44,8 @@ async def test_at_most_so_many_and_nothing_where_nothing_fits(run: Run) -> None:
 
 
 async def test_names_and_values_are_spelt_as_sql_needs_them(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "odd.db")) as database:
-        database.executescript(
-            """
-            CREATE TABLE "a.b" ("full name" TEXT, password TEXT);
-            INSERT INTO "a.b" VALUES (' O''Brien  Ltd ', 'brien');
-            """
-        )
-    url = f"sqlite:///{tmp_path / 'odd.db'}"
+    table = 'CREATE TABLE "a.b" ("full name" TEXT, password TEXT)'
+    url = changed(tmp_path / "odd.db", table, """INSERT INTO "a.b" VALUES (' O''Brien  Ltd ', 'brien')""")
     ran = await run_graph(tmp_path / "home", url, script(), question="Who is O'Brien?", recipe="quorum")
     prompt = ran.prompt("sql_writer")
     assert """"a.b"."full name": ' O''Brien  Ltd '""" in prompt

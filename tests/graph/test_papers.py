@@ -146,7 +146,6 @@ def test_parts_of_papers_are_read_from_docstrings(text: str, found: list[tuple[s
 
 @pytest.mark.parametrize("recipe", list(PICTURES))
 def test_the_drawn_graph_is_the_papers_picture(recipe: str) -> None:
-    """``recap``'s picture is held in ``tests/graph/test_recap_paper.py``."""
     paper, drawn = PICTURES[recipe].keys(), between_agents(recipe)
     assert paper - drawn == set()
     assert drawn - paper == OURS[recipe].keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -11,27 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.graph.ballots import Cluster
-from quorum.graph.builder import build_graph
-from quorum.graph.checkpoints import open_checkpoints
-from quorum.graph.context import open_context
 from quorum.graph.nodes.tie_breaking import drawn
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import recipe_of
 from quorum.knowledge.errors import ModelUnavailable
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
     BROKEN,
     CITIES,
     GOOD,
     NAMES,
     OTHER,
-    QUESTION,
     TOWNS,
-    Ran,
+    Killed,
     Run,
+    changed,
     corrected,
     explored,
     number,
+    of_recipe,
+    one_session,
     script,
     taking_turns,
     written,
@@ -51,12 +48,7 @@ MENDED = {
 @pytest.fixture
 def run(run: Run) -> Run:
     """Over the shop, with two candidates of the recipe ``reforce``, which share an exploration."""
-
-    async def asked(said: Any, switches: dict[str, Any] | None = None, **given: Any) -> Ran:
-        shared = {"explorations": "shared", **(switches or {})}
-        return await run(said, **{"recipe": "reforce", "votes": 2, "switches": shared, **given})
-
-    return asked
+    return of_recipe(run, "reforce", {"explorations": "shared"}, votes=2)
 
 
 async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run) -> None:
@@ -70,9 +62,9 @@ async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run
 
 
 async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
-    """What follows is rewritten only by a correction that worked."""
+    """Only a correction that worked rewrites the queries that follow."""
     said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
-    ran = await run(script(sql_writer=TIED, **said), switches={"max_corrections": 1})
+    ran = await run(script(sql_writer=TIED, **said), max_corrections=1)
     asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
     assert NAMES["sql"] in asked
 
@@ -90,9 +82,7 @@ async def test_corrected_exploration_queries_are_kept(run: Run) -> None:
 async def test_exploration_ends_when_no_model_answers(
     run: Run, role: str, explorations: str, who: str
 ) -> None:
-    ran = await run(
-        script(sql_writer=TIED, **{**MENDED, role: DOWN}), switches={"explorations": explorations}
-    )
+    ran = await run(script(sql_writer=TIED, **{**MENDED, role: DOWN}), explorations=explorations)
     assert ran.calls()[role] <= 1
     assert ran.answer.status == "answered"
     assert f"Column exploration ended early: The endpoint is unreachable.{who}" in ran.answer.warnings
@@ -106,17 +96,16 @@ async def test_a_correction_that_cannot_be_read_loses_one_query(run: Run) -> Non
 
 
 async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) -> None:
-    with sqlite3.connect(shop) as database:
-        database.execute("CREATE TABLE weather (day TEXT, degrees REAL)")
-        database.execute("CREATE TABLE staff (id INTEGER, salary REAL)")
-    database.close()
+    changed(
+        shop, "CREATE TABLE weather (day TEXT, degrees REAL)", "CREATE TABLE staff (id INTEGER, salary REAL)"
+    )
 
     def link(prompt: Prompt) -> Any:
         if "table orders" in prompt.text:
             return '{"think": "cut off'
         return {"think": "", "answer": "Y" if "table customers" in prompt.text else "N", "columns": []}
 
-    ran = await run(script(table_linker=link), switches={"link_above": 0})
+    ran = await run(script(table_linker=link), link_above=0)
     prompt = ran.prompt("sql_writer")
     assert "table orders" in prompt, "the table whose judgement was lost stays"
     assert "table customers" in prompt
@@ -185,10 +174,6 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
     assert ran.answer.sql == GOOD
 
 
-class Killed(Exception):
-    """The process dies."""
-
-
 @pytest.mark.parametrize(
     ("explorations", "calls"), [("shared", 2 + 1 + 1 + 1 + 2), ("each", 2 + 2 + 2 + 2 + 2)]
 )
@@ -196,14 +181,13 @@ async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(
     shop: Path, tmp_path: Path, explorations: str, calls: int
 ) -> None:
     """The second exploration query's correction is under way; what came before is not asked again."""
-    options = RunOptions(
-        database=f"sqlite:///{shop}",
-        home=str(tmp_path),
-        models=["m"],
-        votes=2,
-        recipe="reforce",
-        switches={"explorations": explorations},
-    )
+    about: dict[str, Any] = {
+        "database": f"sqlite:///{shop}",
+        "home": str(tmp_path),
+        "models": ["m"],
+        "votes": 2,
+    }
+    options = RunOptions(recipe="reforce", switches={"explorations": explorations}, **about)
     roles = {"sql_writer": TIED, "column_explorer": explored(TOWNS, NAMES)}
 
     def dies_at_the_second(prompt: Prompt) -> Any:
@@ -220,27 +204,3 @@ async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(
     assert (answer["status"], answer["sql"]) == ("answered", GOOD)
     assert len(answer["candidates"]) == 4
     assert answer["usage"]["model_calls"] == calls, "none but the call under way is made again"
-
-
-async def one_session(options: RunOptions, said: Any, resume: str) -> tuple[str, dict[str, Any] | None]:
-    """One process's share of a run: from the start, or from where ``resume`` was killed."""
-    context = await open_context(
-        options,
-        recipe_of(options),
-        QUESTION,
-        resume=resume,
-        chat_models={"m": scripted(said)},
-    )
-    config: Any = {"configurable": {"thread_id": context.trace.run_id}}
-    start: Any = None if resume else {"question": QUESTION}
-    try:
-        async with open_checkpoints(context.trace.checkpoint) as saver:
-            graph = build_graph(context.recipe, checkpointer=saver)
-            try:
-                return context.trace.run_id, await graph.ainvoke(
-                    start, config, context=context, durability="sync"
-                )
-            except Killed:
-                return context.trace.run_id, None
-    finally:
-        await context.aclose()

@@ -10,11 +10,10 @@ import pytest
 from quorum import ask
 from quorum.graph.confidence import CHOSEN, LOW
 from quorum.graph.nodes import clarifying
-from quorum.graph.recipes.quorum import Quorum
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Ran, Run, script
-from tests.graph.test_clarify import Asked
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, of_recipe, script
+from tests.graph.test_clarify import Clarified
 
 CHEAP = GOOD.replace("GROUP BY", "WHERE total < 10 GROUP BY")
 NOTHING = GOOD.replace("GROUP BY", "WHERE total > 99 GROUP BY")
@@ -47,12 +46,7 @@ def roles(
 @pytest.fixture
 def run(run: Run) -> Run:
     """``await run(script(…), switch=…)`` over the shop with ``quorum``, nobody asking for votes."""
-
-    async def asked(said: Any, **given: Any) -> Ran:
-        switches = {name: given.pop(name) for name in Quorum.switches() if name in given}
-        return await run(said, recipe="quorum", switches=switches, **{"votes": None, **given})
-
-    return asked
+    return of_recipe(run, "quorum", votes=None)
 
 
 async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> None:
@@ -91,8 +85,7 @@ async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
     ran = await run(script(**roles()))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
     assert (ran.answer.readings, ran.answer.reading) == ([], "All orders.")
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.doubt == 0.0
+    assert ran.vote.doubt == 0.0
 
 
 async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) -> None:
@@ -106,8 +99,7 @@ async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) ->
 async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(run: Run, query: str) -> None:
     ran = await run(script(**roles(reading(query))))
     assert ran.answer.readings == []
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.doubt == 0.0
+    assert ran.vote.doubt == 0.0
     outcomes = {SAME: ["same"], NOTHING: ["blank"], GOOD: []}
     found = [each["outcome"] for event in ran.of("readings") for each in event["readings"]]
     assert found == outcomes[query]
@@ -122,8 +114,7 @@ async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
     failed = {"explanation": "", "sql": BROKEN}
     ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
     assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.doubt == 1
+    assert ran.vote.doubt == 1
 
 
 async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run: Run) -> None:
@@ -148,8 +139,7 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
     assert (ran.answer.sql, ran.answer.rows) == (CHEAP, [["Lyon", 2]])
     assert ran.answer.summary == ran.answer.reading == "Counts cheap orders."
     assert [each.says for each in ran.answer.readings] == [ALL]
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.clusters[0].candidates == ["r1"]
+    assert ran.vote.clusters[0].candidates == ["r1"]
 
 
 async def test_a_query_that_had_to_be_repaired_calls_for_more_candidates(run: Run) -> None:
@@ -188,14 +178,14 @@ async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:
     said = script(**roles(reading(CHEAP)))
     given: dict[str, Any] = {"recipe": "quorum", "votes": None, "clarify": "always"}
-    asked = Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, **given)
+    asked = Clarified(shop, tmp_path, {"m": said}, **given)
     answer = await asked("B")
     (clarification,) = asked.questions
     shown = [(choice.label, choice.says) for choice in clarification.choices]
     assert shown == [("A", ALL), ("B", "Counts cheap orders.")], "sentences of one kind"
     assert (answer["sql"], answer["meant"], answer["confidence"]) == (CHEAP, "Counts cheap orders.", CHOSEN)
     assert (answer["readings"], answer["reading"]) == ([], answer["meant"])
-    kept = await Asked(f"sqlite:///{shop}", tmp_path, {"m": said}, **given)("A")
+    kept = await Clarified(shop, tmp_path, {"m": said}, **given)("A")
     assert (kept["sql"], kept["reading"]) == (GOOD, ALL)
 
 
@@ -207,7 +197,7 @@ async def test_only_always_asks_where_the_answer_is_not_in_doubt(
 ) -> None:
     monkeypatch.setattr(clarifying, "ASK_BELOW", 0.87)
     said = {"m": script(**roles(reading(CHEAP), assumed=assumed))}
-    asked = Asked(f"sqlite:///{shop}", tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
+    asked = Clarified(shop, tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
     answer = await asked(*[""] * questions)
     assert len(asked.questions) == questions
     assert [each["says"] for each in answer["readings"]] == ["Counts cheap orders."], "shown in any case"

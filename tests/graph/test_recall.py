@@ -30,9 +30,8 @@ async def test_a_verified_question_is_answered_by_its_query_without_a_call(
     ran = await run({}, question=QUESTION.lower().rstrip("?"), recipe=recipe, kb=kb.folder)
     assert (ran.answer.status, ran.answer.sql, ran.answer.row_count) == ("answered", GOOD, 2)
     assert ran.answer.usage["model_calls"] == 0
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.settled == "verified"
-    assert "verified by jane on 2026-11-22" in " ".join(ran.answer.vote.notes)
+    assert ran.vote.settled == "verified"
+    assert "verified by jane on 2026-11-22" in " ".join(ran.vote.notes)
 
 
 @pytest.mark.parametrize(

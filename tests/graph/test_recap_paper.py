@@ -9,13 +9,12 @@ import pytest
 from quorum.event_text import step_of
 from quorum.graph.builder import build_graph
 from quorum.graph.nodes.recap import REPEATED
-from quorum.graph.recipes import RECIPES, find_recipe
-from tests.graph.shop import FINE, GOOD, PLAN, STOP, Ran, Run, script, sql
+from quorum.graph.recipes import find_recipe
+from tests.graph.shop import FINE, GOOD, PLAN, REJECTED, STOP, Ran, Run, repaired, script, sql
 
 BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 BY_ID = "SELECT customer_id, COUNT(*) FROM orders GROUP BY customer_id"
 TOWN, VILLAGE = "SELECT town FROM customers", "SELECT village FROM customers"
-REJECTED = FINE | {"valid_result": False, "suggest_fix": "Count per city."}
 FAULT = {"reasoning": "Per city, not per name.", "correct": False, "sql": GOOD}
 RIGHT = {"reasoning": "Right.", "correct": True, "sql": None}
 
@@ -24,18 +23,14 @@ def linked(schema: str) -> dict[str, Any]:
     return {"thought": "Seen.", "command": None, "linked_schema": schema}
 
 
-def repair(query: str) -> dict[str, Any]:
-    return {"explanation": "?", "sql": query}
-
-
 def gists(ran: Ran, kind: str) -> list[str]:
-    """What ``quorum trace show`` says of the events of a kind."""
+    """The lines of ``quorum trace show`` for the events of a kind."""
     return [step_of(event).gist for event in ran.of(kind)]
 
 
 async def test_each_new_schema_error_is_linked_and_only_what_was_linked_is_shown(run: Run) -> None:
     found = [linked("customers(id:INTEGER, city:TEXT[Ghent])"), linked("orders(id:INTEGER, total:REAL)")]
-    repairs = [repair(VILLAGE), repair(f"{VILLAGE} LIMIT 1"), repair(f"{TOWN} LIMIT 1"), repair(GOOD)]
+    repairs = [repaired(VILLAGE), repaired(f"{VILLAGE} LIMIT 1"), repaired(f"{TOWN} LIMIT 1"), repaired(GOOD)]
     ran = await run(script(action=sql(TOWN), schema_linker=[*found, found[0]], self_refiner=repairs))
     assert ran.calls()["schema_linker"] == 3, "the same error twice in a row is linked once"
     assert ran.answer.sql == GOOD
@@ -67,7 +62,7 @@ async def test_what_was_linked_reaches_the_critique_and_action_too(run: Run) -> 
 async def test_linking_that_finds_nothing_shows_the_whole_schema_again(run: Run, nothing: Any) -> None:
     found = [linked("customers(city)"), *nothing]
     ran = await run(
-        script(action=sql(TOWN), schema_linker=found, self_refiner=[repair(VILLAGE), repair(GOOD)])
+        script(action=sql(TOWN), schema_linker=found, self_refiner=[repaired(VILLAGE), repaired(GOOD)])
     )
     assert "table orders" not in ran.prompt("self_refiner", 0)
     assert "table orders" in ran.prompt("self_refiner", 1)
@@ -179,7 +174,7 @@ async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: 
     wrong = FAULT | {"sql": TOWN if back == "self_refiner" else BY_NAME}
     said = script(action=sql(GOOD), sql_critique=[wrong, wrong, RIGHT], validator=[REJECTED, FINE])
     if back == "self_refiner":
-        said |= {"self_refiner": repair(GOOD), "validator": FINE}
+        said |= {"self_refiner": repaired(GOOD), "validator": FINE}
     ran = await run(said)
     assert ran.answer.sql == GOOD
     assert ran.answer.candidates[0].approved
@@ -188,7 +183,7 @@ async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: 
 
 async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
     ran = await run(
-        script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repair(BY_NAME), validator=REJECTED)
+        script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
     )
     assert ran.answer.usage["queries"] == 1
     assert ran.calls()["validator"] == 1
@@ -227,12 +222,12 @@ async def test_a_refined_query_is_reviewed_once_with_its_result(run: Run) -> Non
 
 
 async def test_a_refined_query_that_fails_again_is_not_reviewed(run: Run) -> None:
-    ran = await run(script(action=sql(TOWN), self_refiner=[repair(VILLAGE), repair(GOOD)]))
+    ran = await run(script(action=sql(TOWN), self_refiner=[repaired(VILLAGE), repaired(GOOD)]))
     assert ran.calls()["sql_critique"] == 2, "Action's, and the one that ran"
 
 
 async def test_a_correction_after_a_result_runs_and_is_validated(run: Run) -> None:
-    said = script(action=[sql(TOWN), sql(BY_ID)], self_refiner=repair(BY_NAME), validator=[REJECTED, FINE])
+    said = script(action=[sql(TOWN), sql(BY_ID)], self_refiner=repaired(BY_NAME), validator=[REJECTED, FINE])
     ran = await run(said | {"sql_critique": [RIGHT, FAULT, RIGHT]})
     assert ran.calls()["sql_critique"] == 3, "the correction itself is not reviewed again"
     _, refined, corrected = ran.prompt("action", 1).split("<step ")[1:]
@@ -249,81 +244,6 @@ async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
     )
     assert ran.calls()["plan_critique"] <= 3
     assert ran.answer.status == "answered"
-
-
-ARROWS = {
-    "": {  # 3.3 and Table 1: before the candidates
-        ("KnowledgeRetriever", "SchemaLinker", "before plan generation"),
-        ("SchemaLinker", "Planner", "a large schema is linked by the question (Figure 9)"),
-    },
-    "candidate": {  # of each expert: the plan, and the execution loop
-        ("Planner", "PlanCritique", "immediately after plan generation"),
-        ("PlanCritique", "Planner", "additional iterations of the Planner (3.3.3)"),
-        ("PlanCritique", "SyntaxRetriever", "after planning"),
-        ("SyntaxRetriever", "Action", "the syntax guides the Action's prompt (3.3.5)"),
-        ("SQLCritique", "Action", "nothing repairs the query: until the step limit (3.3)"),
-        ("SelfRefiner", "Action", "the refinement limit is reached: until the step limit (3.3, 3.3.6)"),
-        ("PlanCritique", "SelfRefiner", "a refined query follows"),
-        ("Action", "Action", "at each step in the loop"),
-        ("Action", "SQLCritique", "after each SQL generation step"),
-        ("SQLCritique", "Validator", "after successful execution"),
-        ("SQLCritique", "SelfRefiner", "upon execution error or empty result"),
-        ("SQLCritique", "SchemaLinker", "when schema-related errors occur"),
-        ("SchemaLinker", "Planner", "schema errors invoke their collaboration (3.3)"),
-        ("Planner", "SelfRefiner", "a refined query follows"),
-        ("SelfRefiner", "SQLCritique", "the refined query is executed, the SQLCritique evaluates it (3.3.6)"),
-        ("SelfRefiner", "SelfRefiner", "if errors persist, the loop continues (3.3.6)"),
-        ("Validator", "Action", "its feedback goes into the next prediction (3.3.5)"),
-    },
-}
-"""From agent to agent, as Table 1 and section 3.3 say; steps that ask nobody (``run_sql``) lie between."""
-
-OURS = {
-    "": {
-        ("KnowledgeRetriever", "Planner"): "the schema is not large",
-    },
-    "candidate": {
-        ("Planner", "SyntaxRetriever"): "the last plan is not reviewed",
-        (
-            "SQLCritique",
-            "SQLCritique",
-        ): "never: a correction is not reviewed; run_sql leads back all the same",
-        ("SchemaLinker", "SelfRefiner"): "nothing was linked",
-        ("SelfRefiner", "SchemaLinker"): "a refined query has a new schema error",
-        ("SelfRefiner", "Validator"): "never: the SQLCritique comes first; run_sql leads to both",
-    },
-}
-"""Arrows of the picture that the paper does not give, each with its reason."""
-
-
-def arrows(place: str) -> set[tuple[str, str]]:
-    """The drawn arrows from agent to agent, of the run or of a candidate, through steps that ask nobody."""
-    following: dict[str, set[str]] = {}
-    for edge in build_graph("recap").get_graph(xray=1).edges:
-        following.setdefault(edge.source, set()).add(edge.target)
-    found = set()
-    for agent in [name for name in following if name.rpartition(":")[0] == place and is_agent(name)]:
-        seen, waiting = set[str](), list(following[agent])
-        while waiting:
-            node = waiting.pop()
-            if is_agent(node):
-                found.add((agent.rpartition(":")[2], node.rpartition(":")[2]))
-            elif node not in seen and node != "Consensus":
-                seen.add(node)
-                waiting += following.get(node, ())
-    return found
-
-
-def is_agent(node: str) -> bool:
-    return node.rpartition(":")[2][0].isupper() and node != "Consensus"
-
-
-@pytest.mark.parametrize("place", list(ARROWS))
-def test_the_drawn_graph_has_the_papers_arrows_and_names_all_others(place: str) -> None:
-    drawn = arrows(place)
-    paper = {(source, target) for source, target, _ in ARROWS[place]}
-    assert paper - drawn == set(), "the paper's"
-    assert drawn - paper == OURS[place].keys()
 
 
 PLANNING = {"Planner", "PlanCritique"}
@@ -358,12 +278,3 @@ async def test_what_a_limit_takes_out_is_not_drawn(
 def test_a_plan_that_cannot_be_written_anew_is_not_reviewed(switches: dict[str, Any]) -> None:
     drawn = build_graph(find_recipe("recap", switches)).get_graph(xray=1).nodes
     assert not any(name.endswith("PlanCritique") for name in drawn)
-
-
-@pytest.mark.parametrize("name", ["recap", "ssev", "react"])
-def test_recipes_after_a_paper_name_their_deviations(name: str) -> None:
-    assert RECIPES[name].deviations
-    for each in RECIPES[name].deviations:
-        assert each.ours.endswith(".")
-        assert each.paper
-        assert each.why.endswith(".")

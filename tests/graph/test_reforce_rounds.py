@@ -14,11 +14,12 @@ from tests.graph.shop import (
     TOWNS,
     Ran,
     Run,
-    as_reforce,
     corrected,
     explored,
     in_turn,
     number,
+    of_recipe,
+    repaired,
     script,
     taking_turns,
     written,
@@ -30,11 +31,11 @@ FOURTH = "SELECT COUNT(*) AS customers FROM customers"
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    return as_reforce(run)
+    return of_recipe(run, "reforce")
 
 
 def voters(ran: Ran) -> list[list[str]]:
-    """Of each vote, who voted, by cluster."""
+    """The candidates of each vote, by cluster."""
     return [[*map(",".join, (cluster["candidates"] for cluster in v["clusters"]))] for v in ran.of("vote")]
 
 
@@ -45,8 +46,7 @@ TWO_ROUNDS = script(sql_writer=in_turn(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, G
 async def test_the_second_round_votes_alone(run: Run) -> None:
     ran = await run(TWO_ROUNDS, votes=4)
     assert ran.answer.sql == THIRD, "with both rounds it would be the first query"
-    assert ran.answer.vote is not None
-    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [2, 1, 1]
+    assert [cluster.weight for cluster in ran.vote.clusters] == [2, 1, 1]
     assert [each.id for each in ran.answer.candidates] == [f"c{n}" for n in range(1, 9)]
     assert [each.superseded for each in ran.answer.candidates] == [True] * 4 + [False] * 4
     assert {name for cluster in voters(ran)[1] for name in cluster.split(",")} == {"c5", "c6", "c7", "c8"}
@@ -63,8 +63,7 @@ async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run)
 async def test_switch_merge_rounds(run: Run) -> None:
     ran = await run(TWO_ROUNDS, votes=4, merge_rounds=True)
     assert ran.answer.sql == GOOD
-    assert ran.answer.vote is not None
-    assert [cluster.weight for cluster in ran.answer.vote.clusters] == [3, 2, 2, 1]
+    assert [cluster.weight for cluster in ran.vote.clusters] == [3, 2, 2, 1]
     assert not any(each.superseded for each in ran.answer.candidates)
 
 
@@ -73,9 +72,7 @@ async def test_switch_merge_rounds(run: Run) -> None:
 async def test_a_second_round_without_results_leaves_the_first_to_a_draw(
     run: Run, second: str, explorations: str
 ) -> None:
-    said = script(
-        sql_writer=in_turn(GOOD, OTHER, second, second), self_refiner={"explanation": "", "sql": BROKEN}
-    )
+    said = script(sql_writer=in_turn(GOOD, OTHER, second, second), self_refiner=repaired(BROKEN))
     ran = await run(said, votes=2, explorations=explorations)
     assert len(ran.of("draw")) == 1
     assert ran.answer.sql in (GOOD, OTHER)
@@ -186,7 +183,7 @@ async def test_what_corrections_make_the_same_query_is_shown_once(run: Run, expl
 
 @pytest.mark.parametrize("role", ["self_refiner", "self_checker"])
 async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, role: str) -> None:
-    """What was explored is in the model's session while it refines (003, 3.2.4)."""
+    """The findings are in the model's session while it refines (003, 3.2.4)."""
     wrong = {"self_refiner": BROKEN, "self_checker": OTHER}[role]
     said = script(sql_writer=written(wrong), self_checker={"reasoning": "", "sql": OTHER})
     ran = await run(said, votes=1, exploration="always", self_consistency=role == "self_checker")

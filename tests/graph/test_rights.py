@@ -125,13 +125,14 @@ def leaks(texts: dict[str, str], secrets: set[str]) -> list[tuple[str, str]]:
     return [(name, secret) for name, text in texts.items() for secret in secrets if secret in text]
 
 
-HEAVY = [pytest.param(name, marks=pytest.mark.heavy) for name in ("team", "react", "ssev", "recap")]
+OTHERS = ("sqlagent", "team", "react", "ssev", "recap")
+HEAVY = [pytest.param(name, marks=pytest.mark.heavy) for name in OTHERS]
 
 
-@pytest.mark.parametrize("recipe", ["quorum", "reforce", "sqlagent", *HEAVY])
+@pytest.mark.parametrize("recipe", ["quorum", "reforce", *HEAVY])
 async def test_no_masked_value_leaves(recipe: str, shop: Path, tmp_path: Path) -> None:
     model, home, pages = Curious(), tmp_path / "home", {}
-    options: dict[str, Any] = {"home": home, "recipe": recipe, "votes": 3, **RULES}
+    options: dict[str, Any] = {"home": home, "recipe": recipe, "votes": 2, **RULES}
     async with Quorum(db=f"sqlite:///{shop}", chat_models={"m": scripted(model)}, **options) as quorum:
         for question in QUESTIONS:
             answer = await quorum.ask(question)

@@ -33,9 +33,8 @@ async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
     ran = await run(said, **given)
     assert asked(ran) == {"sql_writer": {"small"}, "self_refiner": {"strong"}}
     assert {candidate.model for candidate in ran.answer.candidates} == {"strong"}
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.strategy == "mbr"
-    assert ran.answer.vote.weights == {}, "one expert"
+    assert ran.vote.strategy == "mbr"
+    assert ran.vote.weights == {}, "one expert"
 
 
 async def test_what_each_model_cost_adds_up(run: Run) -> None:

@@ -9,23 +9,14 @@ from typing import Any
 import pytest
 
 from quorum.tools.databases.schema import NOT_LIVE
-from tests.graph.shop import FINE, PLAN, Ran, Run, run_graph, script, sql, written
+from tests.graph.shop import Ran, Run, run_graph, script, sql, writing, written
 from tests.schema_folders import write_schema
 
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
 PROBE = "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS LIMIT 5"
 TYPO = "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS"
 
-VALID = script(
-    planner=PLAN,
-    plan_critique={"update_plan": False, "feedback": ""},
-    syntax_retriever={"features": []},
-    action=sql(CITIES),
-    sql_critique={"reasoning": "Right.", "correct": True, "sql": None},
-    validator=FINE,
-    sql_writer=written(CITIES),
-    tool_user={"thought": "That is it.", "action": "answer", "sql": CITIES, "command": None},
-)
+VALID = writing(CITIES, tool_user=sql(CITIES) | {"action": "answer"})
 
 
 @pytest.fixture

@@ -12,9 +12,6 @@ import pytest
 
 from quorum.graph.nodes import results
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.recipe import Recipe
-from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.query import QueryResult
 from quorum.tools.results.files import write_result
 from tests.graph.shop import GOOD, Run, run_options
@@ -24,15 +21,6 @@ BAD = "SELECT town FROM customers"
 
 def wrote(sql: str) -> dict[str, Any]:
     return {"sql_writer": {"reasoning": "So.", "sql": sql}}
-
-
-async def test_one_call_and_one_execution(run: Run) -> None:
-    ran = await run(wrote(GOOD), recipe="single", votes=None)
-    assert ran.calls() == {"sql_writer": 1}
-    assert ran.answer.usage["queries"] == 1
-    assert ran.answer.status == "answered"
-    assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
-    assert ran.answer.recipe == "single"
 
 
 async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> None:
@@ -88,12 +76,6 @@ async def test_more_votes_make_it_self_consistency(run: Run) -> None:
     ran = await run({**wrote(GOOD), "sql_writer/c2": other}, recipe="single", votes=3)
     assert ran.calls() == {"sql_writer": 3}
     assert ran.answer.sql == GOOD
-
-
-def test_it_has_no_switches_but_those_of_every_vote() -> None:
-    assert find_recipe("single").switches() == Recipe.switches()
-    with pytest.raises(ConfigurationError, match="no switch 'validation'"):
-        find_recipe("single", {"validation": True})
 
 
 @pytest.mark.heavy

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy.typing as npt
 import pytest
 
 from quorum.graph.nodes.synthesis import round_outcome, unused
-from quorum.graph.recipes import find_recipe
 from quorum.graph.state import CandidateState, Failure, Grounding, Result
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.search.columns import ColumnIndex
@@ -21,7 +18,7 @@ from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
 from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
 from quorum.tools.urls import location
-from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run, run_graph, script
+from tests.graph.shop import FINE, GOOD, QUESTION, Run, changed, of_recipe, run_graph, script
 from tests.knowledge.test_column_index import Letters
 
 BROKEN = "SELECT town FROM customers"
@@ -48,13 +45,7 @@ def agents(**roles: Any) -> dict[str, Any]:
 @pytest.fixture
 def ask(run: Run) -> Callable[..., Any]:
     """Run the recipe; switches are given by name beside the options."""
-
-    async def asked(said: Any, **given: Any) -> Ran:
-        names = find_recipe("sqlagent").switches()
-        switches = {name: given.pop(name) for name in names if name in given}
-        return await run(said, recipe="sqlagent", switches=switches, **given)
-
-    return asked
+    return of_recipe(run, "sqlagent")
 
 
 def folder_of(root: Path, shop: Path, *, static: bool = False) -> Path:
@@ -103,14 +94,6 @@ CATALOG = Catalog(
 )
 
 
-async def test_one_round_takes_four_calls_and_one_query(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents())
-    assert ran.calls() == {"info_agent": 1, "context_expander": 1, "gen_agent": 1, "validator": 1}
-    assert ran.answer.usage["queries"] == 1
-    assert ran.answer.sql == GOOD
-    assert ran.answer.candidates[0].approved is True
-
-
 async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(
     ask: Callable[..., Any], explored: Callable[..., Path]
 ) -> None:
@@ -134,11 +117,9 @@ async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
     shop: Path, tmp_path: Path, explored: Callable[..., Path]
 ) -> None:
     folder = explored(*TRIPLETS)
-    with sqlite3.connect(shop) as database:
-        database.execute("ALTER TABLE customers ADD COLUMN street TEXT")
-    database.close()
+    url = changed(shop, "ALTER TABLE customers ADD COLUMN street TEXT")
     given = {"recipe": "sqlagent", "explored": folder}
-    ran = await run_graph(tmp_path / "home", f"sqlite:///{shop}", agents(), **given)
+    ran = await run_graph(tmp_path / "home", url, agents(), **given)
     assert ran.of("examples")[0]["triplets"] == [2]
     assert any("1 of 2 explored triplets are of tables that changed" in text for text in ran.answer.warnings)
 
@@ -206,13 +187,11 @@ async def test_what_each_round_grounds(
 ) -> None:
     """Search, expand, prune: what the failed query named stays, and nothing comes that no keyword means."""
     names = list(EIGHT)[:tables]
-    with closing(sqlite3.connect(tmp_path / "eight.db")) as database:
-        for name in names:
-            database.execute(f"CREATE TABLE {name} ({EIGHT[name]})")
+    url = changed(tmp_path / "eight.db", *(f"CREATE TABLE {name} ({EIGHT[name]})" for name in names))
     said = agents(info_agent=keywords, gen_agent=written(BROKEN))
     ran = await run_graph(
         tmp_path / "home",
-        f"sqlite:///{tmp_path / 'eight.db'}",
+        url,
         said,
         recipe="sqlagent",
         question="In which town do the customers live?",
@@ -247,14 +226,10 @@ async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned
 
 async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen(tmp_path: Path) -> None:
     """``missing`` of a part of the schema is a failed round; of the whole schema it is the answer."""
-    with closing(sqlite3.connect(tmp_path / "eight.db")) as database:
-        for name, columns in EIGHT.items():
-            database.execute(f"CREATE TABLE {name} ({columns})")
-        database.execute("INSERT INTO warehouses VALUES (1, 'Ghent', 10)")
-        database.commit()
+    tables = (f"CREATE TABLE {name} ({columns})" for name, columns in EIGHT.items())
+    url = changed(tmp_path / "eight.db", *tables, "INSERT INTO warehouses VALUES (1, 'Ghent', 10)")
     lacks = {"reasoning": "None.", "missing": "Where goods are kept is not there.", "sql": None}
     given = {"recipe": "sqlagent", "question": "Where are the goods kept?"}
-    url = f"sqlite:///{tmp_path / 'eight.db'}"
     said = agents(
         info_agent=[{"keywords": ["goods"]}, {"keywords": ["warehouses place"]}],
         gen_agent=[lacks, written("SELECT place FROM warehouses")],
@@ -297,11 +272,10 @@ def test_what_a_failed_query_named_is_not_pruned(sql: str, kept: set[str] | None
 
 
 async def test_switch_max_columns(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "wide.db")) as database:
-        database.execute(f"CREATE TABLE wide ({', '.join(f'size_{n}' for n in range(30))})")
+    url = changed(tmp_path / "wide.db", f"CREATE TABLE wide ({', '.join(f'size_{n}' for n in range(30))})")
     given = {"recipe": "sqlagent", "question": "Which size?", "switches": {"max_columns": 4}}
     said = agents(info_agent={"keywords": ["size"]}, gen_agent=written("SELECT size_1 FROM wide"))
-    ran = await run_graph(tmp_path / "home", f"sqlite:///{tmp_path / 'wide.db'}", said, **given)
+    ran = await run_graph(tmp_path / "home", url, said, **given)
     assert ran.of("grounding")[0]["columns"] == 4
 
 
@@ -327,12 +301,11 @@ async def test_switch_table_names(
 
 
 async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "shards.db")) as database:
-        for year in range(2019, 2024):
-            database.execute(f"CREATE TABLE sales_{year} (day, amount)")
+    sales = (f"CREATE TABLE sales_{year} (day, amount)" for year in range(2019, 2024))
+    url = changed(tmp_path / "shards.db", *sales)
     said = agents(info_agent={"keywords": ["amount"]}, gen_agent=written("SELECT amont FROM sales_2021"))
     given = {"recipe": "sqlagent", "question": "What was sold in 2021?", "switches": {"max_rounds": 2}}
-    ran = await run_graph(tmp_path / "home", f"sqlite:///{tmp_path / 'shards.db'}", said, **given)
+    ran = await run_graph(tmp_path / "home", url, said, **given)
     for round in range(2):
         assert "sales_{2019..2023}" in ran.prompt("gen_agent", round)
 

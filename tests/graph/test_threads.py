@@ -17,42 +17,24 @@ from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.state import RunState, fresh
-from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.shop import FINE, GOOD, PLAN, QUESTION, sql
+from tests.graph.shop import FINE, GOOD, QUESTION, REJECTED, repaired, writing, written
 
 ALL_ORDERS = "SELECT COUNT(*) AS orders FROM orders"
-REJECTED = {**FINE, "valid_result": False, "suggest_fix": "Count by city."}
 LONG = f"{QUESTION} Say it for every city that the table of customers names, in any order of cities at all."
-EXPLORED = {"queries": [{"purpose": "Which cities are there?", "sql": "SELECT DISTINCT city FROM customers"}]}
 
 
 def says(query: str, verdict: dict[str, Any]) -> Any:
     """A model that writes one query in every role, and judges results as told."""
-    written = {"reasoning": "So.", "sql": query, "readings": ["Another one."]}
-    replies = {
-        "planner": PLAN,
-        "plan_critique": {"update_plan": False, "feedback": ""},
-        "syntax_retriever": {"features": []},
-        "action": sql(query),
-        "sql_writer": written,
-        "sql_critique": {"reasoning": "Right.", "correct": True, "sql": None},
-        "validator": verdict,
-        "self_refiner": {"explanation": "As before.", "sql": query},
-        "reviser": {"explanation": "It holds.", "sql": GOOD + " ORDER BY 1"},
-        "reading_writer": {"reasoning": "So.", "readings": [{"meaning": "Which?", "sql": ALL_ORDERS}]},
-        "judge": {"reason": "B is by city.", "choice": "B"},
-        "column_explorer": EXPLORED,
-        "info_agent": {"keywords": ["city"]},
-        "context_expander": {"reasoning": "So.", "add": []},
-        "gen_agent": written,
-    }
-
-    def reply(prompt: Prompt) -> Any:
-        if prompt.role == "tool_user":
-            return sql(query) | ({"action": "answer", "sql": None} if prompt.turn else {})
-        return replies[prompt.role]
-
-    return scripted(reply)
+    return writing(
+        query,
+        sql_writer=written(query) | {"readings": ["Another one."]},
+        validator=verdict,
+        self_refiner=repaired(query),
+        reviser=repaired(GOOD + " ORDER BY 1"),
+        reading_writer={"reasoning": "So.", "readings": [{"meaning": "Which?", "sql": ALL_ORDERS}]},
+        judge={"reason": "B is by city.", "choice": "B"},
+        context_expander={"reasoning": "So.", "add": []},
+    )
 
 
 def disagreeing() -> dict[str, Any]:

@@ -25,7 +25,7 @@ from quorum.graph.stopping import find_stopping
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
 from quorum.tools.query import QueryResult
-from tests.graph.shop import GOOD, Run, number, script, sql, written
+from tests.graph.shop import GOOD, STOP, Run, number, script, writing, written
 
 PAPERS = ("ssev", "recap", "team", "sqlagent", "reforce")
 LACKING, FAILED = "cannot answer", "failed"
@@ -177,10 +177,11 @@ ZERO, THREE = "SELECT COUNT(*) AS n FROM orders WHERE id > 99", "SELECT COUNT(*)
 
 def writes(query: str, *, lacks: bool = False) -> dict[str, Any]:
     """A model whose every writer writes this query, or says that the data cannot answer."""
+    if not lacks:
+        return writing(query)
     missing = {"missing": "Not stored.", "sql": None}
-    act = sql(query) | ({"action": "terminate", **missing} if lacks else {})
-    wrote = written(query) | (missing if lacks else {})
-    return script(action=act, sql_writer=wrote, gen_agent=wrote)
+    said = written(query) | missing
+    return writing(query, action=STOP | missing, sql_writer=said, gen_agent=said)
 
 
 @pytest.mark.parametrize("recipe", ["ssev", "recap", "team", "sqlagent"])
@@ -195,8 +196,7 @@ async def test_a_zero_that_weighs_most_wins(
     switches = {"exploration": "never"} if recipe == "team" else {}
     ran = await run(said, models=list(said), votes=3, recipe=recipe, strategy="wma", switches=switches)
     assert ran.answer.rows == [[0]]
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.weights == pytest.approx(dict(zip(said, weights, strict=True)), rel=1e-6)
+    assert ran.vote.weights == pytest.approx(dict(zip(said, weights, strict=True)), rel=1e-6)
 
 
 @pytest.mark.parametrize("recipe", ["ssev", "recap", "team", "sqlagent"])
@@ -211,9 +211,8 @@ async def test_two_weak_experts_that_find_it_lacking_lose_to_a_strong_ones_answe
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     plain = await run(said, **given, strategy="majority")
     assert (plain.answer.status, plain.answer.missing) == ("unanswerable", "Not stored.")
-    assert plain.answer.vote is not None
-    assert plain.answer.vote.winner is None
-    assert [cluster.share for cluster in plain.answer.vote.clusters] == pytest.approx([2 / 3, 1 / 3])
+    assert plain.vote.winner is None
+    assert [cluster.share for cluster in plain.vote.clusters] == pytest.approx([2 / 3, 1 / 3])
 
 
 async def test_in_reforce_seven_votes_of_eight_for_zero_win(run: Run) -> None:

@@ -19,6 +19,7 @@ from quorum.knowledge.schema.oddities import oddities, topics
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.syntax import ODD, dialects, idioms
 from quorum.tools.databases import connect
+from tests.engines import start_no_process
 from tests.knowledge.card_examples import TOPICS, topic_of
 from tests.schema_reader import parse_schema
 
@@ -374,7 +375,10 @@ REVIEWED = {
 
 
 @pytest.mark.parametrize("name", REVIEWED)
-async def test_of_real_databases_only_what_is_odd_is_told(shared: Path, name: str) -> None:
+async def test_of_real_databases_only_what_is_odd_is_told(
+    shared: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start_no_process(monkeypatch)
     folder = shared / "data" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not here")

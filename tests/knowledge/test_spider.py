@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,39 +18,44 @@ from quorum.knowledge.schema.render import SchemaText, render
 from tests.schema_reader import parse_schema
 
 SETS = {"spider2-snow": (77, 2_200_000, "snowflake"), "spider2-lite": (28, 1_500_000, "bigquery")}
+each_set = pytest.mark.parametrize(
+    "name",
+    [pytest.param("spider2-snow", marks=pytest.mark.heavy), "spider2-lite"],  # 10 s of reading
+)
 ENGINE = {"VALUE", "KEY", "INDEX", "SEQ", "PATH", "THIS"}  # columns of Snowflake's FLATTEN
 ENGINE |= {"_TABLE_SUFFIX", "_PARTITIONTIME", "_PARTITIONDATE"}  # pseudo-columns of BigQuery
 
-Loaded = dict[str, tuple[list[Catalog], list[SchemaText], list[Catalog]]]
+Loaded = Callable[[str], tuple[list[Catalog], list[SchemaText], list[Catalog]]]
 
 
 @pytest.fixture(scope="module")
 def loaded(shared: Path) -> Loaded:
-    """By set: catalogs, their texts, and what the texts say."""
-    found: Loaded = {}
-    for name in SETS:
+    """Of a set: catalogs, their texts, and what the texts say."""
+
+    @cache
+    def load(name: str) -> tuple[list[Catalog], list[SchemaText], list[Catalog]]:
         folder = shared / "data" / name
         if not folder.is_dir():
             pytest.skip(f"{folder} is not here")
         catalogs = [load_folder(path) for path in find_database_folders(folder)]
         texts = [render(catalog) for catalog in catalogs]
-        found[name] = catalogs, texts, [parse_schema(text.text) for text in texts]
-    return found
+        return catalogs, texts, [parse_schema(text.text) for text in texts]
+
+    return load
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("name", SETS)
+@each_set
 def test_the_texts_keep_to_their_size(loaded: Loaded, name: str) -> None:
     databases, limit, dialect = SETS[name]
-    catalogs, texts, _ = loaded[name]
+    catalogs, texts, _ = loaded(name)
     assert len(catalogs) == databases
     assert {catalog.dialect for catalog in catalogs} == {dialect}
     assert sum(len(text.text.encode("utf-8", "surrogatepass")) for text in texts) <= limit
 
 
-@pytest.mark.parametrize("name", SETS)
+@each_set
 def test_every_table_column_type_and_path_comes_back(loaded: Loaded, name: str) -> None:
-    catalogs, _, parsed = loaded[name]
+    catalogs, _, parsed = loaded(name)
     for catalog, back in zip(catalogs, parsed, strict=True):
         assert (back.name, back.dialect, back.notes) == (catalog.name, catalog.dialect, catalog.notes)
         told = {t.full_name: {(c.name, c.type, c.nullable) for c in t.columns} for t in back.tables}
@@ -61,7 +68,7 @@ def test_every_table_column_type_and_path_comes_back(loaded: Loaded, name: str) 
 
 
 def test_every_declared_path_is_spelt_out(loaded: Loaded) -> None:
-    catalogs, texts, _ = loaded["spider2-lite"]
+    catalogs, texts, _ = loaded("spider2-lite")
     for catalog, text in zip(catalogs, texts, strict=True):
         words = set(text.text.replace(",", " ").split())
         for _, column in catalog.columns():
@@ -70,15 +77,16 @@ def test_every_declared_path_is_spelt_out(loaded: Loaded) -> None:
                     assert f"{column.name}.{bare_path(field.path)}" in words
 
 
+@pytest.mark.heavy
 def test_no_description_stands_beside_another_column(loaded: Loaded) -> None:
     """The BigQuery originals of the same tables, read from another folder, are the truth."""
     truth = {
         (t.schema.upper(), t.name.upper(), c.name.upper()): c.description
-        for catalog in loaded["spider2-lite"][0]
+        for catalog in loaded("spider2-lite")[0]
         for t, c in catalog.columns()
     }
     compared = 0
-    for catalog in loaded["spider2-snow"][0]:
+    for catalog in loaded("spider2-snow")[0]:
         for table, column in catalog.columns():
             original = truth.get((table.schema.upper(), table.name.upper(), column.name.upper()))
             if original and column.description:
@@ -87,10 +95,10 @@ def test_no_description_stands_beside_another_column(loaded: Loaded) -> None:
     assert compared > 15_000
 
 
-@pytest.mark.parametrize("name", SETS)
+@each_set
 def test_every_column_of_every_gold_query_is_visible(shared: Path, loaded: Loaded, name: str) -> None:
     folder = shared / "data" / name
-    by_name = {catalog.name.casefold(): catalog for catalog in loaded[name][2]}
+    by_name = {catalog.name.casefold(): catalog for catalog in loaded(name)[2]}
     lines = (folder / f"{name}.jsonl").read_text("utf-8").splitlines()
     questions = {q["instance_id"]: q.get("db_id") or q["db"] for q in map(json.loads, lines)}
     checked, foreign = 0, 0

@@ -50,7 +50,10 @@ def quorum(server: ChatServer, root: Path, tmp_path_factory: pytest.TempPathFact
 @pytest.mark.heavy
 @pytest.mark.parametrize(
     ("recipe", "votes", "every"),
-    [(("quorum",), 2, 6), (("recap",), 1, 9), (("reforce", *ALONE), 2, 7), (("sqlagent",), 1, 4)],
+    [
+        *((("quorum",), 2, 6), (("recap",), 1, 9), (("reforce", *ALONE), 2, 7), (("sqlagent",), 1, 4)),
+        (("ssev",), 2, 6),
+    ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
 def test_a_run_killed_after_any_event_repeats_no_call(

@@ -2,9 +2,6 @@
 
 Figures of bytes are made up (``bigquery_sql``); jobs, pages, dry runs, limits, cancelling and errors behave
 as documented. ``faults`` makes it misbehave.
-
-``python -m tests.servers.bigquery_server [SCRIPT]`` starts one, fills a dataset with a file of DuckDB's SQL,
-prints its URL, and serves until it is interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import duckdb
 
 from tests.servers.bigquery_sql import PROJECT, ApiError, Engine, complaint, field_of
-from tests.servers.process import script, serve
 
 LOCATION = "US"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,7 +30,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Faults:
-    """What goes wrong on purpose.
+    """Faults that a test switches on.
 
     Attributes:
         expired: Credentials are not accepted any more.
@@ -64,7 +60,7 @@ class Job:
 
     @property
     def billed(self) -> int:
-        """In whole MiB."""
+        """Bytes billed, in whole MiB."""
         return -(-self.plan.size // 2**20) * 2**20
 
     def run(self) -> None:
@@ -339,7 +335,3 @@ def running_bigquery() -> Iterator[BigqueryServer]:
         yield server
     finally:
         server.close()
-
-
-if __name__ == "__main__":
-    serve(running_bigquery(), lambda server: server.url(server.new_dataset(script())))

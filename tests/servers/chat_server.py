@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Self
 
 
@@ -37,7 +36,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the server sends.
+    """A reply of the server.
 
     Attributes:
         body: A JSON value, or bytes sent as they are.
@@ -142,9 +141,7 @@ class ChatServer:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stopped.set()
         self._server.shutdown()
         self._server.server_close()

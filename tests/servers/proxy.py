@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from types import TracebackType
 from typing import Self
 
 CHUNK = 65536
@@ -65,9 +64,7 @@ class Proxy:
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._server.close()
         self.drop()
         for task in self._tasks:

@@ -17,7 +17,6 @@ import multiprocessing
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
-from types import TracebackType
 from typing import Any, Self
 
 from tests.servers.replies import reply_to
@@ -25,7 +24,7 @@ from tests.servers.replies import reply_to
 
 @dataclass(frozen=True)
 class Conduct:
-    """How the server behaves.
+    """The server's behaviour.
 
     Attributes:
         latency: Seconds to each reply.
@@ -42,7 +41,7 @@ class Conduct:
 
 @dataclass
 class Counts:
-    """What the server has done so far; ``most`` is the largest number of requests served at once."""
+    """The server's work so far; ``most`` is the largest number of requests served at once."""
 
     served: int = 0
     refused: int = 0
@@ -64,14 +63,12 @@ class SlowServer:
         self.url = f"http://127.0.0.1:{self._mine.recv()}/v1"
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         self._process.join()
 
     def counts(self) -> Counts:
-        """What it has done so far."""
+        """The work so far."""
         self._mine.send("counts")
         found: Counts = self._mine.recv()
         return found

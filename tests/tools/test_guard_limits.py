@@ -20,7 +20,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.lint.resolver import Resolver
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS, MAX_TOKENS, SyntaxProblem, parse_statements
-from tests.benchmarks.fuzz_guard import Fuzz
+from tests.tools.guard_fuzz import Fuzz
 
 DEEP = [
     ("ARRAY[", "]"),

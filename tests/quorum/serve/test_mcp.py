@@ -103,34 +103,34 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         assert tool.input_schema["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(
-    ("tool", "given", "said"),
-    [
-        ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
-        (
-            "ask",
-            {"question": ["x"], "votes": 9},
-            "must be a text; votes: there is no such argument. The tool",
-        ),
-        ("ask", {}, "question: missing. The tool ask takes question, database?"),
-        ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
-        ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
-        ("ask", {"question": "  "}, "The question is empty."),
-        ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
-        ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
-        ("trace", {"run": "../../etc"}, "run: must match pattern"),
-        ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
-        ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
-        ("run_sql", {"sql": "SELECT 1", "rows": 10**9}, "rows: must be less than or equal to 1000"),
-    ],
-)
-async def test_hostile_arguments(tool: str, given: dict[str, Any], said: str, sample: Service) -> None:
+HOSTILE: list[tuple[str, dict[str, Any], str]] = [
+    ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
+    (
+        "ask",
+        {"question": ["x"], "votes": 9},
+        "must be a text; votes: there is no such argument. The tool",
+    ),
+    ("ask", {}, "question: missing. The tool ask takes question, database?"),
+    ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
+    ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
+    ("ask", {"question": "  "}, "The question is empty."),
+    ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
+    ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
+    ("trace", {"run": "../../etc"}, "run: must match pattern"),
+    ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
+    ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
+    ("run_sql", {"sql": "SELECT 1", "rows": 10**9}, "rows: must be less than or equal to 1000"),
+]
+
+
+async def test_hostile_arguments(sample: Service) -> None:
     async with Client(server_of(sample)) as client:
-        made = await client.call_tool(tool, given)
-    assert made.is_error
-    assert said in text_of(made)
-    assert "Traceback" not in text_of(made)
-    assert len(text_of(made)) < 500
+        for tool, given, said in HOSTILE:
+            made = await client.call_tool(tool, given)
+            assert made.is_error, given
+            assert said in text_of(made)
+            assert "Traceback" not in text_of(made)
+            assert len(text_of(made)) < 500
 
 
 async def test_a_home_that_cannot_be_written(make: Make, workplace: Path) -> None:

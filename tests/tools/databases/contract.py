@@ -28,6 +28,7 @@ from quorum.tools.databases import connect, introspection
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import Introspection
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from tests.engines import start_no_process
 from tests.waiting import until, wait_until
 
 SHOP = '''
@@ -157,6 +158,13 @@ class RightsContract:
         assert not any(other in grant for other in others)
 
 
+VALUES = (
+    *("test_catalog", "test_what_is_said_of_all", "test_result", "test_column_names", "test_odd_names"),
+    *("test_row_cap", "test_byte_cap", "test_an_estimate", "test_text_that_cannot", "test_opens_"),
+)
+"""Beginnings of tests of what is read, not of the process that reads: embedded engines are in this one."""
+
+
 class ConnectorContract:
     """Subclass it per engine; test functions get an open connector on the shop."""
 
@@ -189,6 +197,11 @@ class ConnectorContract:
     def state(self, path: Path) -> object:
         """Whatever a write to the database would change."""
         raise NotImplementedError
+
+    @pytest.fixture(autouse=True)
+    def _engine(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        if request.node.name.startswith(VALUES):
+            start_no_process(monkeypatch)
 
     @pytest.fixture
     def path(self, tmp_path: Path) -> Path:

@@ -105,7 +105,9 @@ class Target:
 
 
 ENGINES = [
-    *("sqlite", "duckdb", "postgresql", "mysql", "sqlalchemy+postgresql+psycopg", "bigquery", "snowflake")
+    *("sqlite", "duckdb", "bigquery"),
+    *(pytest.param(name, marks=pytest.mark.heavy) for name in ("postgresql", "mysql", "snowflake")),
+    pytest.param("sqlalchemy+postgresql+psycopg", marks=pytest.mark.heavy),
 ]
 
 
@@ -277,7 +279,7 @@ ACCOUNTS = {
 """Reads of accounts, settings and other sessions."""
 
 
-@pytest.mark.parametrize("target", ["postgresql", "mysql"], indirect=True)
+@pytest.mark.parametrize("target", ENGINES[3:5], indirect=True)
 async def test_no_account_is_read_below_the_guard(target: Target) -> None:
     for sql in ACCOUNTS[target.dialect]:
         outcome = await target.database.connector.run(sql, SOON)

@@ -20,8 +20,23 @@ from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.databases.duckdb import files as duckdb_files
 from quorum.tools.databases.duckdb.headers import Header, find, footer, split
 from quorum.tools.query import ErrorKind, Limits
+from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
+
+PROCESS = (
+    "test_what_is_no_workbook",
+    "test_nothing_to_ask",
+    "test_no_other_file",
+    "test_what_was_made_for_it",
+)
+"""Beginnings of tests of the engine's process; others read files in this one."""
+
+
+@pytest.fixture(autouse=True)
+def _engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.node.name.startswith(PROCESS):
+        start_no_process(monkeypatch)
 
 
 def fill(folder: Path, **texts: str | bytes) -> Path:

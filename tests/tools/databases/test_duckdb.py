@@ -21,6 +21,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.catalog import fields_of
 from quorum.tools.databases.duckdb.session import _plain_type
 from quorum.tools.query import ErrorKind, Limits, QueryResult
+from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
@@ -63,7 +64,8 @@ class TestDuckdb(FileContract):
 
 
 @pytest.fixture
-async def odd(tmp_path: Path) -> AsyncIterator[Connector]:
+async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connector]:
+    start_no_process(monkeypatch)
     build(tmp_path / "odd.duckdb", ODD)
     async with connect(f"duckdb:///{tmp_path}/odd.duckdb") as connector:
         yield connector

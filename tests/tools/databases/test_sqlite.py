@@ -22,6 +22,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.sqlite.catalog import comments_of
 from quorum.tools.databases.sqlite.values import Collector
 from quorum.tools.query import ErrorKind, Limits, QueryResult
+from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
@@ -65,7 +66,8 @@ class TestSqlite(FileContract):
 
 
 @pytest.fixture
-async def odd(tmp_path: Path) -> AsyncIterator[Connector]:
+async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connector]:
+    start_no_process(monkeypatch)
     build(tmp_path / "odd.db", ODD)
     async with connect(f"sqlite:///{tmp_path}/odd.db") as connector:
         yield connector

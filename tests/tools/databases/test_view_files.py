@@ -14,6 +14,7 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows
 
@@ -66,7 +67,8 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def shop(project: Path) -> AsyncIterator[Connector]:
+async def shop(project: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connector]:
+    start_no_process(monkeypatch)
     async with connect(f"duckdb:///{project}/shop.duckdb") as connector:
         yield connector
 

@@ -1,26 +1,13 @@
-"""How long guard and lint can be made to take: ``python -m tests.benchmarks.fuzz_guard [queries [seed]]``.
-
-Generates that many queries for each dialect (20,000 by default): nested, long, of deep types, of chains, long
-lists, comments and odd characters, valid and broken. Reports for each dialect how they ended (``too_complex``
-are those that the limits stopped) and the slowest verdicts with the beginnings of their texts.
-"""
+"""Queries that take guard and lint long: nested, of deep types, chains, long lists, odd characters."""
 
 from __future__ import annotations
 
 import random
-import sys
-import time
-from collections import Counter
 from collections.abc import Callable
 
-from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.tools.guard import Passed, Refused
-from quorum.tools.guard.process import PROCESS, TOO_MUCH
-from quorum.tools.lint import Linter
-from quorum.tools.sql import DIALECTS, sqlglot_dialect
+from quorum.tools.sql import sqlglot_dialect
 
 LONGEST = 99_000
-WORST = 3
 
 
 def split(text: str) -> list[str]:
@@ -30,7 +17,7 @@ def split(text: str) -> list[str]:
 
 
 def forms(text: str) -> list[tuple[str, str]]:
-    """What stands before and after ``…`` in each item of a list."""
+    """The texts before and after ``…`` in each item of a list."""
     return [(before, after) for before, _, after in (item.partition("…") for item in split(text))]
 
 
@@ -56,26 +43,7 @@ LITERALS = split(r"""
     {} ¦ /* {} */ 1 ¦ -- {}⏎ 1 ¦ # {}⏎ 1 ¦ N'{}' ¦ U&'{}' ¦ 0x{} ¦ {}e{} ¦ @{} ¦ :{} ¦ ${}
     _utf8'{}'
 """)
-PIECES = [
-    "1",
-    "a",
-    "{",
-    "}",
-    "%",
-    "'",
-    "''",
-    "\\",
-    "é",
-    "日",
-    "\U0001f600",
-    "/*",
-    "--",
-    " ",
-    "0",
-    "\n",
-    "$$",
-    ";",
-]
+PIECES = [*"1a{}%'\\é日\U0001f600 0\n;", "''", "/*", "--", "$$"]
 OPERATORS = split("""
     + ¦ - ¦ * ¦ / ¦ % ¦ || ¦ AND ¦ OR ¦ = ¦ < ¦ . ¦ ::INT ¦ , ¦   ¦ -> ¦ ->> ¦ IS NOT NULL AND
     LIKE ¦ IN (1) AND ¦ BETWEEN 1 AND ¦ COLLATE x + ¦ AT TIME ZONE ¦ ^ ¦ ~ ¦ <=> ¦ IS ¦ [1] ¦ :
@@ -85,17 +53,12 @@ PLACES += ["SELECT 1 FROM t GROUP BY {}", "SELECT 1 FROM t ORDER BY {}", "SELECT
 SETS = ["UNION ALL", "UNION", "INTERSECT", "EXCEPT"]
 
 
-def functions(dialect: str) -> list[str]:
-    """Names that the parser builds nodes for: some copy their arguments."""
-    return sorted(sqlglot_dialect(dialect).parser_class.FUNCTIONS)
-
-
 class Fuzz:
     """Queries of one dialect; the same for the same seed."""
 
     def __init__(self, dialect: str, seed: int) -> None:
         self.dice = random.Random(f"{dialect} {seed}")
-        self.functions = functions(dialect)
+        self.functions = sorted(sqlglot_dialect(dialect).parser_class.FUNCTIONS)  # some copy their arguments
 
     def query(self) -> str:
         """One query, at most ``LONGEST`` characters long."""
@@ -184,80 +147,6 @@ class Fuzz:
         return sql
 
     def words(self) -> str:
-        some = [
-            "SELECT",
-            "FROM",
-            "WHERE",
-            "a",
-            "(",
-            ")",
-            "[",
-            "]",
-            ",",
-            "JOIN",
-            "ON",
-            "AS",
-            "1",
-            "STRUCT",
-            "<",
-            ">",
-        ]
-        some += [
-            "ARRAY",
-            "CASE",
-            "WHEN",
-            "END",
-            "UNION",
-            "WITH",
-            "INTERVAL",
-            "PIVOT",
-            "FOR",
-            "IN",
-            "VALUES",
-            "NOT",
-        ]
-        return "SELECT " + " ".join(self.dice.choices(some, k=self.size(3000)))
-
-
-def linter(dialect: str) -> Linter:
-    """A catalog of 300 tables, in which most of the generated names are missing."""
-    columns = tuple(
-        Column(name, "INTEGER") for name in ("a", "b", "id", "customer_id", "total", "created_at")
-    )
-    others = (Table(f"orders_of_{number}", columns, schema="main") for number in range(300))
-    return Linter(Catalog("fuzz", dialect, (Table("t", columns), *others)))
-
-
-def main(queries: int = 20_000, seed: int = 1) -> None:
-    """Print what became of the queries, dialect by dialect; fails if one took longer than a second."""
-    late = 0
-    for dialect in DIALECTS:
-        fuzz, lint, ends = Fuzz(dialect, seed), linter(dialect), Counter[str]()
-        PROCESS.ask("SELECT 1", dialect, lint)
-        slowest: list[tuple[float, str]] = []
-        for _ in range(queries):
-            sql = fuzz.query()
-            begun = time.perf_counter()
-            found = PROCESS.ask(sql, dialect, lint)
-            took = time.perf_counter() - begun
-            rule = (
-                found.rule if isinstance(found, Refused) else "pass" if isinstance(found, Passed) else "lint"
-            )
-            ends[rule] += 1
-            slowest = sorted([*slowest, (took, f"{rule:<11} {len(sql):>6} {sql[:90]!r}")], reverse=True)[
-                :WORST
-            ]
-            late += took > 1
-            if found is TOO_MUCH:
-                PROCESS.ask("SELECT 1", dialect, lint)  # the next process is ready
-        print(
-            f"{dialect:<10} {queries} queries: {', '.join(f'{n} {rule}' for rule, n in ends.most_common())}"
-        )
-        for took, text in slowest:
-            print(f"    {took:5.2f} s {text}", flush=True)
-    if late:
-        sys.exit(f"{late} verdicts took longer than a second")
-
-
-if __name__ == "__main__":
-    main(*map(int, sys.argv[1:3]))
+        some = "SELECT FROM WHERE a ( ) [ ] , JOIN ON AS 1 STRUCT < > ARRAY CASE WHEN END UNION WITH INTERVAL"
+        some += " PIVOT FOR IN VALUES NOT"
+        return "SELECT " + " ".join(self.dice.choices(some.split(), k=self.size(3000)))

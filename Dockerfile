@@ -1,4 +1,5 @@
 # Lean: no tests, no benchmarks, not root. Other databases: more extras, as in pyproject.toml.
+#   chmod a+r keys.toml  # it holds hashes only, and the container's user is not you
 #   docker build -t quorum . && docker run --rm -p 8642:8642 -v quorum-home:/data -v ./keys.toml:/etc/quorum/keys.toml:ro \
 #     quorum --db sample --model offline
 FROM python:3.12-slim AS build

@@ -41,14 +41,18 @@ def replace_file(
         raise
 
 
-def write_once(path: Path, content: bytes) -> None:
+def write_once(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write a file whole unless there is one, which stays: of several processes one writes it.
+
+    Args:
+        private: Only the owner may read it.
 
     Raises:
         OSError: It cannot be written.
     """
     draft = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
+        draft.touch(mode=0o600 if private else 0o666)
         draft.write_bytes(content)
         with suppress(FileExistsError):
             path.hardlink_to(draft)

@@ -83,29 +83,55 @@ class Chat:
         graph = build_conversation(context.recipe, message_of, answering=partial(answer_question, **asked))
         became, meta = turn, await asyncio.to_thread(context.trace.meta) if resumed else {}
         turn = str(meta.get("turn", turn))
+        answering: Any = partial(answer_question, resumed=True, **asked)
+
+        async def take_in(turn: str, became: str, answering: Any) -> Any:
+            """Add a turn that became a question before, and its answer."""
+            past, said = (await graph.aget_state(config)).values, HumanMessage(turn)
+            kept = {name: past[name] for name in ("turns", "settled") if name in past}
+            state = Talk([said], became=became, **kept)
+            made = await answer(state, context, answering=answering, say=message_of)
+            latest = past["messages"][-1] if past.get("messages") else None
+            if latest is None or latest.type != "human":  # else it was noted as the turn began
+                made["messages"] = [said, *made["messages"]]
+            await graph.aupdate_state(config, made, as_node="answer")
+            return made["answer"]
+
         try:
             known = resumed and await has_checkpoint(context.trace.checkpoint, context.trace.lease)
             async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
-                if known:  # what the turn became
-                    past, said = (await graph.aget_state(config)).values, HumanMessage(turn)
-                    kept = {name: past[name] for name in ("turns", "settled") if name in past}
-                    state, on = Talk([said], became=became, **kept), partial(answer_question, resumed=True)
-                    made = await answer(state, context, answering=partial(on, **asked), say=message_of)
-                    made["messages"] = [said, *made["messages"]]
-                    await graph.aupdate_state(config, made, as_node="answer")
-                    return _Answer.model_validate(made["answer"])
-                if (first := self.last) and not (await graph.aget_state(config)).values:
+                if known:
+                    return _Answer.model_validate(await take_in(turn, became, answering))
+                past = (await graph.aget_state(config)).values
+                if left := await asyncio.to_thread(self._left_out, past, context.trace.run_id):
+                    await take_in(*left)
+                elif (first := self.last) and not past:
                     begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
                     await graph.aupdate_state(config, begun, as_node="answer")
                 asked = {"messages": [("user", turn)]}
-                output = await graph.ainvoke(asked, config, context=context, durability="exit")
+                output = await graph.ainvoke(asked, config, context=context, durability="sync")
         except Exception as error:  # of the rewriting: a question that failed has closed the trace
             context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
             raise
         finally:
             await context.aclose()
         return _Answer.model_validate(output["answer"])
+
+    def _left_out(self, past: dict[str, Any], run: str) -> tuple[str, str, Any] | None:
+        """Return a turn, its question and what answers it, if its process died before that was noted here."""
+        last = str(past.get("run_id", ""))
+        if last in ("", run, (past.get("answer") or {}).get("run_id")):
+            return None
+        folder = RunFolder(self._session.settings.home / "runs" / last)
+        if (found := folder.answer()) is None:
+            return None
+
+        async def answering(*_: Any) -> _Answer:
+            return found
+
+        meta = folder.meta()
+        return str(meta["turn"]), str(meta["question"]), answering
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

@@ -16,11 +16,9 @@ import asyncio
 import hmac
 import json
 import logging
-import os
 import re
 import secrets
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -28,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
+from quorum.knowledge.atomic import write_once
 from quorum.knowledge.catalog import Catalog, Column, Table, Withheld
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
@@ -116,12 +115,10 @@ class Rights:
         gone = {name for table in hidden for name in _names(table, catalog.name)} - own_names
         withheld = Withheld(frozenset(gone), frozenset(columns), _key(self.home))
         notes = [note for note in catalog.notes if not withheld.named(note)]
-        if masked := [
-            f"{t.full_name}.{c.name}" for t in tables for c in t.columns if (t.full_name, c.name) in columns
-        ]:
-            notes.append(
-                f"A rule masks the values of {listed(masked)}: none is shown, queries over them run."
-            )
+        pairs = ((table.full_name, column.name) for table in tables for column in table.columns)
+        if masked := [".".join(pair) for pair in pairs if pair in columns]:
+            what = f"A rule masks the values of {listed(masked)}"
+            notes.append(f"{what}: none is shown, queries over them run.")
         return replace(
             catalog,
             tables=tuple(_shown(table, withheld, {each.full_name for each in tables}) for table in tables),
@@ -181,9 +178,8 @@ def _check_used(unused: set[str], catalog: Catalog) -> None:
     places = {rule: _RULE.fullmatch(rule.casefold()) for rule in sorted(unused)}
     if wrong := [rule for rule, found in places.items() if found and found[1] in {None, *databases}]:
         what = f"fit no table or column of {catalog.name}"
-        logging.getLogger(__name__).error(
-            f"These rules {what}: {', '.join(wrong)}."
-        )  # no caller may see them
+        logger = logging.getLogger(__name__)  # what it says is for no caller of a server
+        logger.error(f"These rules {what}: {', '.join(wrong)}.")
         raise ConfigurationError(
             f"{len(wrong)} of the rules in `hide` and `mask` {what}.",
             hint="The log names them. A typo would show everything, so nothing is asked. A rule for another "
@@ -354,12 +350,7 @@ def _key(home: Path) -> bytes:
     try:
         if not path.exists():
             home.mkdir(parents=True, exist_ok=True)
-            part = path.with_name(f"{KEY}.{os.getpid()}.{secrets.token_hex(4)}")
-            part.touch(mode=0o600)
-            part.write_bytes(secrets.token_bytes(32))
-            with suppress(FileExistsError):  # another process was faster
-                os.link(part, path)
-            part.unlink()
+            write_once(path, secrets.token_bytes(32), private=True)
         return path.read_bytes()
     except OSError as error:
         raise ConfigurationError(f"The key of masks {path} cannot be kept: {error.strerror}.") from error

@@ -142,10 +142,17 @@ def add_key(file: Path, name: str) -> str:
 
 @dataclass(frozen=True)
 class Claim:
-    """The part of the limited amounts that a question may use, by the names of ``KINDS``."""
+    """The part of the limited amounts that a question may use, by the names of ``KINDS``.
+
+    Attributes:
+        run: The question's id; empty for a query.
+        inherited: True where a process that died had claimed it, and so noted nothing that it used.
+    """
 
     month: str
     amounts: dict[str, float]
+    run: str = ""
+    inherited: bool = False
 
     @property
     def bytes(self) -> int | None:
@@ -158,7 +165,8 @@ class Purse:
     """The amounts that a caller has used, in a file for each month, to which all processes append.
 
     A question that begins claims what it may use, its end gives back what it did not. So questions that race
-    for the last dollar cannot pass it. What a process that was killed had claimed stays used.
+    for the last dollar cannot pass it. What a process that was killed had claimed stays used until its
+    question goes on, with that claim.
 
     Args:
         file: Without its month: ``spent/name``.
@@ -168,21 +176,25 @@ class Purse:
         self.file, self.limits = file, limits
         self._lock, self._month, self._place = Lock(), "", 0
         self.used = dict.fromkeys((*KINDS, "questions", "dearest"), 0.0)
+        self._open_claims = dict[str, list[float]]()
 
     @property
     def month(self) -> str:
         """The month that counts: ``2026-11``."""
         return f"{datetime.now(UTC):%Y-%m}"
 
-    def claim(self, wanted: Mapping[str, Any], kinds: Collection[str] = tuple(KINDS)) -> Claim:
+    def claim(self, wanted: Mapping[str, Any], kinds: Collection[str] = tuple(KINDS), run: str = "") -> Claim:
         """Claim what a question may use, of each amount what it wants, or a part of the month's.
 
         Raises:
             Refused: A limit is reached, or the rest would not pay a question as dear as one before.
         """
-        claims = dict[str, float]()
+        claims, limits = dict[str, float](), self.limits.of_month()
         with self._lock, self._open() as out:
-            for name, limit in self.limits.of_month().items():
+            if known := self._open_claims.get(run):
+                kept = {name: amount for name, amount in zip(KINDS, known, strict=True) if limits[name]}
+                return Claim(self._month, kept, run, inherited=True)
+            for name, limit in limits.items():
                 if limit is None or name not in kinds:
                     continue
                 left = limit - self.used[name]
@@ -193,15 +205,18 @@ class Purse:
                 share = wanted.get(name) or max(limit / SHARES, LEAST[name])
                 most = min(left, max(share, self.used["dearest"] if name == "max_usd" else 0))
                 claims[name] = most if name == "max_usd" else int(most)
-            self._add(out, claims, int(len(kinds) == len(KINDS)))
-        return Claim(self._month, claims)
+            self._add(out, claims, int(len(kinds) == len(KINDS)), run=run)
+            return Claim(self._month, claims, run)
 
     def settle(self, claim: Claim, used: Mapping[str, float]) -> None:
         """Note what a question used, and give the rest of its claim back."""
         with self._lock, self._open() as out:
-            claims = claim.amounts if claim.month == self._month else {}
+            current = claim.month == self._month
+            if current and claim.run and claim.run not in self._open_claims:
+                return  # who took the question over has noted it
+            claims = claim.amounts if current else {}
             rest = {name: used[name] - claims.get(name, 0) for name in KINDS}
-            self._add(out, rest, 0, used["max_usd"])
+            self._add(out, rest, 0, used["max_usd"], claim.run)
 
     def look(self) -> dict[str, float]:
         """Return what was used this month."""
@@ -212,6 +227,7 @@ class Purse:
         """Open and lock the month's file, and read what was added to it."""
         if self.month != self._month:
             self._month, self._place, self.used = self.month, 0, dict.fromkeys(self.used, 0.0)
+            self._open_claims.clear()
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
@@ -223,13 +239,21 @@ class Purse:
         fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
         file.seek(self._place)
         for line in file.read().splitlines():
-            for name, amount in zip(self.used, map(float, line.split()), strict=False):
+            numbers, run = line.split()[: len(self.used)], "".join(line.split()[len(self.used) :])
+            amounts = [*map(float, numbers)]
+            if run and amounts[len(KINDS)]:
+                self._open_claims[run] = amounts[: len(KINDS)]
+            else:
+                self._open_claims.pop(run, None)
+            for name, amount in zip(self.used, amounts, strict=False):
                 self.used[name] = (
                     max(self.used[name], amount) if name == "dearest" else self.used[name] + amount
                 )
         self._place = file.tell()
         return file
 
-    def _add(self, out: Any, amounts: Mapping[str, float], questions: int, dearest: float = 0.0) -> None:
+    def _add(
+        self, out: Any, amounts: Mapping[str, float], questions: int, dearest: float = 0.0, run: str = ""
+    ) -> None:
         line = [*(amounts.get(name, 0.0) for name in KINDS), questions, dearest]
-        out.write(" ".join(map(repr, line)) + "\n")
+        out.write(" ".join([*map(repr, line), run]).rstrip() + "\n")

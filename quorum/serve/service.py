@@ -400,11 +400,13 @@ class Service:
         self._check_free(made)
         purse, before = self._purse(who), await asyncio.to_thread(_used, made.folder)
         wanted = {name: asks.get(name) or getattr(self.settings, name) for name in KINDS}
-        claim = await asyncio.to_thread(purse.claim, wanted)
+        claim = await asyncio.to_thread(partial(purse.claim, wanted, run=made.id))
+        before = NOTHING if claim.inherited else before
         try:
             self._check_free(made)  # others may have begun meanwhile
         except Refused:
-            await asyncio.to_thread(purse.settle, claim, NOTHING)
+            if not claim.inherited:
+                await asyncio.to_thread(purse.settle, claim, NOTHING)
             raise
         for name, amount in claim.amounts.items():
             most = before[name] + min(amount, wanted[name] or amount)

@@ -107,7 +107,7 @@ def _lines(events: Path) -> int:
 
 @dataclass
 class Found:
-    """What became of the questions, by their ids."""
+    """The outcomes of questions by id, with what they cost."""
 
     outcomes: dict[str, Any]
     answers: Counter[str]

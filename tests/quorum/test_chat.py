@@ -10,9 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from quorum import Quorum, Settings
-from quorum.chat import settings_of
+from quorum.chat import Chat, settings_of
 from quorum.cli import cli
 from quorum.graph.answer import Answer
+from quorum.graph.context import Context
 from quorum.graph.conversation import conversation, stands_alone, supported
 from quorum.graph.runs import Event, RunFolder, list_runs
 from quorum.knowledge.errors import ConfigurationError, MalformedReply
@@ -184,6 +185,45 @@ async def test_a_reading_that_was_chosen_holds_for_later_questions(tmp_path: Pat
         assert (await chat.ask(QUESTION, on_clarify=lambda _: "B", clarify="always")).meant == meaning
         await chat.ask(IN_ALL)
     assert f"this is meant: {meaning}" in model.writings[-1]
+
+
+async def test_a_turn_cut_short_before_its_first_step_goes_on_as_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def killed(chat: Chat, context: Context, *_: Any, **given: Any) -> None:
+        await context.aclose()
+        raise asyncio.CancelledError
+
+    async with session(tmp_path, Talker({"ask": "question"})) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        monkeypatch.setattr(Chat, "_answered", killed)
+        with pytest.raises(asyncio.CancelledError):
+            await chat.ask("and in all?", run_id="cut")
+        monkeypatch.undo()
+        assert RunFolder.open(tmp_path / "q", "cut").meta()["talk"] == chat.thread
+        answer = await chat.resume("cut")
+    assert (answer.turn, answer.became, answer.rows) == ("and in all?", IN_ALL, [[4]])
+
+
+async def test_an_answer_whose_process_died_before_it_was_noted_is_still_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(_: Answer) -> str:
+        raise RuntimeError
+
+    model = Talker({"ask": "question"}, {"ask": "question"})
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        monkeypatch.setattr("quorum.chat.message_of", killed)
+        with pytest.raises(RuntimeError):
+            await chat.ask(QUESTION, run_id="noted")
+        monkeypatch.undo()
+        assert RunFolder.open(tmp_path / "q", "noted").answer() is not None
+        assert (await quorum.chat(chat.thread).ask("and in all?")).became == IN_ALL
+        assert (await chat.ask("really?")).became == IN_ALL
+    assert f"Turn 1: {QUESTION}" in model.rewritings[0]
+    assert "Turn 2: and in all?" in model.rewritings[1]
 
 
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:

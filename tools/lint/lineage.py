@@ -270,10 +270,6 @@ class Lineage:
             inner_scope = _Scope(scope, scope.ctes)
             self._source(node.this, inner_scope)
             self._joins(node, inner_scope)
-            scope.merged |= inner_scope.merged
-            if named is None:
-                scope.sources += inner_scope.sources
-                return
             rows = Rows(None, inner_scope.all)
         elif isinstance(inner, exp.Subquery | exp.Select | exp.SetOperation):
             rows = self._query(inner, scope, scope.ctes)

@@ -14,7 +14,7 @@ from typing_extensions import override
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import QuorumError
-from quorum.serve.keys import Caller, Limits
+from quorum.serve.keys import Caller, Limits, Purse
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import MOST_RUNNING
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
@@ -205,8 +205,9 @@ async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make
         service, again, last = (make(None, **about) for _ in range(3))
         one = float((await (await service.ask(OTHER, QUESTION)).answer()).usage["usd"])
         poor = Caller("poor", limits=Limits(max_usd=9.5 * one, max_calls=4000, max_bytes=2**40))
-        for each in (service, again):
-            asking = (each.ask(poor, f"{QUESTION} {n}", max_usd=3 * one) for n in range(50))
+        for _ in range(2):  # two processes of one home at once
+            pairs = [(each, n) for n in range(25) for each in (service, again)]
+            asking = (each.ask(poor, f"{QUESTION} {n}", max_usd=3 * one) for each, n in pairs)
             asked = await asyncio.gather(*asking, return_exceptions=True)
             begun = [question for question in asked if isinstance(question, Question)]
             refused = [error for error in asked if isinstance(error, Refused)]
@@ -214,11 +215,25 @@ async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make
             assert all((error.status, error.kind) == (429, "limit") for error in refused)
             answers = await asyncio.gather(*(question.answer() for question in begun))
             assert {answer.status for answer in answers} <= {"answered", "stopped"}
-            spent = await each.spent(poor)
+            spent = await again.spent(poor)
             assert spent.usd <= 9.5 * one
             assert 1 < len(begun) < 10
         assert spent.usd > 4 * one
         assert spent == await last.spent(poor), "a restart forgets nothing"
+
+
+def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
+    """Else each process that dies costs a key what its questions under way might have used."""
+    limits, used = Limits(max_usd=1.0), {"max_usd": 0.125, "max_calls": 2, "max_run_bytes": 9}
+    died, other = (Purse(tmp_path / "me", limits) for _ in range(2))
+    first = died.claim({"max_usd": 0.75}, run="a")
+    assert other.look()["max_usd"] == 0.75
+    other.settle(other.claim({}, run="b"), used)
+    again = other.claim({"max_usd": 0.75}, run="a")
+    assert (again.amounts, again.inherited) == (first.amounts, True)
+    other.settle(again, used)
+    died.settle(first, used)  # it only hung
+    assert died.look()["max_usd"] == other.look()["max_usd"] == 0.25
 
 
 async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:

@@ -162,24 +162,19 @@ def _moment(text: str) -> Any:
 
 
 def _write_cell(sheet: Any, row: int, place: int, value: Any, day: Any) -> None:
-    if value is None:
+    if isinstance(value, list | dict):
+        value = json.dumps(value, ensure_ascii=False)
+    elif isinstance(value, int) and abs(value) >= SHEET_EXACT:
+        value = str(value)
+    if not isinstance(value, str):
+        sheet.write(row, place, value, day if type(value) is date else None)
         return
-    if isinstance(value, bool):
-        sheet.write_boolean(row, place, value)
-    elif isinstance(value, float) or (isinstance(value, int) and abs(value) < SHEET_EXACT):
-        sheet.write_number(row, place, value)
-    elif isinstance(value, datetime):
-        sheet.write_datetime(row, place, value)
-    elif isinstance(value, date):
-        sheet.write_datetime(row, place, value, day)
-    else:
-        text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else str(value)
-        if len(text) > SHEET_TEXT:
-            raise QuorumError(
-                f"A value in row {row:,} has {len(text):,} characters; a cell holds {SHEET_TEXT:,}.",
-                hint="Write .parquet or .csv instead.",
-            )
-        sheet.write_string(row, place, text)
+    if len(value) > SHEET_TEXT:
+        raise QuorumError(
+            f"A value in row {row:,} has {len(value):,} characters; a cell holds {SHEET_TEXT:,}.",
+            hint="Write .parquet or .csv instead.",
+        )
+    sheet.write_string(row, place, value)
 
 
 def _chart(suffix: str) -> Make:

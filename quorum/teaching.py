@@ -20,7 +20,7 @@ from quorum.graph.options import Options
 from quorum.graph.resources import database_urls, seen_catalog
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.knowledge.triplets import Explored
+from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.settings import NO_DATABASE, Settings, resumed_options
 from quorum.tools.databases import connect_all
@@ -214,29 +214,21 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
     return Intake(kept, known, elsewhere, refused)
 
 
-async def verify(known: KnowledgeBase, database: Database) -> dict[str, str]:
-    """Run every pair's query again; by the pair's id, why it fails or answers its question no more."""
-    failed = {}
-    for pair in known.pairs:
-        if changed := await asyncio.to_thread(changed_tables, pair, database.catalog):
-            failed[pair.id] = f"The columns of {', '.join(changed)} have changed since."
-        outcome = await execute(database, pair.sql, agent="verify")
+async def verify(pairs: Iterable[VerifiedPair | Triplet], database: Database) -> dict[Any, str]:
+    """Run the queries of pairs again; by id, why one fails, says nothing or answers its question no more."""
+    failed = dict[Any, str]()
+    for pair in pairs:
+        outcome, wrong = await execute(database, pair.sql, agent="verify"), ""
         if isinstance(outcome, QueryError):
-            failed[pair.id] = outcome.describe()
-    return failed
-
-
-async def verify_triplets(learned: Explored, database: Database) -> dict[int, str]:
-    """Run every triplet's query again; by its id, why it fails or says nothing any more."""
-    failed = {}
-    for triplet in learned.triplets:
-        outcome = await execute(database, triplet.sql, agent="verify")
-        if isinstance(outcome, QueryError):
-            failed[triplet.id] = outcome.describe()
+            wrong = outcome.describe()
+        elif not isinstance(pair, Triplet):
+            changed = await asyncio.to_thread(changed_tables, pair, database.catalog)
+            wrong = f"The columns of {', '.join(changed)} have changed since." if changed else ""
         elif blank := await asyncio.to_thread(blank_reason, outcome.table):
-            failed[triplet.id] = f"The result is {blank} now."
-        elif not marks_hold(triplet.tables, database.catalog):
-            failed[triplet.id] = "The columns of its tables have changed since."
+            wrong = f"The result is {blank} now."
+        elif not marks_hold(pair.tables, database.catalog):
+            wrong = "The columns of its tables have changed since."
+        failed |= {pair.id: wrong} if wrong else {}
     return failed
 
 

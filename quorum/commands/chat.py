@@ -116,7 +116,7 @@ class _Terminal:
             sys.modules["readline"].add_history(answer.became)
 
     def _obey(self, name: str, rest: str) -> None:
-        from quorum.text import agreement, readings_of, remarks_of, trust
+        from quorum.text import agreement, trust
 
         last = self.chat.last
         if name == "quit":
@@ -130,9 +130,9 @@ class _Terminal:
         elif name == "sql":
             click.echo(printable(last.sql))
         elif name == "why":
-            said = [trust(last)[0], last.grounds, agreement(last)]
-            said += [f"It could also mean: {reading.says}" for reading in readings_of(last)[0]]
-            said += [f"{head}: {text}" for head, texts, _ in remarks_of(last) for text in texts]
+            said = [trust(last)[0], last.grounds, agreement(last), *last.disagreement, *last.doubts]
+            said += [f"It assumes: {text}" for text in last.assumptions]
+            said += [f"It could also mean: {reading.says}" for reading in last.readings]
             click.echo("\n".join(map(printable, filter(None, said))))
         elif name == "cost":
             calls, prices = sum(used["model_calls"] for used in self.spent), [u["usd"] for u in self.spent]

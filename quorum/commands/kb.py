@@ -83,11 +83,12 @@ def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
     from quorum.settings import Settings
+    from quorum.teaching import verify
     from quorum.text import count, printable
 
     async def verified(database: Database) -> tuple[_Store, Mapping[Any, str]]:
         store = (_triplets if triplets else _pairs)(Settings(**flags), database)
-        return store, await store.verify(database)
+        return store, await verify(store.items, database)
 
     store, failed = asyncio.run(_opened(flags, verified))
     if as_json:
@@ -160,7 +161,6 @@ class _Store:
 
     Attributes:
         summary: How many there are, and where.
-        verify: Runs the queries again; the errors by id.
         forget: Deletes one; returns the words for it.
     """
 
@@ -168,7 +168,6 @@ class _Store:
     summary: str
     find: Callable[[str], Any]
     similar: Callable[[str], Sequence[Any]]
-    verify: Callable[[Database], Awaitable[Mapping[Any, str]]]
     forget: Callable[[Any], object]
     problems: Sequence[str] = ()
 
@@ -176,7 +175,6 @@ class _Store:
 def _pairs(settings: Settings, database: Database | None = None) -> _Store:
     """Return the verified questions; with ``database`` those of it. Problems are said on standard error."""
     from quorum.knowledge.verified import KnowledgeBase
-    from quorum.teaching import verify
     from quorum.text import printable
 
     base = known = KnowledgeBase.load(settings.knowledge)
@@ -190,7 +188,6 @@ def _pairs(settings: Settings, database: Database | None = None) -> _Store:
         f"{known.folder}: {len(known.pairs):,} verified{notes}",
         known.find,
         lambda text: known.similar(text, 20),
-        lambda database: verify(known, database),
         known.forget,
         base.problems,
     )
@@ -198,7 +195,6 @@ def _pairs(settings: Settings, database: Database | None = None) -> _Store:
 
 def _triplets(settings: Settings, database: Database) -> _Store:
     from quorum.graph.resources import explored_in
-    from quorum.teaching import verify_triplets
     from quorum.tools.triplet_store import TripletStore, load_explored
 
     folder = explored_in(settings.explored_root, settings, database.catalog)
@@ -217,7 +213,6 @@ def _triplets(settings: Settings, database: Database) -> _Store:
         f"{tried}; nobody has checked them.",
         learned.find,
         lambda text: learned.nearest(text, (), 20),
-        lambda database: verify_triplets(learned, database),
         forget,
     )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractContextManager, asynccontextmanager, closing
+from contextlib import asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -44,6 +46,9 @@ _OPTIONS = (
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
 """LangGraph's."""
+
+SOON = 0.01
+"""Seconds until what a node wrote is stored, if its step has not ended: it waits for other nodes."""
 
 _SENT = "__pregel_push"
 """In the path of a task that ``Send`` starts."""
@@ -125,24 +130,40 @@ class RunSaver(SqliteSaver):
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
-        """Store what a node wrote, unless the step's state follows at once; that is held until then.
+        """Store what a node wrote, unless the step's state follows at once, as it does of a step's only node.
 
-        It follows where a step has one node. Of several, ``Send`` starts most, and what keeps the others'
-        step from ending (an interrupt, an error) is a write to a channel of LangGraph's own.
+        It does not of nodes that ``Send`` starts, nor where a write to a channel of LangGraph's own (an
+        interrupt, an error) keeps the step from ending. Where a step has several other nodes,
+        it is stored ``SOON``.
         """
         namespace = config["configurable"]["checkpoint_ns"]
         self._held.setdefault(namespace, []).append((config, writes, task_id, task_path))
-        if _SENT not in task_path and not any(channel in WRITES_IDX_MAP for channel, _ in writes):
+        if _SENT in task_path or any(channel in WRITES_IDX_MAP for channel, _ in writes):
+            self._store(namespace)
+        else:
+            asyncio.get_running_loop().call_later(SOON, self._store, namespace)
+
+    def _store(self, namespace: str) -> None:
+        """Store what nodes wrote whose step has not ended, all of it or nothing."""
+        if not (held := self._held.pop(namespace, ())):
             return
-        self.conn.execute("BEGIN")  # all of them or nothing
+        self.conn.execute("BEGIN")
         try:
-            for held in self._held.pop(namespace):
-                self.put_writes(*held)
+            for each in held:
+                self.put_writes(*each)
             self.conn.execute("COMMIT")
         except BaseException:
             if self.conn.in_transaction:  # a full disk has ended it
                 self.conn.execute("ROLLBACK")
             raise
+
+    def close(self) -> None:
+        """Store what is held, and close the file."""
+        try:
+            for namespace in tuple(self._held):
+                self._store(namespace)
+        finally:
+            self.conn.close()
 
 
 @asynccontextmanager
@@ -155,12 +176,11 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
     if lease is not None:
         yield lease.saver()
         return
-    opening = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
-    saver = await to_the_end(lambda: _opened(opening, path), lambda saver: saver.conn.close())
+    saver = await to_the_end(lambda: _opened(path), RunSaver.close)
     try:
         yield saver
     finally:
-        opening.__exit__(None, None, None)
+        saver.close()
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
@@ -176,10 +196,10 @@ def serializer() -> StateSerializer:
     return StateSerializer(allowed_msgpack_modules=STATE_TYPES)
 
 
-def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
+def _opened(path: Path) -> RunSaver:
     if not path.exists():
         path.write_bytes(_empty())
-    saver = opening.__enter__()
+    saver = RunSaver(sqlite3.connect(path, check_same_thread=False))
     saver.setup()
     return saver
 

@@ -120,9 +120,11 @@ def _caller(keys: Keys, request: Request) -> Caller:
 
 
 async def _given(request: Request, way: Way) -> dict[str, Any]:
-    """Return the arguments of a route's handler, from the query or from the body."""
+    """Return the arguments of a route's handler, of a POST from the body, else from the query."""
     given: Any = dict(request.query_params)
-    if way.method == "POST" and not given and (content := await request.body()):
+    if way.method == "POST" and given:
+        raise Refused(f"{next(iter(given))}: is not known in the query.", 422, "fields", hint="Use the body.")
+    if way.method == "POST" and (content := await request.body()):
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":  # a form of another page could send others
             raise Refused("The body must be JSON.", 415, "body", hint="Send content-type: application/json.")

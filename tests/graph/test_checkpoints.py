@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import RunSaver, StateSerializer, open_checkpoints
 from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, Turn, branch_input
 from tests.graph.shop import GOOD, Run
+from tests.waiting import until
 
 
 async def test_a_cancelled_opening_closes_nothing_that_a_thread_still_uses(
@@ -140,3 +141,24 @@ async def test_what_a_node_wrote_is_kept_where_its_step_does_not_end(ends: str, 
         (stored,) = connection.execute("SELECT count(DISTINCT task_id) FROM writes").fetchone()
         steps = connection.execute("SELECT json_extract(metadata, '$.step') FROM checkpoints").fetchall()
     assert (stored, steps) == (2 + (ends == "interrupt"), [(0,), (1,)])  # the reply is no node's
+
+
+async def test_what_a_node_wrote_is_stored_while_others_of_its_step_go_on(tmp_path: Path) -> None:
+    """A process that is killed then has it."""
+    over = asyncio.Event()
+
+    async def slow(_: dict[str, Any]) -> dict[str, Any]:
+        await over.wait()
+        return {"slow": 2}
+
+    graph = StateGraph(TypedDict("Values", {"quick": int, "slow": int}))  # type: ignore[operator]
+    for name, node in (("quick", lambda _: {"quick": 1}), ("slow", slow)):
+        graph.add_node(name, node).add_edge(START, name)
+    config: Any = {"configurable": {"thread_id": "1"}}
+    async with open_checkpoints(tmp_path / "checkpoint.sqlite") as saver:
+        compiled: Any = graph.compile(checkpointer=saver)
+        run = asyncio.ensure_future(compiled.ainvoke({"quick": 0}, config, durability="sync"))
+        with closing(sqlite3.connect(tmp_path / "checkpoint.sqlite")) as connection:
+            await until(lambda: connection.execute("SELECT 1 FROM writes WHERE channel = 'quick'").fetchall())
+        over.set()
+        assert await run == {"quick": 1, "slow": 2}

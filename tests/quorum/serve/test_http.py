@@ -148,6 +148,7 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/questions", [], 422, "the body: "),
     ("POST", "/v1/questions", None, 422, "question: missing"),
     ("POST", "/v1/questions?sql=x", {"question": "q"}, 422, "sql: is not known"),
+    ("POST", "/v1/questions?question=q", None, 422, "question: is not known in the query"),
     ("POST", "/v1/questions/nobody/cancel", {"now": True}, 422, "now: is not known. It takes nothing"),
     ("POST", "/v1/questions", b"{", 400, "no JSON"),
     ("POST", "/v1/questions", b"[" * 200_000, 400, "no JSON"),

@@ -253,12 +253,9 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
     ledger.charge(event.agent, usage)
     try:
         if database.folder and isinstance(outcome, QueryResult):
-            from quorum.tools.results.files import SMALL_BYTES, write_result
+            from quorum.tools.results.files import write_result
 
-            if outcome.table.nbytes < SMALL_BYTES:
-                file = write_result(outcome.table, database.folder)
-            else:
-                file = await asyncio.to_thread(write_result, outcome.table, database.folder)
+            file = await asyncio.to_thread(write_result, outcome.table, database.folder)
             outcome = replace(outcome, file=file)
     finally:
         event.record(outcome, executed=sql, usage=usage.as_dict(), request=request, **more)

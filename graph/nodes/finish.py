@@ -49,7 +49,7 @@ async def answer(state: RunState, context: Context) -> Update:
     disagreement = await dispute(state, context)
     made = _answer(state, context, warnings, disagreement)
     await context.trace.aflush()
-    _complete(made, context)
+    await asyncio.to_thread(_complete, made, context)
     made.grounds = grounds(made)
     context.trace.record("answer", agent="answer", status=made.status, sql=made.sql)
     values = made.model_dump(mode="json")

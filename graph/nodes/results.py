@@ -19,7 +19,7 @@ from quorum.knowledge.schema.render import render
 from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import canonical, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint
-from quorum.tools.results.files import SMALL_BYTES, write_result
+from quorum.tools.results.files import write_result
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
 
@@ -61,10 +61,14 @@ _known: dict[tuple[str, str, str], _Known] = {}
 _knowing = threading.Lock()
 
 
+SMALL_BYTES = 2**16
+"""A smaller table is described within a millisecond, for which no thread is worth its while."""
+
+
 async def keep_result(result: QueryResult, folder: Path) -> Result:
-    """Write the result to the run folder and describe it; of a large one in a thread."""
-    small = result.table.nbytes < SMALL_BYTES
-    return _keep(result, folder) if small else await asyncio.to_thread(_keep, result, folder)
+    """Write the result to the run folder and describe it; in a thread, unless it is written and small."""
+    quick = result.file is not None and result.table.nbytes < SMALL_BYTES
+    return _keep(result, folder) if quick else await asyncio.to_thread(_keep, result, folder)
 
 
 def _keep(result: QueryResult, folder: Path) -> Result:

@@ -17,6 +17,7 @@ from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.state import RunState, fresh
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import FINE, GOOD, QUESTION, REJECTED, repaired, writing, written
 
 ALL_ORDERS = "SELECT COUNT(*) AS orders FROM orders"
@@ -25,7 +26,7 @@ LONG = f"{QUESTION} Say it for every city that the table of customers names, in 
 
 def says(query: str, verdict: dict[str, Any]) -> Any:
     """A model that writes one query in every role, and judges results as told."""
-    return writing(
+    replies = writing(
         query,
         sql_writer=written(query) | {"readings": ["Another one."]},
         validator=verdict,
@@ -35,6 +36,7 @@ def says(query: str, verdict: dict[str, Any]) -> Any:
         judge={"reason": "B is by city.", "choice": "B"},
         context_expander={"reasoning": "So.", "add": []},
     )
+    return scripted(replies)
 
 
 def disagreeing() -> dict[str, Any]:

@@ -16,8 +16,6 @@ from quorum.tools.results.values import plain_column, plain_rows
 
 SUFFIX = ".parquet"
 BATCH_ROWS = 10_000
-SMALL_BYTES = 2**16
-"""A smaller table is written within a millisecond, for which no thread is worth its while."""
 
 
 def write_result(table: pa.Table, folder: Path) -> Path:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractContextManager, asynccontextmanager, closing
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import ormsgpack
 from langchain_core.runnables import RunnableConfig
@@ -157,13 +156,10 @@ class RunSaver(SqliteSaver):
                 self.conn.execute("ROLLBACK")
             raise
 
-    def close(self) -> None:
-        """Store what is held, and close the file."""
-        try:
-            for namespace in tuple(self._held):
-                self._store(namespace)
-        finally:
-            self.conn.close()
+    def store_held(self) -> None:
+        """Store all that is held, before the file is closed."""
+        for namespace in tuple(self._held):
+            self._store(namespace)
 
 
 @asynccontextmanager
@@ -176,11 +172,15 @@ async def open_checkpoints(path: Path, lease: Lease | None = None) -> AsyncItera
     if lease is not None:
         yield lease.saver()
         return
-    saver = await to_the_end(lambda: _opened(path), RunSaver.close)
+    opening = cast("AbstractContextManager[RunSaver]", RunSaver.from_conn_string(str(path)))
+    saver = await to_the_end(lambda: _opened(opening, path), lambda saver: saver.conn.close())
     try:
         yield saver
     finally:
-        saver.close()
+        try:
+            saver.store_held()
+        finally:
+            opening.__exit__(None, None, None)
 
 
 async def has_checkpoint(path: Path, lease: Lease | None) -> bool:
@@ -196,10 +196,10 @@ def serializer() -> StateSerializer:
     return StateSerializer(allowed_msgpack_modules=STATE_TYPES)
 
 
-def _opened(path: Path) -> RunSaver:
+def _opened(opening: AbstractContextManager[RunSaver], path: Path) -> RunSaver:
     if not path.exists():
         path.write_bytes(_empty())
-    saver = RunSaver(sqlite3.connect(path, check_same_thread=False))
+    saver = opening.__enter__()
     saver.setup()
     return saver
 

@@ -19,7 +19,7 @@ from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
 from quorum.tools.ledger import usage_dict
-from quorum.tools.sql import is_known
+from quorum.tools.sql import KNOWN_DIALECTS
 from quorum.tools.sql.writing import format_sql
 
 _GIST = 400  # characters; pages and terminals wrap
@@ -180,7 +180,9 @@ def report_of(run: RunFolder) -> Report:
     recipe = str((meta.get("options") or {}).get("recipe", "quorum"))
     with suppress(ConfigurationError):  # a plug-in that is gone leaves its steps without their words
         _ = recipe in RECIPES or find_recipe(recipe)
-    dialect = next((str(event["dialect"]) for event in events if is_known(str(event.get("dialect")))), "")
+    dialect = next(
+        (str(event["dialect"]) for event in events if str(event.get("dialect")) in KNOWN_DIALECTS), ""
+    )
     if answer is not None:
         answer.sql = laid_out(answer.sql, dialect)
     sections = _sections(events, answer, dialect)

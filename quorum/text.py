@@ -244,11 +244,11 @@ def bars_of(answer: Answer) -> list[str]:
 
 def laid_out(sql: str, dialect: str) -> str:
     """SQL of one long line laid out for people; other SQL as its author laid it out."""
-    from quorum.tools.sql import is_known
+    from quorum.tools.sql import KNOWN_DIALECTS
     from quorum.tools.sql.writing import format_sql
 
     one_long_line = len(sql) > LONG_LINE and "\n" not in sql.strip()
-    return format_sql(sql, dialect) if one_long_line and is_known(dialect) else sql
+    return format_sql(sql, dialect) if one_long_line and dialect in KNOWN_DIALECTS else sql
 
 
 KINDS = {"c": "candidate", "r": "reading", "p": "draft"}

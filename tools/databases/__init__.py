@@ -123,7 +123,7 @@ def _plugged_in(scheme: str) -> type[Connector] | None:
     """
     from quorum.tools import plugins
     from quorum.tools.databases.base import Connector
-    from quorum.tools.sql import DIALECTS, STRICT_DIALECTS, is_known
+    from quorum.tools.sql import DIALECTS, KNOWN_DIALECTS, STRICT_DIALECTS
 
     found = plugins.load(plugins.CONNECTORS, scheme)
     if found is None:
@@ -131,7 +131,7 @@ def _plugged_in(scheme: str) -> type[Connector] | None:
     if not (isinstance(found, type) and issubclass(found, Connector)):
         raise ConfigurationError(f"The plug-in for {scheme}:// is no Connector.")
     dialect = getattr(found, "dialect", "")  # empty where it depends on the database
-    if dialect and not is_known(dialect):
+    if dialect and dialect not in KNOWN_DIALECTS:
         hint = f"Known dialects: {', '.join(DIALECTS + STRICT_DIALECTS)}."
         raise ConfigurationError(f"The guard knows no dialect {dialect!r}, that of {scheme}://.", hint=hint)
     return found

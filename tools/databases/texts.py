@@ -115,16 +115,13 @@ class Token:
         kind: ``word`` (bare), ``name`` (quoted), ``text``, ``number`` or ``sign``.
         text: Of a name what stands inside its quotes.
         start: Where it begins, in characters.
+        upper: A bare word or a sign in capitals; of anything else its kind, so that no keyword equals it.
     """
 
     kind: str
     text: str
     start: int
-
-    @property
-    def upper(self) -> str:
-        """A bare word in capitals; of anything else its kind, so that no keyword equals it."""
-        return self.text.upper() if self.kind in ("word", "sign") else f" {self.kind}"
+    upper: str
 
 
 class Unreadable(ValueError):
@@ -168,7 +165,8 @@ def _tokens(sql: str, dialect: str) -> Iterator[Token]:
             mark = text[-1]
             text = text[1:-1].replace(2 * mark, mark)
         before = found[0]
-        yield Token(kind, text, start)
+        upper = text.upper() if kind in ("word", "sign") else f" {kind}"
+        yield Token(kind, text, start, upper)
 
 
 _BLOCK = re.compile(r"/\*|\*/")

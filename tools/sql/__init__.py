@@ -26,6 +26,9 @@ STRICT_DIALECTS = (
 """Dialects of engines that are asked through SQLAlchemy, where no session forbids to write: the guard
 judges them by stricter rules (``quorum.tools.guard.rules``), and the lint passes only what it knows."""
 
+KNOWN_DIALECTS = frozenset(DIALECTS + STRICT_DIALECTS)
+"""Those whose SQL can be judged and laid out."""
+
 MAX_TOKENS = 32_000
 """Most tokens that are parsed; people's queries have below 3,000."""
 
@@ -66,15 +69,10 @@ def dialect_name(dialect: str) -> str:
     """
     name = dialect.strip().casefold()
     name = _ALIASES.get(name, name)
-    if not is_known(name):
+    if name not in KNOWN_DIALECTS:
         known = ", ".join(DIALECTS + STRICT_DIALECTS)
         raise ConfigurationError(f"There is no SQL dialect {dialect!r}.", hint=f"Known dialects: {known}.")
     return name
-
-
-def is_known(dialect: str) -> bool:
-    """True if SQL of the dialect, by its canonical name, can be judged and laid out."""
-    return dialect in DIALECTS or dialect in STRICT_DIALECTS
 
 
 @cache

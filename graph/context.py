@@ -276,7 +276,7 @@ def seconds_for_values(ledger: Ledger) -> float | None:
 
 
 def _never_began(trace: Trace, new: bool, _: object, error: BaseException | None, __: object) -> None:
-    """Mark a new run as over if an error keeps it from beginning: nobody is to go on with it."""
+    """Mark a new run as over if an error keeps it from beginning, so that no process resumes it."""
     trace.over = trace.over or (new and isinstance(error, Exception))
 
 

@@ -47,6 +47,10 @@ INT64 = 2**63
 """Checkpoints hold integers below this; larger ones go as text."""
 
 
+SMALL_BYTES = 2**16
+"""A smaller table is described within a millisecond, for which no thread is worth its while."""
+
+
 @dataclass
 class _Known:
     """A result's description, which one thread makes while others wait for it."""
@@ -59,10 +63,6 @@ _known: dict[tuple[str, str, str], _Known] = {}
 """By the file's name, which is the hash of its content, and the types, which the file may not have."""
 
 _knowing = threading.Lock()
-
-
-SMALL_BYTES = 2**16
-"""A smaller table is described within a millisecond, for which no thread is worth its while."""
 
 
 async def keep_result(result: QueryResult, folder: Path) -> Result:

@@ -83,10 +83,8 @@ class Ask(Body):
 
 def arguments(function: Callable[..., Any]) -> type[Body]:
     """Return the arguments of a function behind its first as a model; one called ``body`` is the model."""
-    hints, (_, *given) = (
-        get_type_hints(function, include_extras=True),
-        signature(function).parameters.values(),
-    )
+    hints = get_type_hints(function, include_extras=True)
+    _, *given = signature(function).parameters.values()
     if "body" in hints:
         body: type[Body] = hints["body"]
         return body

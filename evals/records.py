@@ -251,8 +251,8 @@ class Asked:
 
     Attributes:
         groups: ``EvalQuestion.groups``.
-        parts: ``name digest`` of its text, gold and knowledge, and of what else its scorer uses. Two questions
-            of one id are the same if these are.
+        parts: ``name digest`` of its text, gold and knowledge, and of what else its scorer uses. Two
+            questions of one id are the same if these are.
     """
 
     id: str

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from quorum.settings import Settings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_NAMED = re.compile(r"([A-Za-z0-9_-]{1,40})=(.+)", re.DOTALL)
 
 
 @click.command(cls=Command, short_help="Serve questions over HTTP, with a page to ask on.")
@@ -96,12 +95,12 @@ def named_databases(given: Sequence[str]) -> dict[str, list[str]]:
     """
     found: dict[str, list[str]] = {}
     for text in given:
-        match = _NAMED.fullmatch(text) if "://" not in text.partition("=")[0] else None
-        name, rest = match.groups() if match else ("", text)
+        name, _, rest = text.partition("=")
+        if not re.fullmatch("[A-Za-z0-9_-]{1,40}", name) or not rest:
+            name, rest = "", text
         urls = urls_in(rest)
-        name = (
-            name or re.sub(r"[^A-Za-z0-9_-]+", "-", Path(urls[0].partition("?")[0]).stem)[:40] or "database"
-        )
+        stem = Path(urls[0].partition("?")[0]).stem
+        name = name or re.sub(r"[^A-Za-z0-9_-]+", "-", stem)[:40] or "database"
         if name in found:
             raise ConfigurationError(
                 f"Two databases are called {name!r}.", hint="Give them names: --db NAME=URL."

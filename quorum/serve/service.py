@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
 IDLE_SECONDS = 900.0
-"""After which a session is closed, if no question is under way in it."""
+"""After which a session is closed, if no question is under way in it; it is looked for every ``LOOKS``."""
+LOOKS = 60.0
 CANCEL_SECONDS = 10.0
 """To wait for another process that is to cancel a question."""
 LOST = 200
@@ -536,7 +537,7 @@ class Service:
                 self._closing.add(closing)
                 closing.add_done_callback(self._closing.discard)
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(IDLE_SECONDS / 15, self._close_idle) if self._sessions else None
+        self._timer = loop.call_later(LOOKS, self._close_idle) if self._sessions else None
 
 
 async def _nobody(asked: Waiting) -> str:

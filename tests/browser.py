@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -53,7 +53,7 @@ SETTLED = 0.15  # seconds without an event after which a loaded page counts as d
 IMAGES = """
 [...document.images].map(image => {
   const box = image.getBoundingClientRect();
-  return {alt: image.alt, natural: image.naturalWidth, complete: image.complete,
+  return {alt: image.alt, natural: image.complete ? image.naturalWidth : 0,
           x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
 })
 """
@@ -62,8 +62,6 @@ CUT = """
   item.scrollWidth > item.clientWidth + 1 && getComputedStyle(item).overflowX != "visible" && item.clientWidth
 ).map(item => `${item.tagName.toLowerCase()}.${item.className}: ${item.innerText.slice(0, 60)}`)
 """
-
-
 CHANGED = """
 new Promise((resolve, reject) => {{
   const look = () => {{
@@ -88,7 +86,6 @@ class Image:
 
     alt: str
     natural: int
-    complete: bool
     x: float
     y: float
     width: float
@@ -96,7 +93,7 @@ class Image:
 
     @property
     def visible(self) -> bool:
-        return self.complete and self.natural > 0 and self.width > 1 and self.height > 1
+        return self.natural > 0 and self.width > 1 and self.height > 1
 
 
 @dataclass(frozen=True)
@@ -146,52 +143,26 @@ class Browser:
         self._buffer = b""
         self._events: list[dict[str, Any]] = []
 
-    def visit(
-        self,
-        page: Path,
-        *,
-        width: int = 1200,
-        height: int = 900,
-        dark: bool = False,
-        printed: bool = False,
-        script: str = "",
-        seconds: float = 60.0,
-    ) -> Visit:
-        """Open a file and look at it once it is loaded and quiet.
-
-        Args:
-            width, height: Of the window, in CSS pixels.
-            dark: The reader prefers dark colours.
-            printed: As it would be printed.
-            script: Run once the page is loaded, as if by a reader.
-            seconds: After which a command to the browser is a fault.
+    def visit(self, page: Path, *, script: str = "", **looks: Any) -> Visit:
+        """Open a file, run a script as if by a reader, and look at it; ``looks`` as ``tab``.
 
         Raises:
-            BrowserFault: It took longer, or the browser is gone.
+            BrowserFault: It took too long, or the browser is gone.
         """
-        address = page.absolute().as_uri()
-        with self.tab(
-            address, width=width, height=height, dark=dark, printed=printed, seconds=seconds
-        ) as tab:
+        with self.tab(page.absolute().as_uri(), **looks) as tab:
             tab.run(script, waits=False)
             return tab.look()
 
     @contextmanager
-    def tab(
-        self,
-        url: str,
-        *,
-        width: int = 1200,
-        height: int = 900,
-        dark: bool = False,
-        printed: bool = False,
-        seconds: float = 60.0,
-    ) -> Iterator[Tab]:
-        """Open an address in a tab, loaded and quiet; the arguments are those of ``visit``."""
+    def tab(self, url: str, *, width: int = 1200, dark: bool = False, seconds: float = 60.0) -> Iterator[Tab]:
+        """Open an address in a tab, loaded and quiet.
 
-        def browser(method: str, session: str = "", **parameters: Any) -> dict[str, Any]:
-            return self._call(method, time.monotonic() + seconds, session, **parameters)
-
+        Args:
+            width: Of the window, in CSS pixels.
+            dark: The reader prefers dark colours.
+            seconds: After which a command to the browser is a fault.
+        """
+        browser = partial(self.call, seconds=seconds)
         context = browser("Target.createBrowserContext")["browserContextId"]
         target = browser("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
         session = browser("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -200,9 +171,14 @@ class Browser:
             call(f"{domain}.enable")
         call("Page.setLifecycleEventsEnabled", enabled=True)
         tab = Tab(self, url, call)
-        tab.looks(width, height, dark=dark, printed=printed)
+        tab.looks(width, dark=dark)
         self._events.clear()
-        self._settle(call("Page.navigate", url=url)["loaderId"], time.monotonic() + seconds)
+        loaded = {"loaderId": call("Page.navigate", url=url)["loaderId"], "name": "load"}
+        until = time.monotonic() + seconds
+        while not any(loaded.items() <= each["params"].items() for each in self.seen("Page.lifecycleEvent")):
+            self._events.append(self._receive(until))
+        while event := self._receive(until, quiet=SETTLED):
+            self._events.append(event)
         try:
             yield tab
         finally:
@@ -215,10 +191,6 @@ class Browser:
         self._events.remove(found)
         parameters: dict[str, Any] = found["params"]
         return parameters
-
-    def call(self, method: str, *, seconds: float = 60.0, **parameters: Any) -> dict[str, Any]:
-        """Return the browser's reply to a command."""
-        return self._call(method, time.monotonic() + seconds, **parameters)
 
     def seen(self, method: str) -> Iterator[dict[str, Any]]:
         return (event for event in self._events if event.get("method") == method)
@@ -234,19 +206,11 @@ class Browser:
             entry = event["params"]["entry"]
             yield f"{entry['level']}: {entry['text']} {entry.get('url', '')}".rstrip()
 
-    def _settle(self, loader: str, until: float) -> None:
-        """Wait until the page is loaded and nothing has happened for a moment."""
-        loaded = {"loaderId": loader, "name": "load"}
-        while not any(
-            loaded.items() <= event["params"].items() for event in self.seen("Page.lifecycleEvent")
-        ):
-            self._events.append(self._receive(until))
-        while (event := self._receive(until, quiet=SETTLED)) != {}:
-            self._events.append(event)
-
-    def _call(self, method: str, until: float, session: str = "", **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its reply; events that come meanwhile are kept."""
-        number = next(self._ids)
+    def call(
+        self, method: str, *, session: str = "", seconds: float = 60.0, **parameters: Any
+    ) -> dict[str, Any]:
+        """Return the browser's reply to a command; events that come meanwhile are kept."""
+        number, until = next(self._ids), time.monotonic() + seconds
         message = {"id": number, "method": method, "params": parameters}
         if session:
             message["sessionId"] = session
@@ -261,19 +225,18 @@ class Browser:
         result: dict[str, Any] = reply["result"]
         return result
 
-    def _receive(self, until: float, quiet: float | None = None) -> dict[str, Any]:
+    def _receive(self, until: float, quiet: float = 0.0) -> dict[str, Any]:
         """The next message; empty if there is none for ``quiet`` seconds."""
         while b"\0" not in self._buffer:
             left = until - time.monotonic()
             if left <= 0:
                 raise BrowserFault("the browser took too long")
-            if not select.select([self._reading], [], [], left if quiet is None else min(left, quiet))[0]:
-                if quiet is not None:
-                    return {}
-                continue
-            if not (data := os.read(self._reading, 1 << 20)):
-                raise BrowserFault("the browser is gone")
-            self._buffer += data
+            if select.select([self._reading], [], [], min(left, quiet or left))[0]:
+                if not (data := os.read(self._reading, 1 << 20)):
+                    raise BrowserFault("the browser is gone")
+                self._buffer += data
+            elif quiet:
+                return {}
         line, _, self._buffer = self._buffer.partition(b"\0")
         message: dict[str, Any] = json.loads(line)
         return message
@@ -285,12 +248,12 @@ class Tab:
     def __init__(self, browser: Browser, url: str, call: Callable[..., dict[str, Any]]) -> None:
         self._browser, self.url, self.call = browser, url, call
 
-    def looks(self, width: int, height: int = 900, *, dark: bool = False, printed: bool = False) -> None:
-        """Change the window and what the reader prefers; the arguments are those of ``visit``."""
-        window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    def looks(self, width: int, *, dark: bool = False) -> None:
+        """Change the window and what the reader prefers; the arguments are those of ``Browser.tab``."""
+        window = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
         self.call("Emulation.setDeviceMetricsOverride", **window)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", media="print" if printed else "", features=[scheme])
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def run(self, expression: str, *, waits: bool = True) -> Any:
         """Return the value of an expression, or of the promise that it is.
@@ -364,34 +327,32 @@ def running_browser(path: str) -> Iterator[Browser]:
     Raises:
         BrowserFault: It does not start; the message has what it said.
     """
-    to_browser, writing = os.pipe()
-    reading, from_browser = os.pipe()
-    with TemporaryDirectory(prefix="quorum-browser-", ignore_cleanup_errors=True) as profile:
-        home = Path(profile)
-        with (home / "said").open("wb") as said:
-            process = subprocess.Popen(
-                [
-                    *(sys.executable, "-c", PIPE.format(to_browser, from_browser), path),
-                    *(*OPTIONS, f"--user-data-dir={home / 'profile'}", "about:blank"),
-                ],
-                pass_fds=(to_browser, from_browser),
-                stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
-                env=os.environ | {"HOME": profile, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
-                start_new_session=True,
-            )
-        os.close(to_browser)
-        os.close(from_browser)
+    (to_browser, writing), (reading, from_browser) = os.pipe(), os.pipe()
+    with ExitStack() as stack:
+        profile = stack.enter_context(
+            TemporaryDirectory(prefix="quorum-browser-", ignore_cleanup_errors=True)
+        )
+        log = Path(profile, "said")
+        said = stack.enter_context(log.open("wb"))
+        start = (sys.executable, "-c", PIPE.format(to_browser, from_browser), path)
+        process = subprocess.Popen(
+            [*start, *OPTIONS, f"--user-data-dir={profile}/profile", "about:blank"],
+            pass_fds=(to_browser, from_browser),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env=os.environ | {"HOME": profile, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
+            start_new_session=True,
+        )
+        stack.callback(process.wait)
+        stack.callback(os.killpg, process.pid, signal.SIGKILL)
+        for end in (writing, reading):
+            stack.callback(os.close, end)
+        for end in (to_browser, from_browser):
+            os.close(end)
+        browser = Browser(reading, writing)
         try:
-            browser = Browser(reading, writing)
-            try:
-                browser._call("Browser.getVersion", time.monotonic() + 60)
-            except BrowserFault as error:
-                raise BrowserFault(f"{error}: {(home / 'said').read_text(errors='replace')}") from error
-            yield browser
-        finally:
-            os.close(writing)
-            os.close(reading)
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            browser.call("Browser.getVersion")
+        except BrowserFault as error:
+            raise BrowserFault(f"{error}: {log.read_text(errors='replace')}") from error
+        yield browser

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from quorum.serve.keys import Keys
     from quorum.settings import Settings
 
-_MMAP_THRESHOLD = -3
+_MALLOC = {-8: 1, -3: 2**16}
+"""``M_ARENA_MAX`` and ``M_MMAP_THRESHOLD``, by their numbers in ``malloc.h``."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -113,14 +114,15 @@ def named_databases(given: Sequence[str]) -> dict[str, list[str]]:
 
 
 def hold_no_free_memory() -> None:
-    """Have glibc map blocks of 64 KiB and more by themselves, so that they go back when they are freed.
+    """Have glibc keep one heap for all threads, and map blocks of 64 KiB and more, which then go back.
 
-    It raises that limit by itself as it meets larger blocks, and then free memory between those that stay
-    grows: 281 to 293 MB from question 500 to 2,000, 271 to 274 with this (``bench_serve``). ``malloc_trim``
-    every 5 s (279 to 288) and two arenas (278 to 290) were not enough.
+    Else free memory grows in each thread's heap, from 281 MB after 500 questions to 293 after 2,000; so it
+    is 272 to 275 (``bench_serve``). By itself neither is enough (two heaps: 278 to 290; mapped blocks: 273
+    to 282), nor is ``malloc_trim`` every 5 s (279 to 288).
     """
     with suppress(OSError, AttributeError):  # another C library
-        ctypes.CDLL("libc.so.6").mallopt(_MMAP_THRESHOLD, 2**16)
+        for option, value in _MALLOC.items():
+            ctypes.CDLL("libc.so.6").mallopt(option, value)
 
 
 async def _serve(

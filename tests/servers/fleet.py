@@ -97,14 +97,7 @@ class Fleet:
 
     def wait(self, number: int) -> None:
         """Wait until a process answers."""
-
-        def answers() -> bool:
-            try:
-                return httpx.get(f"{self.url(number)}/health", timeout=5).status_code == 200
-            except httpx.TransportError:
-                return False
-
-        wait_until(answers, lambda: (self.home / f"serve{number}.log").read_text())
+        wait_until(lambda: answers(self.url(number)), lambda: (self.home / f"serve{number}.log").read_text())
 
     def url(self, number: int | None = None) -> str:
         """The URL of a process; without a number, that of the next one."""
@@ -166,6 +159,14 @@ class Fleet:
     def runs(self) -> list[RunFolder]:
         """Every run in the home."""
         return [RunFolder(path.parent) for path in sorted(self.home.glob("runs/*/run.json"))]
+
+
+def answers(url: str) -> bool:
+    """True if a server is there."""
+    try:
+        return httpx.get(f"{url}/health", timeout=5).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def paid(run: RunFolder) -> Counter[Any]:

@@ -17,7 +17,7 @@ from quorum import Settings
 from quorum.serve.http import make_app
 from quorum.serve.keys import Keys
 from quorum.serve.service import Service
-from quorum.tools.models.scripted import scripted
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql, written
 from tests.waiting import until
 
@@ -45,6 +45,22 @@ async def make(workplace: Path) -> AsyncIterator[Make]:
     yield service
     for each in made:
         await each.aclose()
+
+
+class HeldModel(ScriptedChatModel):
+    """Replies once it may."""
+
+    asked: list[int]
+    may: Any
+
+    async def _agenerate(self, *given: Any, **named: Any) -> Any:
+        self.asked.append(1)
+        await self.may.wait()
+        return await super()._agenerate(*given, **named)
+
+
+def held() -> HeldModel:
+    return HeldModel(script=script(sql_writer=written(GOOD)), source="held", asked=[], may=asyncio.Event())
 
 
 @asynccontextmanager

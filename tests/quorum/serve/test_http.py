@@ -21,8 +21,7 @@ from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Caller, Keys, add_key
 from quorum.serve.service import Service
 from tests.graph.shop import GOOD, QUESTION, make_shop
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, served
-from tests.quorum.serve.test_service import held
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, held, served
 from tests.servers.process import missing
 from tests.waiting import until
 

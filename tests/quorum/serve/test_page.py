@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -136,33 +136,30 @@ def anew(tab: Tab) -> None:
     tab.wait("document.querySelector('.welcome')")
 
 
-def fits(tab: Tab, width: int, *expected: str, looks: Sequence[tuple[int, bool]] = LOOKS) -> None:
-    """Hold what every view has to keep: no message, no other host, no sideways scrolling, no finding."""
-    visit = tab.look()
-    assert [said for said in visit.messages if not any(part in said for part in expected)] == []
-    origin = tab.url.partition("/page")[0]
-    assert [url for url in visit.requests if not url.startswith((origin, f"blob:{origin}"))] == []
-    assert visit.width == width
-    assert [
-        cut for cut in visit.cut if not cut.startswith(("div.scroll", "span.", "label.unseen", "p.now"))
-    ] == []
-    assert tab.run("document.title") == "Quorum"
-    if AXE:
-        was = tab.run("matchMedia('(prefers-color-scheme: dark)').matches")
-        tab.run(f"{AXE[0].read_text()}; 0")
-        for wide, dark in looks:
-            tab.looks(wide, dark=dark)
-            assert tab.run(FINDINGS) == [], (wide, dark)
-        tab.looks(width, dark=was)
-
-
 SERVERS = Path(__file__).parents[3] / ".venv" / "servers"
 AXE = [*SERVERS.glob("lib/*/site-packages/axe_playwright_python/axe.min.js")]
 """The script of axe-core, which judges each screen that ``fits`` is asked about."""
+WIDE = ("div.scroll", "span.", "label.unseen", "p.now")
 FINDINGS = """
 axe.run().then(all => all.violations.filter(each => ["serious", "critical"].includes(each.impact)).map(
   each => [each.id, each.help, each.nodes.map(node => node.html).join()]))
 """
+
+
+def fits(tab: Tab, width: int = 1200, *expected: str) -> None:
+    """Hold what every view has to keep: no message, no other host, no sideways scrolling, no finding."""
+    visit, origin = tab.look(), tab.url.partition("/page")[0]
+    assert [said for said in visit.messages if not any(part in said for part in expected)] == []
+    assert [url for url in visit.requests if not url.startswith((origin, f"blob:{origin}"))] == []
+    assert visit.width == width
+    assert [cut for cut in visit.cut if not cut.startswith(WIDE)] == []
+    assert tab.run("document.title") == "Quorum"
+    if AXE:
+        tab.run(f"{AXE[0].read_text()}; 0")
+        for wide, dark in LOOKS:
+            tab.looks(wide, dark=dark)
+            assert tab.run(FINDINGS) == [], (wide, dark)
+        tab.looks(width)
 
 
 def test_axe_judges_the_screens_of_these_tests() -> None:
@@ -170,40 +167,46 @@ def test_axe_judges_the_screens_of_these_tests() -> None:
         missing("axe-core is not installed (make .venv/.servers): no screen is judged")
 
 
-@pytest.mark.parametrize(("width", "dark"), LOOKS)
+@pytest.mark.parametrize("width", [420, 1300])
 def test_the_first_answer_is_one_command_and_one_press_away(
-    browser: Browser, sample: str, width: int, dark: bool
+    browser: Browser, sample: str, width: int
 ) -> None:
-    with browser.tab(sample, seconds=20, width=width, dark=dark) as tab:
+    with browser.tab(sample, seconds=20, width=width) as tab:
         tab.wait("document.querySelector('.welcome li button')")
-        fits(tab, width, looks=[(width, dark)])
+        fits(tab, width)
         tab.run("document.querySelector('.welcome li button').click()")
         tab.wait("document.querySelector('.answer .drawing svg')")
         text = tab.run("document.body.innerText")
         for part in ("demonstration", "not rated", "SELECT", "steps", "model call", "Is this right?"):
             assert part in text
         assert tab.run("document.querySelector('.answer a').href").endswith("/trace")
-        fits(tab, width, looks=[(width, dark)])
+        fits(tab, width)
+        shapes = "document.querySelectorAll('.drawing svg .mark-{0} path').length"
+        for label, mark, number in (("Line", "line", 1), ("Points", "symbol", 3), ("Bars", "rect", 3)):
+            click(tab, label)
+            tab.wait(f"{shapes.format(mark)} == {number}")
+        click(tab, "None")
+        tab.wait("!document.querySelector('.drawing')")
 
 
-@pytest.mark.parametrize(("width", "dark"), LOOKS)
+@pytest.mark.parametrize("width", [420, 1300])
 def test_poisoned_names_values_and_questions_stay_text_everywhere(
-    browser: Browser, poisoned: str, width: int, dark: bool
+    browser: Browser, poisoned: str, width: int
 ) -> None:
-    with browser.tab(poisoned, seconds=20, width=width, dark=dark) as tab:
+    with browser.tab(poisoned, seconds=20, width=width) as tab:
         ask(tab, QUESTION, ".asks")
-        fits(tab, width, looks=[(width, dark)])
+        fits(tab, width)
         assert tab.run("document.activeElement.textContent") == "Which answer is meant?"
         click(tab, "I mean this", ".reading")
         tab.wait("document.querySelector('.answer .drawing svg')")
         tab.run("document.querySelector('.log').open = true")
-        fits(tab, width, looks=[(width, dark)])
+        fits(tab, width)
         for panel in ("schema", "history"):
             click(tab, panel.title(), "header")
             tab.wait(f"document.querySelector('#{panel} .found :is(details, li)')")
             tab.run("document.querySelectorAll('#schema details').forEach(each => each.open = true)")
             assert POISON in tab.run(f"document.querySelector('#{panel}').innerText")
-            fits(tab, width, looks=[(width, dark)])
+            fits(tab, width)
             click(tab, panel.title(), "header")
         assert tab.run("document.querySelectorAll('img').length") == 0
         assert tab.run("document.querySelector('article').innerText").count(POISON) > 4
@@ -219,7 +222,7 @@ def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) ->
         assert tab.run("document.querySelector('ul.warn').previousSibling.textContent") == "The data shows"
         tab.run("document.querySelector('.reading .row button').click()")
         tab.wait("document.querySelectorAll('.answer').length == 2")
-        fits(tab, 1200)
+        fits(tab)
         said = tab.run("document.querySelector('article:last-of-type .asked').textContent")
         assert said == f"{QUESTION}\n\nTo be precise: {MEANT}"
 
@@ -232,7 +235,7 @@ def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Bro
         last = "document.querySelector('article:last-of-type')"
         assert tab.run(f"{last}.querySelector('.asked').textContent") == FOLLOW_UP
         assert f"Understood as: {BECAME}" in tab.run(f"{last}.innerText")
-        fits(tab, 1200)
+        fits(tab)
         address = tab.run("location.hash")
         click(tab, "Correct this")
         assert tab.run("[document.activeElement.id, document.activeElement.value]") == ["question", BECAME]
@@ -268,24 +271,9 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
         for name, form in (("CSV", "csv"), ("Parquet", "parquet")):
             file = tab.download(control(name), tmp_path)
             assert file.name == f"{run}.{form}"
-            count = (
-                pq.read_table(file).num_rows if form == "parquet" else len(file.read_text().splitlines()) - 1
-            )
-            assert count == 900
-        fits(tab, 1200)
-
-
-def test_the_kind_of_a_chart_can_be_changed(browser: Browser, sample: str) -> None:
-    with browser.tab(sample, seconds=20) as tab:
-        ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
-        shapes = "document.querySelectorAll('.drawing svg .mark-{0} path').length"
-        assert tab.run(shapes.format("rect")) == 3
-        for label, mark, number in (("Line", "line", 1), ("Points", "symbol", 3), ("Bars", "rect", 3)):
-            click(tab, label)
-            tab.wait(f"{shapes.format(mark)} == {number}")
-        click(tab, "None")
-        tab.wait("!document.querySelector('.drawing')")
-        fits(tab, 1200)
+            rows = pq.read_table(file) if form == "parquet" else file.read_text().splitlines()[1:]
+            assert len(rows) == 900
+        fits(tab)
 
 
 def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Browser, poisoned: str) -> None:
@@ -316,24 +304,12 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
         assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
 
 
-def test_a_right_answer_is_kept_with_a_note(browser: Browser, sample: str) -> None:
-    with browser.tab(sample, seconds=20) as tab:
-        ask(tab, "How many customers are there?")
-        click(tab, "Right")
-        tab.write("All of them count.")
-        click(tab, "Keep it")
-        tab.wait("document.querySelector('.kept')")
-        anew(tab)
-        ask(tab, "How many customers are there?")
-        assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
-
-
 def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) -> None:
     with browser.tab(poisoned, seconds=20) as tab:
         ask(tab, "List them slowly", ".steps li")
         click(tab, "Stop")
         tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
-        fits(tab, 1200)
+        fits(tab)
         model.go.set()
         assert "follow-up" not in tab.run("document.querySelector('#question').placeholder")
 
@@ -347,7 +323,7 @@ def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
         tab.wait("document.querySelector('.asks')?.innerText.includes('May this query run?')")
         query = tab.run("document.querySelector('.asks pre').innerText")
         assert "SELECT id, region, note FROM orders" in query
-        fits(tab, 1200)
+        fits(tab)
         click(tab, "Yes to all of this question")
         tab.wait("document.querySelector('.answer td')")
 
@@ -361,14 +337,13 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Pat
     assert key, made
     flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
     with serving(tmp_path, *flags) as address, browser.tab(address, width=420, seconds=20) as tab:
+        key_asked = "document.querySelector('#key')"
         for given in ("qk_wrong", key[0]):
-            tab.wait("document.querySelector('#key').open && document.activeElement.type == 'password'")
+            tab.wait(f"{key_asked}.open && document.activeElement.type == 'password'")
             fits(tab, 420, "401")
             tab.write(given)
             tab.press("Enter")
-            tab.wait(
-                "!document.querySelector('#key').open || document.querySelector('#key .fault').textContent"
-            )
+            tab.wait(f"!{key_asked}.open || {key_asked}.querySelector('.fault').textContent")
         ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
         assert tab.run("[localStorage.length, sessionStorage.length, document.cookie]") == [0, 1, ""]
         file = tab.download(control("Every step (trace)"), tmp_path)
@@ -376,15 +351,22 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Pat
         fits(tab, 420, "401")
 
 
-def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, sample: str) -> None:
+def test_a_right_answer_is_kept_and_found_in_the_history(browser: Browser, sample: str) -> None:
     with browser.tab(sample, seconds=20) as tab:
         ask(tab, "How many reviews are there?")
+        click(tab, "Right")
+        tab.write("All of them count.")
+        click(tab, "Keep it")
+        tab.wait("document.querySelector('.kept')")
+        anew(tab)
+        ask(tab, "How many reviews are there?")
+        assert "verified" in tab.run("document.querySelector('article:last-of-type').innerText")
         anew(tab)
         ask(tab, "How many products are there?")
         click(tab, "History", "header")
-        tab.wait("document.querySelectorAll('.runs a').length > 1")
+        tab.wait("document.querySelectorAll('.runs a').length > 2")
         tab.write("MANY reviews")
-        tab.wait("document.querySelectorAll('.runs a').length == 1")
+        tab.wait("document.querySelectorAll('.runs a').length == 2")
         tab.run("document.querySelector('.runs a').click()")
         tab.wait("document.querySelector('.asked').textContent == 'How many reviews are there?'")
         tab.wait("document.querySelector('.answer')")
@@ -392,7 +374,7 @@ def test_the_history_is_searched_and_an_old_answer_opened(browser: Browser, samp
         tab.wait("document.querySelector('#schema details')")
         tab.write("loyalty")
         tab.wait("document.querySelectorAll('#schema details').length < 8")
-        fits(tab, 1200)
+        fits(tab)
 
 
 def test_by_keyboard_alone(browser: Browser, sample: str) -> None:

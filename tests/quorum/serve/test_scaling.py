@@ -9,17 +9,18 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeAlias
 
 import httpx
 import pytest
 import yaml
 
 from tests.evals.simulated import make_suite
-from tests.servers.fleet import ROOT, Fleet, outcome, paid
+from tests.servers.fleet import ROOT, Fleet, answers, outcome, paid
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import free_port
 from tests.servers.slow_server import SlowServer
@@ -31,6 +32,7 @@ pytestmark = pytest.mark.heavy
 QUESTIONS, KILLS = 36, 3
 RECIPE = ("--recipe", "recap")
 """Six model calls, one after the other."""
+Make: TypeAlias = Callable[..., tuple[Fleet, list[str]]]
 
 
 @pytest.fixture(scope="module")
@@ -44,15 +46,36 @@ def checkpoints(postgres: PostgresServer) -> str:
     return f"{postgres.admin_url}/{postgres.new_database()}"
 
 
-def test_killed_servers_lose_no_question_and_answer_none_twice(
-    tmp_path: Path, model: SlowServer, checkpoints: str
-) -> None:
-    suite = make_suite(tmp_path, QUESTIONS, 1)
-    texts, db = [each.question for each in suite.questions], [suite.questions[0].url]
-    with Fleet(1, tmp_path / "calm", db, model.url, checkpoints, *RECIPE) as calm:
+@pytest.fixture
+def fleet_of(tmp_path: Path, model: SlowServer, checkpoints: str) -> Make:
+    """Makes a fleet over a database of numbered questions; gives these, too."""
+
+    def made(count: int, questions: int = 1, home: str = "q", **given: Any) -> tuple[Fleet, list[str]]:
+        suite = make_suite(tmp_path / "suite", questions, 1)
+        db = [str(suite.questions[0].url)]
+        fleet = Fleet(count, tmp_path / home, db, model.url, checkpoints, *RECIPE, **given)
+        return fleet, [each.question for each in suite.questions]
+
+    return made
+
+
+def kinds_of(fleet: Fleet) -> dict[str, list[str]]:
+    return {run.run_id: [event["kind"] for event in run.events()] for run in fleet.runs()}
+
+
+async def called(fleet: Fleet, run: str, times: int = 1) -> None:
+    """Wait until a run has asked its model so often."""
+    events = fleet.home / "runs" / run / "events.jsonl"
+    await until(lambda: events.exists() and events.read_bytes().count(b'"kind":"model_call"') >= times)
+
+
+def test_killed_servers_lose_no_question_and_answer_none_twice(fleet_of: Make, model: SlowServer) -> None:
+    calm, texts = fleet_of(1, QUESTIONS, "calm")
+    with calm:
         undisturbed = asyncio.run(calm.ask_all(texts))
     once = model.counts().served
-    with Fleet(3, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.5) as fleet:
+    fleet, _ = fleet_of(3, QUESTIONS, seconds=2.5)
+    with fleet:
 
         def answered(wanted: int) -> bool:
             return len(list(fleet.home.glob("runs/*/answer.json"))) >= wanted
@@ -69,11 +92,8 @@ def test_killed_servers_lose_no_question_and_answer_none_twice(
         killing.start()
         found = asyncio.run(fleet.ask_all(texts, at_once=12))
         killing.join()
-        runs = fleet.runs()
-    assert {id: outcome(body) for id, body in found.items()} == {
-        id: outcome(body) for id, body in undisturbed.items()
-    }
-    kinds = {run.run_id: [event["kind"] for event in run.events()] for run in runs}
+    kinds, runs = kinds_of(fleet), fleet.runs()
+    assert [*map(outcome, found.values())] == [*map(outcome, undisturbed.values())]
     assert list(kinds) == list(found)
     for each in kinds.values():  # the step that was cut short before its file was there is done again
         assert each[-1] == "answer"
@@ -85,59 +105,33 @@ def test_killed_servers_lose_no_question_and_answer_none_twice(
     assert 0 <= asked_again <= taken_over, "only replies that were under way"
 
 
-async def test_a_server_that_hangs_loses_its_question_and_shows_the_others_answer(
-    tmp_path: Path, model: SlowServer, checkpoints: str
-) -> None:
-    suite = make_suite(tmp_path, 1, 1)
-    (question,) = suite.questions
-    with Fleet(2, tmp_path / "q", [question.url], model.url, checkpoints, *RECIPE, seconds=2.0) as fleet:
-        run = fleet.home / "runs" / "slow"
-        async with httpx.AsyncClient(timeout=60) as client:
-            asked = {"question": question.question, "id": "slow"}
-            await client.post(f"{fleet.url(0)}/v1/questions", json=asked)
-            watching = asyncio.ensure_future(client.get(f"{fleet.url(0)}/v1/questions/slow?wait=25"))
-            await until(lambda: b'"kind":"model_call"' in (run / "events.jsonl").read_bytes())
-            fleet.signal(0, signal.SIGSTOP)
-            theirs = await fleet.follow(client, "slow", 1)
-            left = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
-            fleet.signal(0, signal.SIGCONT)
-            mine = (await watching).json()
-    assert theirs["status"] == "answered"
-    assert outcome(mine) == outcome(theirs)
-    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == left
-
-
 async def test_a_server_that_ends_hands_over_at_once_and_others_cancel_its_questions(
-    tmp_path: Path, model: SlowServer, checkpoints: str
+    fleet_of: Make,
 ) -> None:
     """With leases of ten minutes: nobody waits for their end."""
-    suite = make_suite(tmp_path, 2, 1)
-    first, second = (each.question for each in suite.questions)
-    db = [suite.questions[0].url]
-    with Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=600.0, looks=0.2) as fleet:
+    fleet, (first, second) = fleet_of(2, 2, seconds=600.0, looks=0.2)
+    with fleet:
         async with httpx.AsyncClient(timeout=60) as client:
             await client.post(f"{fleet.url(0)}/v1/questions", json={"question": second, "id": "b"})
             cancelled = await client.post(f"{fleet.url(1)}/v1/questions/b/cancel", json={})
             await client.post(f"{fleet.url(0)}/v1/questions", json={"question": first, "id": "a"})
-            events = fleet.home / "runs" / "a" / "events.jsonl"
-            await until(lambda: b'"kind":"model_call"' in events.read_bytes())
+            await called(fleet, "a")
             fleet.signal(0, signal.SIGTERM)
             answered = await fleet.follow(client, "a", 1)
     assert cancelled.json()["status"] == "cancelled"
     assert answered["status"] == "answered"
-    kinds = {run.run_id: [event["kind"] for event in run.events()] for run in fleet.runs()}
+    kinds = kinds_of(fleet)
     assert kinds["a"].count("begun") == 2
     assert kinds["b"].count("begun") <= 1
     assert kinds["b"][-1] == "cancelled"
 
 
 async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_middle_of_a_turn(
-    tmp_path: Path, model: SlowServer, checkpoints: str
+    fleet_of: Make, checkpoints: str
 ) -> None:
-    suite = make_suite(tmp_path, 8, 1)
-    first, more = suite.questions[7].question, "And over ten more?"
-    db = [suite.questions[0].url]
-    with Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.0) as fleet:
+    fleet, (*_, first) = fleet_of(2, 8, seconds=2.0)
+    more = "And over ten more?"
+    with fleet:
         async with httpx.AsyncClient(timeout=60) as client:
 
             async def ask(at: int, turn: int, text: str) -> httpx.Response:
@@ -149,36 +143,29 @@ async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_m
             found = [await fleet.follow(client, "turn1", 1)]
             await until(lambda: not _leases(checkpoints))
             assert (await ask(1, 2, more)).status_code == 202
-            events = fleet.home / "runs" / "turn2" / "events.jsonl"
-            await until(lambda: events.read_bytes().count(b'"kind":"model_call"') == 2)
+            await called(fleet, "turn2", 2)
             fleet.signal(1, signal.SIGKILL)
             found.append(await fleet.follow(client, "turn2", 0))
             await until(lambda: not _leases(checkpoints))
             await ask(0, 3, more)
             found.append(await fleet.follow(client, "turn3", 0))
-        runs = fleet.runs()
     assert refused.status_code == 409, refused.text
     assert "another turn of its conversation, is being answered" in refused.text
     wanted = [f"How many orders over {number} euros did each city place?" for number in (7, 17, 27)]
     assert [each["answer"]["became"] or first for each in found] == wanted
     assert [re.findall(r"total > (\d+)", each["answer"]["sql"]) for each in found] == [["7"], ["17"], ["27"]]
-    begun = [[event["kind"] for event in run.events()].count("begun") for run in runs]
-    assert begun == [1, 2, 1]
-    assert max(paid(runs[1]).values()) == 1, "nothing is billed twice"
+    assert [each.count("begun") for each in kinds_of(fleet).values()] == [1, 2, 1]
+    assert max(paid(fleet.runs()[1]).values()) == 1, "nothing is billed twice"
 
 
 @pytest.mark.skipif(not shutil.which("nginx"), reason="nginx is not installed")
 async def test_the_proxy_of_the_compose_file_passes_events_at_once_and_skips_a_dead_server(
-    tmp_path: Path, model: SlowServer, checkpoints: str
+    tmp_path: Path, fleet_of: Make
 ) -> None:
-    (question,) = make_suite(tmp_path, 1, 1).questions
-    db = [question.url]
-    with (
-        Fleet(2, tmp_path / "q", db, model.url, checkpoints, *RECIPE, seconds=2.0) as fleet,
-        _nginx(tmp_path / "nginx", fleet.ports) as url,
-    ):
+    fleet, (question,) = fleet_of(2, seconds=2.0)
+    with fleet, _nginx(tmp_path / "nginx", fleet.ports) as url:
         async with httpx.AsyncClient(timeout=60, base_url=url) as client:
-            asked = {"question": question.question, "id": "q"}
+            asked = {"question": question, "id": "q"}
             assert (await client.post("/v1/questions", json=asked)).status_code == 202
             lines = list[str]()
             async with client.stream("GET", "/v1/questions/q/events") as stream:
@@ -214,18 +201,11 @@ def _nginx(folder: Path, ports: list[int]) -> Iterator[str]:
         command = ["nginx", "-p", str(folder), "-c", str(folder / "conf"), "-e", str(folder / "errors")]
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
-        wait_until(lambda: _answers(f"http://127.0.0.1:{port}/health"), (folder / "log").read_text)
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}"), (folder / "log").read_text)
         yield f"http://127.0.0.1:{port}"
     finally:
         process.terminate()
         process.wait()
-
-
-def _answers(url: str) -> bool:
-    try:
-        return httpx.get(url, timeout=5).status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def _leases(checkpoints: str) -> list[tuple[str]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typing_extensions import override
 
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
@@ -18,10 +17,10 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller, Purse
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
-from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, script, written
 from tests.quorum.roles import by_role
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make, held
 from tests.servers.chat_server import ChatServer
 from tests.waiting import until
 
@@ -136,25 +135,6 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
     assert (again.became, again.of_run) == ("the result before: its first 1 rows", answer.of_run)
     with pytest.raises(Refused, match="There is no question"):
         await service.ask(OTHER, "And?", after=turn.id)
-
-
-class HeldModel(ScriptedChatModel):
-    """Replies once it may."""
-
-    asked: list[int]
-    may: Any
-
-    @override
-    async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Any:
-        self.asked.append(1)
-        await self.may.wait()
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
-
-
-def held() -> HeldModel:
-    return HeldModel(script=script(sql_writer=written(GOOD)), source="held", asked=[], may=asyncio.Event())
 
 
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:

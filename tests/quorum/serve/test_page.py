@@ -171,7 +171,7 @@ def test_axe_judges_the_screens_of_these_tests() -> None:
 def test_the_first_answer_is_one_command_and_one_press_away(
     browser: Browser, sample: str, width: int
 ) -> None:
-    with browser.tab(sample, seconds=20, width=width) as tab:
+    with browser.tab(sample, width=width) as tab:
         tab.wait("document.querySelector('.welcome li button')")
         fits(tab, width)
         tab.run("document.querySelector('.welcome li button').click()")
@@ -181,6 +181,8 @@ def test_the_first_answer_is_one_command_and_one_press_away(
             assert part in text
         assert tab.run("document.querySelector('.answer a').href").endswith("/trace")
         fits(tab, width)
+        anew(tab)
+        ask(tab, "How many orders did each channel bring?", ".answer .drawing svg")
         shapes = "document.querySelectorAll('.drawing svg .mark-{0} path').length"
         for label, mark, number in (("Line", "line", 1), ("Points", "symbol", 3), ("Bars", "rect", 3)):
             click(tab, label)
@@ -193,7 +195,7 @@ def test_the_first_answer_is_one_command_and_one_press_away(
 def test_poisoned_names_values_and_questions_stay_text_everywhere(
     browser: Browser, poisoned: str, width: int
 ) -> None:
-    with browser.tab(poisoned, seconds=20, width=width) as tab:
+    with browser.tab(poisoned, width=width) as tab:
         ask(tab, QUESTION, ".asks")
         fits(tab, width)
         assert tab.run("document.activeElement.textContent") == "Which answer is meant?"
@@ -213,7 +215,7 @@ def test_poisoned_names_values_and_questions_stay_text_everywhere(
 
 
 def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) -> None:
-    with browser.tab(poisoned, seconds=20) as tab:
+    with browser.tab(poisoned) as tab:
         tab.run("document.querySelector('#clarify').click()")
         ask(tab, QUESTION)
         text = tab.run("document.querySelector('.answer').innerText")
@@ -228,7 +230,7 @@ def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) ->
 
 
 def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Browser, poisoned: str) -> None:
-    with browser.tab(poisoned, seconds=20) as tab:
+    with browser.tab(poisoned) as tab:
         tab.run("document.querySelector('#clarify').click()")
         ask(tab, QUESTION)
         ask(tab, FOLLOW_UP, ".answer .drawing svg")
@@ -248,7 +250,7 @@ def test_a_conversation_says_how_it_understood_and_can_be_corrected(browser: Bro
 
 
 def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_path: Path) -> None:
-    with browser.tab(poisoned, seconds=20) as tab:
+    with browser.tab(poisoned) as tab:
         ask(tab, "List the orders")
         first = "[...document.querySelectorAll('.answer tbody tr:first-child td')].map(td => td.textContent)"
         assert tab.run(first) == ["0", "north", "NULL"]
@@ -277,7 +279,7 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
 
 
 def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Browser, poisoned: str) -> None:
-    with browser.tab(poisoned, seconds=20, width=420) as tab:
+    with browser.tab(poisoned, width=420) as tab:
         ask(tab, "List what is wrong")
         click(tab, "Edit and run")
         editor = "document.querySelector('.editor textarea')"
@@ -305,7 +307,7 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
 
 
 def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) -> None:
-    with browser.tab(poisoned, seconds=20) as tab:
+    with browser.tab(poisoned) as tab:
         ask(tab, "List them slowly", ".steps li")
         click(tab, "Stop")
         tab.wait("document.querySelector('article .fault')?.textContent.startsWith('Stopped')")
@@ -315,7 +317,7 @@ def test_a_question_is_stopped(browser: Browser, poisoned: str, model: Model) ->
 
 
 def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
-    with browser.tab(poisoned, seconds=20) as tab:
+    with browser.tab(poisoned) as tab:
         tab.wait("document.querySelector('.welcome')")
         asked = json.dumps({"question": "List all", "database": "shop", "approve": "always"})
         tab.run("import('/page/api.js').then(async api => { location.hash = '#run=' + (await "
@@ -336,7 +338,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Pat
     key = re.search(r"qk_[\w-]+", made.stdout)
     assert key, made
     flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
-    with serving(tmp_path, *flags) as address, browser.tab(address, width=420, seconds=20) as tab:
+    with serving(tmp_path, *flags) as address, browser.tab(address, width=420) as tab:
         key_asked = "document.querySelector('#key')"
         for given in ("qk_wrong", key[0]):
             tab.wait(f"{key_asked}.open && document.activeElement.type == 'password'")
@@ -352,7 +354,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Pat
 
 
 def test_a_right_answer_is_kept_and_found_in_the_history(browser: Browser, sample: str) -> None:
-    with browser.tab(sample, seconds=20) as tab:
+    with browser.tab(sample) as tab:
         ask(tab, "How many reviews are there?")
         click(tab, "Right")
         tab.write("All of them count.")
@@ -378,7 +380,7 @@ def test_a_right_answer_is_kept_and_found_in_the_history(browser: Browser, sampl
 
 
 def test_by_keyboard_alone(browser: Browser, sample: str) -> None:
-    with browser.tab(sample, seconds=20) as tab:
+    with browser.tab(sample) as tab:
         tab.wait("document.querySelector('.welcome li button')")
         assert tab.run("document.activeElement.id") == "question"
         tab.write("How many orders did each channel bring?")
@@ -399,7 +401,7 @@ def test_by_keyboard_alone(browser: Browser, sample: str) -> None:
 
 
 def test_a_stream_that_breaks_goes_on_where_it_was(browser: Browser, sample: str) -> None:
-    with browser.tab(sample, seconds=20) as tab:
+    with browser.tab(sample) as tab:
         ask(tab, "How many orders are there?")
         found = tab.run("""(async () => {
             const { events } = await import("/page/api.js");

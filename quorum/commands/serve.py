@@ -116,9 +116,10 @@ def named_databases(given: Sequence[str]) -> dict[str, list[str]]:
 def hold_no_free_memory() -> None:
     """Have glibc keep one heap for all threads, and map blocks of 64 KiB and more, which then go back.
 
-    Else free memory grows in each thread's heap, from 281 MB after 500 questions to 293 after 2,000; so it
-    is 272 to 275 (``bench_serve``). By itself neither is enough (two heaps: 278 to 290; mapped blocks: 273
-    to 282), nor is ``malloc_trim`` every 5 s (279 to 288).
+    Else free memory grows in each thread's heap: from 281 MB after 500 questions to 288 after 2,000; so it
+    is 272 to 275 (``bench_serve``). With garbage that waits for its collection: 281 to 293 before, 272 to 279
+    with both, 273 to 285 with mapped blocks alone, 278 to 290 with two heaps, 279 to 288 with
+    ``malloc_trim`` every 5 s.
     """
     with suppress(OSError, AttributeError):  # another C library
         for option, value in _MALLOC.items():

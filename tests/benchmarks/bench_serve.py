@@ -2,8 +2,8 @@
 
 A server in a process of its own answers with a simulated model of ``--latency`` seconds a call; this
 process asks ``--questions`` questions, ``--concurrency`` at once, and reads the events of each. CPU is
-that of the server alone, without its databases' processes, and so is memory. Then questions go to
-``--sessions`` more databases, one each.
+that of the server alone, without its databases' processes, and so is memory, once garbage is collected.
+Then questions go to ``--sessions`` more databases, one each.
 
     python -m tests.benchmarks.bench_serve [--questions 2000] [--concurrency 50] [--latency 0.2]
                                            [--sessions 20]
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import multiprocessing
 import resource
 import tempfile
@@ -48,6 +49,7 @@ def serve(folder: Path, sessions: int, latency: float, line: Connection) -> None
         serving = asyncio.ensure_future(server.serve(sockets=[socket]))
         while await asyncio.to_thread(line.recv):
             used = resource.getrusage(resource.RUSAGE_SELF)
+            gc.collect()
             line.send((used.ru_utime + used.ru_stime, psutil.Process().memory_info().rss / 2**20))
         server.should_exit = True
         await serving

@@ -182,7 +182,7 @@ class Call:
 
     async def search_values(self, words: Words, database: Database = "") -> Result:
         """Find how names, places and codes are written in {of}, by column. Read-only."""
-        return _result(await self.service.search_values(self.who, words, database=database, limit=FOUND))
+        return _result(await self.service.search_values(self.who, words, database=database))
 
     async def trace(self, run: Run) -> Result:
         """Show the steps of an answer about {of}. Read-only."""

@@ -267,15 +267,11 @@ async def trace(call: Call) -> Response:
 
 @way("GET /v1/history")
 async def history(
-    call: Call,
-    words: Words = "",
-    database: Database = "",
-    limit: Limit = 20,
-    before: Annotated[str, Field(max_length=81, description="id of a question: only earlier ones")] = "",
+    call: Call, words: Words = "", database: Database = "", limit: Limit = 20
 ) -> bodies.History:
     """List your questions, the latest first."""
-    found = call.service.history(call.who, words, database=database, before=before, limit=limit)
-    return bodies.History(questions=await found)
+    found = await call.service.history(call.who, words, database=database, limit=limit)
+    return bodies.History(questions=found)
 
 
 @way("GET /v1/schema")

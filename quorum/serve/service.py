@@ -50,6 +50,8 @@ IDLE_SECONDS = 900.0
 LOOKS = 60.0
 CANCEL_SECONDS = 10.0
 """To wait for another process that is to cancel a question."""
+MOST_TABLES, MOST_FOUND = 100, 20
+"""Tables of a schema, and values that words find."""
 LOST = 200
 """Questions that failed before they had a folder, and are remembered."""
 NOTHING = {"max_usd": 0.0, "max_calls": 0, "max_run_bytes": 0, "queries": 0}
@@ -278,21 +280,15 @@ class Service:
             running[1].cancel()
 
     async def history(
-        self, who: Caller, words: str = "", *, database: str = "", before: str = "", limit: int = 20
+        self, who: Caller, words: str = "", *, database: str = "", limit: int = 20
     ) -> list[RunSummary]:
-        """Return the caller's questions, the latest first; ``databases`` are the names of theirs.
-
-        Args:
-            words: All of them are in the question.
-            before: Id of a question; only earlier ones.
-        """
+        """Return the caller's questions with all words, the latest first, with their databases' names."""
         mine, asked = set(self.databases(who)), words.casefold().split()
 
         def wanted(run: RunSummary) -> bool:
             name = self._name_of(run.databases)
             own = run.by == who.name and (not who.name or name in mine) and database in ("", name)
-            later = bool(before) and run.id >= before
-            return own and not later and all(word in run.question.casefold() for word in asked)
+            return own and all(word in run.question.casefold() for word in asked)
 
         found = await asyncio.to_thread(list_runs, self.home, wanted, limit)
         return [replace(run, databases=[self._name_of(run.databases)]) for run in found]
@@ -315,21 +311,21 @@ class Service:
 
         return await asyncio.to_thread(read_result, found.folder.results / Path(file).name)
 
-    async def schema(self, who: Caller, words: str = "", *, database: str = "", limit: int = 100) -> Schema:
+    async def schema(self, who: Caller, words: str = "", *, database: str = "") -> Schema:
         """Return tables with their columns; with ``words`` those that they may mean, the best first."""
         name = self._named(who, database)
         opened = await self.resources(who, name)
         catalog, tables = opened.catalog, opened.catalog.tables
         if words:
-            found = await asyncio.to_thread(opened.columns.tables, words, limit)
+            found = await asyncio.to_thread(opened.columns.tables, words, MOST_TABLES)
             tables = tuple(filter(None, map(catalog.table, found)))
-        shown = [table_body(each, catalog.dialect) for each in tables[:limit]]
+        shown = [table_body(each, catalog.dialect) for each in tables[:MOST_TABLES]]
         about = {"total": len(catalog.tables), "notes": list(catalog.notes)}
         return Schema(database=name, dialect=catalog.dialect, tables=shown, **about)
 
-    async def search_values(self, who: Caller, words: str, *, database: str = "", limit: int = 20) -> Values:
+    async def search_values(self, who: Caller, words: str, *, database: str = "") -> Values:
         """Return values that words name, by column."""
-        found, unread = await (await self.resources(who, database)).matches(words, limit)
+        found, unread = await (await self.resources(who, database)).matches(words, MOST_FOUND)
         return Values(values=found, unread=unread)
 
     async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:

@@ -106,19 +106,13 @@ async def test_no_query_gets_a_masked_value_out_of_postgres(postgres: PostgresSe
 
 HIDDEN = [
     "SELECT * FROM secret",
-    'SELECT * FROM "SECRET"',
-    "SELECT * FROM main.secret",
-    "SELECT (SELECT v FROM secret)",
+    'SELECT * FROM main."SECRET"',
     "SELECT 1 FROM c WHERE EXISTS (SELECT 1 FROM secret)",
-    "WITH a AS (SELECT * FROM secret) SELECT * FROM a",
-    "WITH secret AS (SELECT * FROM secret) SELECT * FROM secret",
     "WITH secret AS (SELECT * FROM secret UNION ALL SELECT 'x') SELECT * FROM secret",
-    "SELECT * FROM c UNION ALL SELECT * FROM secret",
     "SELECT * FROM peek",
     'WITH "ſecret" AS (SELECT 1) SELECT * FROM secret',
 ]
 SQLITE = [
-    "SELECT 1 IN secret",
     'SELECT 1 IN "secret"',
     "SELECT name FROM sqlite_master",
     "SELECT * FROM pragma_table_info('secret')",
@@ -131,9 +125,7 @@ DUCKDB = [
     "PIVOT secret ON v USING count(*)",
     "WITH RECURSIVE secret AS (FROM secret UNION SELECT 'x' FROM secret WHERE 1 = 0 LIMIT 5) FROM secret",
     "SUMMARIZE secret",
-    "DESCRIBE secret",
     "SELECT table_name FROM information_schema.tables",
-    "SELECT * FROM duckdb_tables()",
     "SELECT * FROM pragma_storage_info('c')",
     "SHOW TABLES",
 ]
@@ -189,31 +181,40 @@ async def test_questions_over_masked_columns_are_answered(tmp_path: Path) -> Non
         assert again.preview() == [grouped[0][:1]], "the key is kept"
 
 
+SEEN = "c o contacts again sizes"
+
+
 @pytest.mark.parametrize(
     ("rules", "tables", "masked"),
     [
-        ({"show": ["c", "main.si*"]}, {"c", "sizes"}, set()),
-        ({"show": ["shop.main.C"]}, {"c"}, set()),
-        ({"show": ["tag:open"], "mask": ["tag:pii"]}, {"c"}, {"c.email"}),
-        ({"hide": ["tag:open"]}, {"o", "secret", "peek"}, set()),
-        ({"hide": ["s*"], "mask": ["email", "o.*"]}, {"c", "o", "contacts", "again"}, None),
+        ({"show": ["c", "main.si*"]}, "c sizes", ""),
+        ({"show": ["shop.main.C"]}, "c", ""),
+        ({"show": ["tag:open"], "mask": ["tag:pii"]}, "c", "email"),
+        ({"hide": ["tag:open"]}, "o secret peek", ""),
         (
-            {"hide": ["secret"], "show": ["*", "peek"]},
-            {"c", "o", "contacts", "again", "sizes", "peek"},
-            set(),
+            {"hide": ["s*"], "mask": ["email", "o.*"]},
+            "c o contacts again",
+            "email oid cid amount mail contact reached",
         ),
+        ({"hide": ["secret"], "show": ["*", "peek"]}, f"{SEEN} peek", ""),
+        (
+            {"mask": ["shop:c.email", "other:x", "*:*.ssn"], "hide": ["SHOP:secret"]},
+            SEEN,
+            "email contact reached",
+        ),
+        ({"mask": ["o*:*"], "hide": ["secret", "peek"]}, SEEN, ""),
     ],
 )
-async def test_rules(rules: Any, tables: set[str], masked: set[str] | None, tmp_path: Path) -> None:
+async def test_rules(rules: Any, tables: str, masked: str, tmp_path: Path) -> None:
     url, folder = made("sqlite", tmp_path), tmp_path / "docs"
     folder.mkdir()
     model = {"name": "c", "description": "People. #open", "columns": [{"name": "email", "tags": ["PII"]}]}
     (folder / "schema.yml").write_text(json.dumps({"version": 2, "models": [model]}), "utf-8")
     async with opened(url, tmp_path / "home", documents=folder, **rules) as (found, _):
-        assert {table.name for table in found.catalog.tables} == tables
+        assert {table.name for table in found.catalog.tables} == {*tables.split()}
         assert found.catalog.withheld is not None
-        if masked is not None:
-            assert {".".join(each) for each in found.catalog.withheld.columns} == masked
+        assert {column for _, column in found.catalog.withheld.columns} == {*masked.split()}
+        assert ("A rule masks the values of " in found.schema.text) == bool(masked)
 
 
 @pytest.mark.parametrize(
@@ -222,46 +223,29 @@ async def test_rules(rules: Any, tables: set[str], masked: set[str] | None, tmp_
         ({"show": ["hr.*"]}, "leave no table"),
         ({"mask": ["c.emial"]}, "1 of the rules"),
         ({"mask": ["c.email"], "hide": ["secrets", "shop:tag:pii"]}, "2 of the rules"),
-        ({"mask": ["shop:c.email", "other:c.emial", "*:*.ssn"], "hide": ["SHOP:secret"]}, ""),
-        ({"mask": ["o*:*"], "hide": ["secret", "peek"]}, ""),
     ],
 )
 async def test_a_rule_that_leaves_nothing_or_fits_nothing_is_an_error(
     rules: Any, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """But for those of databases that are not open, or that may fit nothing. The log alone names it."""
-    url = made("sqlite", tmp_path)
-    if said:
-        with pytest.raises(ConfigurationError, match=said) as raised:
-            async with opened(url, tmp_path / "home", **rules):
-                pass
-        names = re.findall(r"c\.emial|secrets|tag:pii", str(rules) * ("rules" in said))
-        assert all(name in caplog.text and name not in str(raised.value) for name in names)
-        return
-    async with opened(url, tmp_path / "home", **rules) as (found, _):
-        assert found.catalog.withheld is not None
-        masked = {name for _, name in found.catalog.withheld.columns}
-        assert masked == ({"email", "contact", "reached"} if "shop:c.email" in rules["mask"] else set())
-        assert ("A rule masks the values of c.email, contacts.contact," in found.schema.text) == bool(masked)
+    """The log alone names it."""
+    with pytest.raises(ConfigurationError, match=said) as raised:
+        async with opened(made("sqlite", tmp_path), tmp_path / "home", **rules):
+            pass
+    names = re.findall(r"c\.emial|secrets|tag:pii", str(rules))
+    assert all(name in caplog.text and name not in str(raised.value) for name in names)
 
 
 async def test_a_rule_may_fit_one_of_several_databases(tmp_path: Path) -> None:
-    first = made("sqlite", tmp_path)
-    (tmp_path / "b").mkdir()
-    path = tmp_path / "b" / "staff.sqlite"
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE people (name TEXT, email TEXT)")
-    both = [first, f"sqlite:///{path}"]
-    rules: dict[str, Any] = {"mask": ["staff:email", "c.salary"]}
-    found = await open_resources(
-        RunOptions(database=both, models=["offline"], home=tmp_path / "home", **rules)
-    )
+    made("duckdb", tmp_path, "CREATE TABLE people (email TEXT)")
+    staff = (tmp_path / "shop.duckdb").rename(tmp_path / "staff.duckdb")
+    both = [made("sqlite", tmp_path), f"duckdb:///{staff}"]
+    rules: Any = {"database": both, "mask": ["staff:email", "c.salary"]}
+    found = await open_resources(RunOptions(models=["offline"], home=tmp_path / "home", **rules))
     await found.aclose()
     assert found.catalog.withheld is not None
-    assert {column for _, column in found.catalog.withheld.columns} == {"email", "salary"}
-    assert {table for table, column in found.catalog.withheld.columns if column == "email"} == {
-        table.full_name for table in found.catalog.tables if table.name == "people"
-    }
+    ends = {f"{table.rpartition('.')[2]}.{column}" for table, column in found.catalog.withheld.columns}
+    assert ends == {"people.email", "c.salary"}
 
 
 async def test_documents_and_verified_answers_name_nothing_hidden(tmp_path: Path) -> None:

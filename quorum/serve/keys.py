@@ -215,7 +215,7 @@ class Purse:
             raise ConfigurationError(said, hint="Set another folder with --home.") from error
         with gate:
             fcntl.flock(gate, fcntl.LOCK_EX)  # until it is closed
-            nothing = {"used": dict.fromkeys((*KINDS, "questions", "dearest"), 0), "claims": {}}
+            nothing: Any = {"used": dict.fromkeys((*KINDS, "questions", "dearest"), 0), "claims": {}}
             found = json.loads(path.read_bytes()) if path.exists() else nothing
             before = json.dumps(found)
             yield month, found["used"], found["claims"]

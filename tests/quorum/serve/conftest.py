@@ -53,10 +53,10 @@ class HeldModel(ScriptedChatModel):
     asked: list[int]
     may: Any
 
-    async def _agenerate(self, *given: Any, **named: Any) -> Any:
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
         self.asked.append(1)
         await self.may.wait()
-        return await super()._agenerate(*given, **named)
+        return await super()._agenerate(messages, stop, run_manager, **more)
 
 
 def held() -> HeldModel:

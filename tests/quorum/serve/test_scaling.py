@@ -51,7 +51,8 @@ def fleet_of(tmp_path: Path, model: SlowServer, checkpoints: str) -> Make:
     """Makes a fleet over a database of numbered questions; gives these, too."""
 
     def made(count: int, questions: int = 1, home: str = "q", **given: Any) -> tuple[Fleet, list[str]]:
-        suite = make_suite(tmp_path / "suite", questions, 1)
+        (folder := tmp_path / f"{home}-data").mkdir()
+        suite = make_suite(folder, questions, 1)
         db = [str(suite.questions[0].url)]
         fleet = Fleet(count, tmp_path / home, db, model.url, checkpoints, *RECIPE, **given)
         return fleet, [each.question for each in suite.questions]

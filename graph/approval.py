@@ -19,7 +19,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from quorum.graph.clarification import Asked
+from quorum.graph.clarification import Asked, words_of
 from quorum.graph.runs import Event
 from quorum.graph.values import ALWAYS, approval_bytes
 from quorum.tools.admission import Proposal
@@ -62,9 +62,15 @@ class Approval(Asked):
     agent: str = ""
     candidate: str = ""
 
+    def value(self) -> dict[str, Any]:
+        """Return the interrupt's value."""
+        args = {"sql": self.sql, "database": self.database, "reads": self.reads}
+        return self.form("run_query", args, says=self.why)
+
 
 def read_approval(reply: Any) -> str:
     """``yes``, ``no`` or ``all``; empty if it cannot be told. ``{"reply": "yes"}`` is understood, too."""
+    reply = words_of(reply, approve=YES, reject=NO)
     if isinstance(reply, dict) and len(reply) == 1:
         (reply,) = reply.values()
     if isinstance(reply, bool):
@@ -203,7 +209,7 @@ class Approvals:
         known, asking = self._replies.get(place, ""), asked
         for _ in range(MAX_ASKED):
             try:
-                reply = read_approval(interrupt(asking.model_dump()))
+                reply = read_approval(interrupt(asking.value()))
             except GraphInterrupt as ended:
                 if known:
                     return known  # of a process that was killed before LangGraph had kept the reply

@@ -288,6 +288,10 @@ async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> 
         (None, "no"),
         ("", "no"),
         (False, "no"),
+        ({"decisions": [{"type": "approve"}]}, "yes"),  # as Agent Chat UI replies, and its older versions
+        ({"decisions": [{"type": "reject", "message": "too dear"}]}, "no"),
+        ([{"type": "response", "args": "all"}], "all"),
+        ([{"type": ["accept"]}], "no"),
         ("yes please", ""),
         (7, ""),
     ],

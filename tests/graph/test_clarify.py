@@ -225,6 +225,8 @@ def test_strong_answers_have_half_the_weight_and_half_the_candidates() -> None:
         ("answer B", "label", "B"),
         ("(a)", "label", "A"),
         ({"choice": "B"}, "label", "B"),
+        ({"decisions": [{"type": "respond", "message": "B"}]}, "label", "B"),
+        ([{"type": "accept", "args": None}], "keep", ""),
         (None, "keep", ""),
         ("  \n", "keep", ""),
         ("only  paid\nones", "words", "only paid ones"),

@@ -107,8 +107,8 @@ class Clarification(Asked):
 
     def value(self) -> dict[str, Any]:
         """Return the interrupt's value, of which "approve" keeps the vote."""
-        says = "\n".join(f"- **{choice.label}**: {choice.says}" for choice in self.choices)
-        return self.form("choose_reading", {"question": self.question}, says=says)
+        args = {"question": self.question} | {choice.label: choice.says for choice in self.choices}
+        return self.form("choose_reading", args, says="\n".join(self.differences))
 
 
 class Reply(BaseModel):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.schema.grammar import BARE_NAME, BARE_PATH, Cell, bare_type_end
 from quorum.knowledge.schema.name_ranges import ITEM, day_of
 from quorum.knowledge.schema.nested import rebuild
@@ -36,7 +36,7 @@ class SchemaTextError(Exception):
 def parse_schema(text: str) -> Catalog:
     """Read schema text back into a catalog: the inverse of ``quorum.knowledge.compress.render``.
 
-    Every table, column name, type, nested path, key, row count and name of a metric comes back exactly.
+    Every table, column name, type, nested path, key and row count comes back exactly.
     Tables come in the text's order; members of a group all get the columns, descriptions, samples and
     inferred paths that the text gives for the group. Descriptions and samples are as (cut as) the text
     has them.
@@ -83,7 +83,6 @@ class _Block:
     removed: list[str] = field(default_factory=list)
     primary: list[str] = field(default_factory=list)
     foreign: list[ForeignKey] = field(default_factory=list)
-    metrics: list[Metric] = field(default_factory=list)
     member: tuple[str, ...] = ()
     rows: dict[tuple[str, ...], list[list[Cell]]] = field(default_factory=dict)
     samples: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=dict)
@@ -129,18 +128,17 @@ class _Reader:
         if block is None:
             return
         columns = [column.finish() for column in block.columns]
-        primary, foreign, metrics = tuple(block.primary), tuple(block.foreign), tuple(block.metrics)
+        primary, foreign = tuple(block.primary), tuple(block.foreign)
         if block.base is not None:
             columns = _changed(block.base.columns, block.removed, columns)
             primary, foreign = block.base.primary_key, block.base.foreign_keys
-            metrics = block.base.metrics
         for i, parts in enumerate(block.names):
             database, schema, name = ("", "", *parts)[-3:]
             rows, distinct = block.counts[i] if i < len(block.counts) else (None, None)
             text = block.member_descriptions.get(parts, block.description)
             own = tuple(block.filled(parts, columns))
             keys = primary, foreign, distinct
-            table = Table(name, own, schema, database, block.kind, text, rows, *keys, metrics)
+            table = Table(name, own, schema, database, block.kind, text, rows, *keys)
             self.tables.append(table)
             self._known[parts] = table
 
@@ -195,8 +193,6 @@ class _Reader:
             block.primary = scanner.names()
         elif scanner.take("foreign key ("):
             block.foreign.append(_foreign_key(scanner))
-        elif scanner.take("metric: "):
-            block.metrics.append(_metric(scanner))
         else:
             scanner.take("+ ")
             self._columns(block, scanner)
@@ -255,15 +251,6 @@ def _foreign_key(scanner: Scanner) -> ForeignKey:
     table = scanner.full_name()
     theirs = scanner.names() if scanner.take(" (") else ()
     return ForeignKey(tuple(names), ".".join(table), tuple(theirs))
-
-
-def _metric(scanner: Scanner) -> Metric:
-    name = scanner.name()
-    expression = scanner.expression() if scanner.take(" = ") else ""
-    text = scanner.rest if scanner.take(" -- ") else ""
-    if not text and scanner.rest:
-        raise SchemaTextError(f"unexpected behind a metric: {scanner.rest[:60]}")
-    return Metric(name, expression, text)
 
 
 def _changed(base: Sequence[Column], removed: Sequence[str], added: Sequence[Column]) -> list[Column]:
@@ -331,14 +318,6 @@ class Scanner:
             return self.name()
         start, self.at = self.at, bare_type_end(self.line, self.at)
         return self.line[start : self.at]
-
-    def expression(self) -> str:
-        """A metric's formula, up to its description."""
-        if self.line.startswith('"', self.at):
-            return self.name()
-        text = self.rest.partition(" --")[0]
-        self.at += len(text)
-        return text
 
     def oddities(self) -> str:
         """What is odd about a column, up to its description."""

@@ -150,14 +150,13 @@ def test_what_cannot_be_read_is_said(folder: Path, tmp_path: Path) -> None:
     (folder / "wide.txt").write_bytes("Breit".encode("utf-16"))
     (folder / "huge.md").write_bytes(b"x" * (2 * 2**20 + 1))
     (folder / "scan.docx").write_bytes(b"PK")
-    (folder / "app.json").write_text('{"name": "an app"}')
     (folder / ".hidden.md").write_text("hidden")
     (folder / "gone.md").symlink_to(folder / "nowhere.md")
     (tmp_path / "secret.txt").write_text("secret")
     (folder / "out.txt").symlink_to(tmp_path / "secret.txt")
     (folder / "all").symlink_to(tmp_path, target_is_directory=True)
     (folder / "inside.md").symlink_to(folder / "terms.md")
-    texts, notes, _ = read_folder(folder)
+    texts, notes = read_folder(folder)
     assert sorted(texts) == ["inside.md", "more/fiscal.txt", "terms.md", "wide.txt"]
     assert texts["wide.txt"] == "Breit"
     said = " ".join(notes)
@@ -166,7 +165,7 @@ def test_what_cannot_be_read_is_said(folder: Path, tmp_path: Path) -> None:
     assert "gone.md was left out: No such file" in said
     assert "out.txt is a link out of the folder" in said
     assert "all is a link to a folder" in said
-    assert "of kinds that are not read: app.json, scan.docx." in said
+    assert "of kinds that are not read: scan.docx." in said
     assert len(notes) == 6
 
 

@@ -16,7 +16,7 @@ from quorum.knowledge.schema.grammar import one_line
 from quorum.knowledge.schema.layouts import find_layouts
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.tokens import estimate_tokens
-from tests.schema_reader import SchemaTextError, parse_schema
+from tests.schema_reader import parse_schema
 
 PLENTY = 10**9
 
@@ -256,23 +256,6 @@ def test_declared_structures_are_spelt_out_and_rebuilt() -> None:
 def test_complete_samples_come_back_as_such(samples: tuple[str, ...], complete: bool) -> None:
     one = table("t", values(*samples, complete=complete), Column("d", "TEXT"))
     assert parse_schema(written(one)).tables == (one,)
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("  id INTEGER", "before the first table"),
-        ("table t\n  id INTEGER [a", "no end"),
-        ("table t\n  id INTEGER --^", "refers to nothing"),
-        ("tables t_{1..99999999999} (2 tables)", "cannot be expanded"),
-        ("table t like u\n  - a", "not described above"),
-        ("table t (many rows)", "unknown fact"),
-        ("hello", "unexpected"),
-    ],
-)
-def test_what_is_no_schema_text_is_refused_with_its_line(text: str, complaint: str) -> None:
-    with pytest.raises(SchemaTextError, match=complaint):
-        parse_schema(text)
 
 
 @pytest.mark.parametrize(

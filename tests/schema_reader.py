@@ -65,10 +65,8 @@ class _Block:
 
     def __init__(self, scanner: Scanner, known: dict[Name, Table], said: dict[str, str]) -> None:
         self.names = [scanner.full_name()] if scanner.take("table ") else scanner.members()
-        self.kind, counts = scanner.facts() if scanner.take(" (") else ("table", [])
-        self.counts = (
-            counts if len(counts) == len(self.names) else (counts or [(None, None)]) * len(self.names)
-        )
+        kind, counts = scanner.facts(len(self.names)) if scanner.take(" (") else ("table", [])
+        self.kind, self.counts = kind, counts or [(None, None)] * len(self.names)
         self.base = known[scanner.full_name()] if scanner.take(" like ") else None
         text = scanner.rest if scanner.take(" -- ") else ""
         assert text == scanner.rest, f"unexpected in a header: {scanner.rest}"
@@ -280,8 +278,8 @@ class Scanner:
         self.at = found.end()
         return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expanded(part)]
 
-    def facts(self) -> tuple[str, list[tuple[int | None, int | None]]]:
-        """The kind, and rows and different rows of each table (of all alike one pair); passes the bracket."""
+    def facts(self, tables: int) -> tuple[str, list[tuple[int | None, int | None]]]:
+        """The kind, and rows and different rows of each table where they are told; passes the bracket."""
         kind, counts = "table", []
         if not self.rest.startswith("rows ") and not self.rest[:1].isdigit():
             kind = self.name()
@@ -295,6 +293,7 @@ class Scanner:
             elif found[3]:
                 pairs = [_COUNT.fullmatch(count) for count in found[3].split(", ")]
                 counts = [(_number(pair[1]), _number(pair[2])) for pair in pairs if pair]
+                counts *= tables if found[4] else 1
         assert self.take(text + ")")
         return kind, counts
 

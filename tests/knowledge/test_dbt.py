@@ -68,7 +68,7 @@ def test_what_is_named_in_full_is_not_taken_for_another_of_the_same_name() -> No
     tables = tuple(Table("people", (Column("id", "INT"),), schema=schema) for schema in ("main", "raw"))
     text = """
 models: [{name: people, description: cleaned}]
-sources: [{name: raw, tables: [{name: people, description: as they came}]}]
+sources: [{name: crm, schema: raw, tables: [{name: people, description: as they came}]}]
 """
     found = with_properties(Catalog("shop", "duckdb", tables), {"schema.yml": text})
     assert [table.description for table in found.tables] == ["cleaned", "as they came"]

@@ -79,7 +79,9 @@ def test_in_a_small_catalog_only_shards_are_written_as_one_and_narrow_relatives_
     assert len(layouts(*shards)) == 1
     assert len(layouts(table("cities", "id:INT", "name:TEXT"), table("people", "id:INT", "name:TEXT"))) == 2
     key = ForeignKey(("a",), "u", ("id",))
-    assert len(layouts(table("s_1", "a:INT"), table("s_2", "a:INT", foreign_keys=(key,)))) == 2
+    filled = Table("s_2", (Column("a", "INT", nullable=False),))
+    for other in (table("s_2", "a:INT", foreign_keys=(key,)), table("s_2", "a:INT", kind="view"), filled):
+        assert len(layouts(table("s_1", "a:INT"), other)) == 2, "what a header or a column says must be alike"
     shared = [f"c{i}:INT" for i in range(8)]
     narrow = layouts(table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT"))
     assert [layout.base for layout in narrow] == [None, None]

@@ -169,6 +169,7 @@ def test_what_is_odd_is_told(values: list[str | None], expected: str) -> None:
         pytest.param(several("None", "Small", "Large"), id="choices"),
         pytest.param(texts((200, lambda i: str(1990 + i % 30))), id="years"),
         pytest.param(texts((200, lambda i: str(i % 100))), id="ages up to 99"),
+        pytest.param(mostly(lambda i: str(i % 60 - 20), "-1"), id="degrees"),
         pytest.param(several("0", "5", "10", "15", "20", "25", "30"), id="discounts with 0"),
         pytest.param(texts((200, lambda i: f"+1 555-{100 + i}-{1000 + 7 * i}")), id="phones"),
         pytest.param(texts((200, lambda i: f"+155512{10000 + i}")), id="phones without blanks"),

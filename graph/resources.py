@@ -23,7 +23,6 @@ from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog, Withheld
 from quorum.knowledge.definitions.dbt import with_properties
-from quorum.knowledge.definitions.model import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.naming import write_full_name
@@ -35,7 +34,7 @@ from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools import guard
-from quorum.tools.database_facts import SECONDS, contradicted, read_values
+from quorum.tools.database_facts import SECONDS, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.catalog_cache import CatalogCache
@@ -397,8 +396,6 @@ async def read_catalog(
 ) -> Catalog:
     """The catalog as agents see it, with what is said beside the database's file and defined in documents.
 
-    Its notes tell which declared relationships the rows contradict, where there are rows.
-
     Args:
         cache: Where a server's catalog is cached; without it the database is read.
 
@@ -408,19 +405,13 @@ async def read_catalog(
     cached = cache is not None and cache.rights is None
     reading = cache.catalog(connector, samples=samples) if cache and cached else None
     catalog = await (reading or connector.catalog(samples=samples))
-    catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
-    notes = await contradicted(connector, catalog, declared)
-    catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
+    catalog = await asyncio.to_thread(_described, catalog, connector, documents)
     return await cache.rights.seen(catalog, connector) if cache and cache.rights else catalog
 
 
-def _described(
-    catalog: Catalog, connector: Connector, documents: Documents | None
-) -> tuple[Catalog, tuple[DeclaredKey, ...]]:
+def _described(catalog: Catalog, connector: Connector, documents: Documents | None) -> Catalog:
     catalog = with_file_descriptions(connector, catalog)
-    if documents is None:
-        return catalog, ()
-    return with_definitions(with_properties(catalog, documents.texts), documents.definitions)
+    return with_properties(catalog, documents.texts) if documents else catalog
 
 
 def _demonstrations(options: RunOptions) -> Demonstrations | None:

@@ -236,7 +236,6 @@ def _shown(table: Table, withheld: Withheld, seen: set[str]) -> Table:
         columns=tuple(columns),
         description=without(table.description, withheld),
         foreign_keys=tuple(key for key in table.foreign_keys if key.ref_table in seen),
-        metrics=tuple(each for each in table.metrics if not withheld.named(repr(each))),
     )
 
 

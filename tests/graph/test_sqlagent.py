@@ -19,7 +19,7 @@ from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
 from quorum.tools.urls import location
 from tests.graph.shop import FINE, GOOD, QUESTION, Run, changed, of_recipe, run_graph, script
-from tests.knowledge.test_column_index import Letters
+from tests.knowledge.letters import Letters
 
 BROKEN = "SELECT town FROM customers"
 EMPTY = "SELECT city FROM customers WHERE city = 'Nowhere'"

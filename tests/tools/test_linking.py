@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.schema.render import render
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
@@ -137,13 +137,6 @@ def test_pruning_keeps_used_columns_and_the_keys_that_join_kept_tables() -> None
     assert keys == {"customers": [], "orders": ["customers"], "lines": ["orders"]}
     assert pruned.name == "shop"
     assert pruned.dialect == "sqlite"
-
-
-def test_a_table_keeps_its_metrics_when_it_is_pruned() -> None:
-    metric = Metric("revenue", "SUM(total)", "without returns")
-    tables = tuple(replace(t, metrics=(metric,)) if t.name == "orders" else t for t in SHOP.tables)
-    pruned = prune(replace(SHOP, tables=tables), Linked(("orders",), (("orders", "placed"),)))
-    assert [t.metrics for t in pruned.tables] == [(metric,)]
 
 
 def test_pruning_keeps_both_sides_of_a_key_to_a_column_that_is_no_primary_key() -> None:

@@ -240,7 +240,7 @@ def _table(model: str, rows: Sequence[Row]) -> Table:
     best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
     limit = own[0].pass_at_k
     possible = "" if limit is None else f": {100 * limit:.1f} % could be answered (pass@k)"
-    head = "strategy | stopping | >EX % | >95 % | >ties | >samples | >saved | >=final | >Brier"
+    head = "strategy | stopping | >EX % | >95 % | >ties | >samples | >Brier"
     cells = [_cells(row, best=row is best) for row in own]
     return plain_table(head, cells, one_line(model, 40) + possible)
 
@@ -258,8 +258,6 @@ def _cells(row: Row, *, best: bool) -> list[str]:
         "" if row.ex_low is None else f"{_percent(row.ex_low)}-{_percent(row.ex_high)}",
         "" if row.ties is None else f"{row.ties:.1f}",
         f"{row.samples_mean:.2f}",
-        f"{100 * row.saved:.0f} %",
-        _percent(row.agreement),
         "" if row.brier is None else f"{row.brier:.3f}",
     ]
 

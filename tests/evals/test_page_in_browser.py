@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.reports.evaluations import Opened, open_evaluations
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import write_page
-from quorum.graph.options import RunOptions
 from tests.browser import Browser
-from tests.evals.pictured import write_pictured
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum-sql[dev]")
@@ -45,28 +43,6 @@ def page(
 
 
 @pytest.mark.heavy
-def test_the_table_of_evaluations_needs_no_scrolling(
-    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its card scrolls by itself, so the page is laid out here without that."""
-    monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda summary: [])
-    options = RunOptions(models=["openai:gpt-4.1-2025-04-14", "anthropic:claude-sonnet-4-5"]).as_dict()
-    folders = [
-        write_pictured(
-            tmp_path / f"spider2-local-{recipe}-openai-gpt-4.1-2025-04-14+anthropic",
-            tokens=1_000_000,
-            suite="spider2-local",
-            options=options | {"recipe": recipe},
-        )
-        for recipe in ("quorum", "reforce")
-    ]
-    write_page(open_evaluations(folders), tmp_path / "page.html")
-    html = (tmp_path / "page.html").read_text().partition("Lines show the 95 % interval")[0]
-    (tmp_path / "page.html").write_text(html.replace("overflow-x: auto", "overflow-x: visible"))
-    assert browser.visit(tmp_path / "page.html", width=1200).width == 1200
-
-
-@pytest.mark.heavy
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
 def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: bool) -> None:
     visit = browser.visit(page, width=width, dark=dark)
@@ -74,7 +50,7 @@ def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: 
     assert visit.requests == []
     assert visit.width == width  # nothing scrolls the page sideways
     assert visit.cut == [] or width > 420  # nor does a table on a phone
-    assert len(visit.images) == 3
+    assert len(visit.images) == 2
     for image in visit.images:
         assert image.visible, image.alt
         assert image.width > 0.75 * min(width, 600)

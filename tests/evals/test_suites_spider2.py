@@ -47,9 +47,9 @@ def said(suite: Suite, start: str) -> str:
 
 
 async def test_each_question_is_placed_by_the_engine_that_its_id_tells(lite: Path) -> None:
-    questions = by_id(load_suite("spider2-lite", lite))
-    dialects = {id: (question.dialect, question.live) for id, question in questions.items()}
-    assert dialects == {
+    suite = load_suite("spider2-lite", lite)
+    questions = by_id(suite)
+    assert {id: (question.dialect, question.live) for id, question in questions.items()} == {
         "bq001": ("bigquery", False),
         "ga002": ("bigquery", False),
         "sf003": ("snowflake", False),
@@ -60,15 +60,14 @@ async def test_each_question_is_placed_by_the_engine_that_its_id_tells(lite: Pat
             assert connector.dialect == question.dialect
             assert (await connector.catalog()).tables
     assert questions["bq001"].question == "ga4?"
-    assert questions["local004"].database == "pet-shop"
-
-
-def test_what_cannot_execute_is_said(lite: Path) -> None:
-    remark = said(load_suite("spider2-lite", lite), "Schemas only")
+    assert [question.knowledge for question in suite.questions[:2]] == [{"events.md": "Events are days."}, {}]
+    remark = said(suite, "Schemas only")
     assert "3 questions (2 on bigquery, 1 on snowflake)" in remark
     assert "linking and lint validity are all that is scored" in remark
-    assert "https://" in remark
-    assert load_suite("spider2-local", lite).missing == ()
+    local = load_suite("spider2-local", lite)
+    (one,) = local.questions
+    assert (one.id, one.live, one.database, one.gold_sql) == ("local004", True, "pet-shop", (PETS,))
+    assert local.missing == ()
 
 
 @pytest.mark.parametrize("suite", ["spider2-lite", "spider2-local"])
@@ -82,13 +81,6 @@ def test_published_gold_tables_lie_beside_the_edition(lite: Path, suite: str) ->
         load_suite(suite, lite)
 
 
-def test_local_is_the_part_on_sqlite_files(lite: Path) -> None:
-    suite = load_suite("spider2-local", lite)
-    assert [question.id for question in suite.questions] == ["local004"]
-    assert suite.questions[0].live
-    assert suite.questions[0].gold_sql == (PETS,)
-
-
 @pytest.mark.parametrize(
     "place",
     [
@@ -98,17 +90,14 @@ def test_local_is_the_part_on_sqlite_files(lite: Path) -> None:
         "resource/spider2-localdb/pet shop.sqlite",
     ],
 )
-def test_files_may_lie_beside_and_be_spelt_otherwise(place: str, lite: Path) -> None:
-    shutil.rmtree(lite / "resource" / "databases" / "spider2-localdb")
+def test_files_and_schemas_may_lie_beside_and_be_spelt_otherwise(place: str, lite: Path) -> None:
+    databases = lite / "resource" / "databases"
+    shutil.rmtree(databases / "spider2-localdb")
     file = write_pets(lite / place)
     (question,) = load_suite("spider2-local", lite).questions
-    assert question.url.endswith(file.name.replace(" ", "%20"))
-
-
-def test_schemas_may_be_spelt_otherwise(lite: Path) -> None:
-    databases = lite / "resource" / "databases" / "bigquery"
-    (databases / "ga4").rename(databases / "GA4")
+    (databases / "bigquery" / "ga4").rename(databases / "bigquery" / "GA4")
     assert by_id(load_suite("spider2-lite", lite))["bq001"].url.endswith("/bigquery/GA4")
+    assert question.url.endswith(file.name.replace(" ", "%20"))
 
 
 def test_a_local_question_without_its_file_is_asked_over_its_schema(lite: Path) -> None:
@@ -176,20 +165,10 @@ def test_difficulty_is_unknown_without_gold_sql_and_number(tmp_path: Path) -> No
 
 def test_several_gold_queries_are_read(lite: Path) -> None:
     for letter in "ab":
-        (lite / "evaluation_suite" / "gold" / "sql" / f"sf003_{letter}.sql").write_text(
-            f"SELECT '{letter}'\n"
-        )
-    assert by_id(load_suite("spider2-lite", lite))["sf003"].gold_sql == (
-        "SELECT 1",
-        "SELECT 'a'",
-        "SELECT 'b'",
-    )
-
-
-def test_external_knowledge_is_the_questions_own_document(lite: Path) -> None:
-    questions = by_id(load_suite("spider2-lite", lite))
-    assert questions["bq001"].knowledge == {"events.md": "Events are days."}
-    assert questions["ga002"].knowledge == {}
+        file = lite / "evaluation_suite" / "gold" / "sql" / f"sf003_{letter}.sql"
+        file.write_text(f"SELECT '{letter}'\n")
+    gold = by_id(load_suite("spider2-lite", lite))["sf003"].gold_sql
+    assert gold == ("SELECT 1", "SELECT 'a'", "SELECT 'b'")
 
 
 @pytest.mark.parametrize("name", ["lost.md", "../spider2-lite.jsonl"])
@@ -253,28 +232,20 @@ async def test_a_run_over_schemas_scores_linking_and_validity(tmp_path: Path) ->
     assert manifest["missing"][0].startswith("Schemas only")
 
 
-def test_of_a_part_only_that_is_said_which_it_lacks(tmp_path: Path) -> None:
-    folder = write_lite(tmp_path / "lite")
-    for document in (folder / "resource" / "documents").iterdir():
-        document.unlink()
-    write_lines(folder / "spider2-lite.jsonl", [*_asked(folder), _asked(folder)[0] | NOWHERE])
-    whole = load_suite("spider2-lite", folder)
-    starts = {text.split(":")[0].split(",")[0] for text in whole.missing}
-    assert {"Left out", "Schemas only", "No external knowledge"} <= starts
+def test_of_a_part_only_that_is_said_which_it_lacks(lite: Path) -> None:
+    (lite / "resource" / "documents" / "events.md").unlink()
+    asked = [json.loads(line) for line in (lite / "spider2-lite.jsonl").read_text().splitlines()]
+    nowhere = asked[0] | {"instance_id": "bq999", "db": "nowhere"}
+    write_lines(lite / "spider2-lite.jsonl", [*asked, nowhere])
+    whole, lacks = load_suite("spider2-lite", lite), ("Left out", "Schemas only", "No external knowledge")
+    assert all(said(whole, start) for start in lacks)
     assert part_of(whole, limit=len(whole.questions)) == whole
     local = part_of(whole, ids=["local004"])
-    assert not any(text.startswith(("Left out", "Schemas only", "No external")) for text in local.missing)
+    assert not any(said(local, start) for start in lacks)
     some = part_of(whole, ids=["bq001"])
     assert said(some, "Schemas only").startswith("Schemas only: 1 question (1 on bigquery)")
     assert "events.md" in said(some, "No external knowledge")
     assert some.questions == whole.questions
-
-
-NOWHERE = {"instance_id": "bq999", "db": "nowhere"}
-
-
-def _asked(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "spider2-lite.jsonl").read_text().splitlines()]
 
 
 @pytest.mark.parametrize(

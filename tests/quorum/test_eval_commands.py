@@ -141,9 +141,9 @@ def test_a_report_goes_to_standard_output_or_to_a_file(pair: tuple[Path, Path], 
     shown = quorum("report", pair[0])
     assert shown.exit_code == 0
     assert shown.stdout.startswith("# 1 evaluation\n")
-    assert "| all questions asked for | 2 | 4 | 50.0 |" in shown.stdout
+    assert "| EX, % | 50.0 ± 28.9 of 4 |" in shown.stdout
     (found,) = json.loads(quorum("report", pair[0], "--json").stdout, parse_constant=pytest.fail)
-    assert (found["suite"], found["overall"]["ex"]["share"]) == ("shops", 0.5)
+    assert (found["suite"], found["figures"]["ex"]["mean"]) == ("shops", 0.5)
     written = quorum("report", pair[0], "--out", workplace / "new" / "report.md")
     assert (written.stdout, written.exit_code) == ("", 0)
     assert (workplace / "new" / "report.md").read_text(encoding="utf-8") == shown.stdout

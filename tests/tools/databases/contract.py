@@ -676,10 +676,6 @@ class FileContract(ConnectorContract):
             await self.connect(damaged).open()
         assert children() == []
 
-    async def test_unreadable_file(self, path: Path) -> None:
-        with pytest.raises(DatabaseUnavailable, match="cannot be read"):
-            await self.connect(path / "below a file").open()
-
     async def test_deaf_engine_is_killed(self, shop: Connector) -> None:
         await shop.run("SELECT 1", Limits())
         (child,) = children()
@@ -708,12 +704,6 @@ class FileContract(ConnectorContract):
         child.kill()
         outcome = error(await query)
         assert outcome.kind is ErrorKind.TIMEOUT, "it was asked again"
-
-    async def test_child_that_dies_while_idle(self, shop: Connector) -> None:
-        for _ in range(3):
-            assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
-            (child,) = children()
-            child.kill()  # this process does not know it yet
 
     async def test_memory_is_limited(self, shop: Connector) -> None:
         hungry = f"SELECT {self.long_text} || text AS long FROM ({MILLION}) AS m ORDER BY long"
@@ -793,17 +783,6 @@ asyncio.run(main())
         assert outcome.kind is ErrorKind.TIMEOUT
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
         assert children() == child  # the session stopped by itself
-
-    async def test_cancelling_the_task_ends_its_process(self, shop: Connector) -> None:
-        await shop.run("SELECT 1", Limits())
-        query = asyncio.create_task(shop.run(ENDLESS, Limits()))
-        await until(lambda: at_work(shop))
-        (child,) = children()
-        query.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await query
-        assert not child.is_running()
-        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
 
 def table(catalog: Catalog, name: str):

@@ -50,11 +50,6 @@ def test_file_of(url: str, path: str) -> None:
     assert file_of(url, "sqlite") == path
 
 
-def test_host_is_explained() -> None:
-    with pytest.raises(ConfigurationError, match=r"sqlite:///relative"):
-        connect("sqlite://shop.db")
-
-
 def test_plain_paths(tmp_path: Path) -> None:
     for content, message in ((None, "no file"), (b"", "neither"), (b"name,price\n", "neither")):
         if content is not None:

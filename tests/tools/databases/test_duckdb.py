@@ -19,7 +19,6 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.catalog import fields_of
-from quorum.tools.databases.duckdb.session import _plain_type
 from quorum.tools.query import ErrorKind, Limits, QueryResult
 from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
@@ -158,13 +157,6 @@ async def test_error_after_many_rows(odd: Connector) -> None:
     assert outcome.message == "Could not convert string 'x' to INT32."
 
 
-async def test_call_with_wrong_types_suggests_signatures(odd: Connector) -> None:
-    outcome = error(await odd.run("SELECT sum(item) FROM sales.orders", Limits()))
-    assert outcome.kind is ErrorKind.TYPE_MISMATCH
-    assert outcome.suggestions[0].startswith("sum(")
-    assert outcome.message == "No function matches the given name and argument types 'sum(VARCHAR)'."
-
-
 @pytest.mark.heavy
 async def test_queries_after_those_that_ran_out_of_memory(tmp_path: Path) -> None:
     """What one of them leaves behind would fail the next good query, or the one after it."""
@@ -261,13 +253,6 @@ async def test_reads_what_was_not_yet_checkpointed(uncheckpointed: Path) -> None
         assert rows(await connector.run("SELECT * FROM t", Limits())) == [(1,)]
 
 
-async def test_another_engines_file(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    path.write_bytes(b"SQLite format 3\0" + b"\0" * 20_000)
-    with pytest.raises(DatabaseUnavailable, match="sqlite:///"):
-        await connect(f"duckdb:///{path}").open()
-
-
 NAMES = st.text("aB _\"',()[]é.", min_size=1, max_size=5)
 FLAT = st.sampled_from(["INTEGER", "DECIMAL(4,2)", "TIME WITH TIME ZONE", "ENUM('a', 'it''s, (b)')"])
 
@@ -305,18 +290,3 @@ def test_every_leaf_is_found(pair: tuple[str, list[str]]) -> None:
         assert [field.type for field in found] == [str(duckdb.sqltype(leaf)) for leaf in leaves]
     else:
         assert found == ()
-
-
-@pytest.mark.parametrize(
-    ("kind", "plain"),
-    [
-        ("INTEGER", "INTEGER"),
-        ("ENUM('BIT', 'x, ''y')[]", "VARCHAR[]"),
-        ("STRUCT(\"BIT\" BIT, e ENUM('a'))", 'STRUCT("BIT" VARCHAR, e VARCHAR)'),
-        ("TIME WITH TIME ZONE", "VARCHAR"),
-        ("TIMESTAMP WITH TIME ZONE", "TIMESTAMP WITH TIME ZONE"),
-        ("MAP(VARCHAR, UNION(n DECIMAL(4,1), s VARCHAR))", "VARCHAR"),
-    ],
-)
-def test_types_that_arrow_lacks_become_text(kind: str, plain: str) -> None:
-    assert _plain_type(kind) == plain

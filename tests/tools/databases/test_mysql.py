@@ -177,18 +177,6 @@ async def test_errors(odd: Connector) -> None:
         assert "\n" not in outcome.message
 
 
-async def test_what_only_looks_like_a_comment_is_sent(odd: Connector) -> None:
-    sql = "SELECT '/*! INTO OUTFILE' AS a, \"it\\'s /*+\" AS b, 7 % 4 AS `/*!`"
-    assert rows(await odd.run(sql, Limits())) == [("/*! INTO OUTFILE", "it's /*+", 3)]
-
-
-@pytest.mark.usefixtures("sales")
-async def test_what_the_account_may_not_read(mariadb: MariadbServer) -> None:
-    async with connect(reader_url(mariadb)) as connector:
-        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
-            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
-
-
 # Limits
 
 

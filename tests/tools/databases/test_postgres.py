@@ -241,17 +241,6 @@ async def test_errors(odd: Connector) -> None:
         assert "\n" not in outcome.message
 
 
-async def test_percent_signs_are_the_querys_own(odd: Connector) -> None:
-    sql = "SELECT count(*), 7 % 4 FROM sales.orders WHERE item LIKE 'item 1%'"
-    assert rows(await odd.run(sql, Limits())) == [(10_000, 3)]
-
-
-async def test_what_the_role_may_not_read(postgres: PostgresServer, odd_name: str) -> None:
-    async with connect(reader_url(postgres, odd_name)) as connector:
-        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
-            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
-
-
 async def test_an_error_after_many_rows(odd: Connector) -> None:
     sql = "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i"
     assert error(await odd.run(sql, Limits())).message == "Division by zero."

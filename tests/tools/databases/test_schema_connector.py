@@ -69,13 +69,6 @@ def test_malformed_urls(rest: str) -> None:
         connect(f"schema://{rest}")
 
 
-async def test_folders_of_odd_names_open(tmp_path: Path) -> None:
-    for name in ("with space", "50%", "a#b", "ä'ö\""):
-        write_schema(tmp_path / name / "PUBLIC")
-        async with connect(url_of(tmp_path / name)) as connector:
-            assert (await connector.catalog()).name == name
-
-
 async def test_what_is_no_schema_does_not_open(tmp_path: Path) -> None:
     for name in ("two/ONE/PUBLIC", "two/OTHER/PUBLIC", "broken/PUBLIC"):
         write_schema(tmp_path / name)

@@ -81,11 +81,6 @@ async def test_a_missing_driver_is_named_with_how_to_get_it() -> None:
                 await connect(url).open()
 
 
-async def test_a_driver_for_asyncio_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="driver for asyncio"):
-        await connect("sqlalchemy+postgresql+asyncpg://h/d").open()
-
-
 @pytest.mark.parametrize(
     ("url", "secrets", "shown"),
     [
@@ -175,24 +170,6 @@ async def test_values_cross_exactly(pg: Connector) -> None:
         }
     ]
     assert outcome.column_types[:2] == ("numeric(10,2)", "date")
-
-
-@pytest.mark.parametrize(
-    ("sql", "kind"),
-    [
-        ("SELECT 1 FROM nowhere", ErrorKind.TABLE_NOT_FOUND),
-        ("SELECT missing FROM (SELECT 1 AS x) AS y", ErrorKind.COLUMN_NOT_FOUND),
-        ("SELECT missing(1)", ErrorKind.PERMISSION),
-        ("SELECT 1 +", ErrorKind.SYNTAX),
-        ("SELECT x FROM (SELECT 1 AS x) AS a JOIN (SELECT 1 AS x) AS b ON 1 = 1", ErrorKind.AMBIGUOUS_COLUMN),
-        ("SELECT sum(sum(x)) FROM (SELECT 1 AS x) AS y", ErrorKind.GROUPING),
-        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX),
-        ("SHOW TABLES", ErrorKind.PERMISSION),
-        ("EXPLAIN SELECT 1", ErrorKind.PERMISSION),
-    ],
-)
-async def test_kinds_of_errors(pg: Connector, sql: str, kind: ErrorKind) -> None:
-    assert error(await pg.run(sql, Limits())).kind is kind
 
 
 class Said(Exception):

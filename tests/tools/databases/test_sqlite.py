@@ -329,12 +329,6 @@ def test_comments_find_their_columns() -> None:
     }
 
 
-def test_on_one_line() -> None:
-    found = comments_of("CREATE TABLE t (a INT /* first */, [b c] INT -- second\n)")
-    assert found == {"a": "first", "b c": "second"}
-    assert comments_of("CREATE TABLE t (a, b)") == comments_of("") == {}
-
-
 @given(st.text(alphabet="ab(),-/*'\"`[]\n "))
 def test_any_text_is_read(text: str) -> None:
     found = comments_of(f"CREATE TABLE t ({text}")
@@ -383,25 +377,6 @@ def test_nothing_is_lost(values: list[Any]) -> None:
             assert bytes.fromhex(text[2:-1]) == value
         elif value is not None:
             assert text == str(value)
-
-
-@pytest.mark.parametrize(
-    ("values", "kind", "name"),
-    [
-        ([], pa.null(), "NULL"),
-        ([None], pa.null(), "NULL"),
-        ([1, None], pa.int64(), "INTEGER"),
-        ([1, 2.5], pa.float64(), "INTEGER|REAL"),
-        ([2**53 + 1, 2.5], pa.string(), "INTEGER|REAL"),
-        (["a", None], pa.string(), "TEXT"),
-        ([b"a"], pa.binary(), "BLOB"),
-        ([1, "a"], pa.string(), "INTEGER|TEXT"),
-        (["a", b"a"], pa.string(), "TEXT|BLOB"),
-    ],
-)
-def test_types(values: list[Any], kind: pa.DataType, name: str) -> None:
-    table, found = column(values)
-    assert (table["v"].type, found) == (kind, name)
 
 
 @given(st.lists(st.binary(max_size=50), min_size=1), st.integers(0, 200), st.integers(0, 20))

@@ -1,7 +1,7 @@
 """A hardened DuckDB connection; runs inside the child process.
 
 With ``read_only`` alone DuckDB still reads any file, writes with COPY TO and loads extensions: the
-configuration forbids that and is locked; what views read is allowed file by file. Only queries, their EXPLAIN
+configuration forbids that and is locked; data files are allowed one by one. Only queries, their EXPLAIN
 and descriptive pragmas are accepted: EXPLAIN ANALYZE of another statement would run it, and COPY may write to
 a file that may be read.
 """
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.duckdb.views import text
+from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.worker import Fetched, check
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Databases of Snowflake as a catalog: what the role may read, in few questions.
 
-Tables, columns, counts and comments come from INFORMATION_SCHEMA, keys and policies from SHOW. What the role
+Tables, columns, counts and comments come from INFORMATION_SCHEMA, keys from SHOW. What the role
 may read is what compiles: EXPLAIN of many tables at once costs nothing and runs on no warehouse. Reading rows
 does, so the first ones of each table are all that is read, and none of views.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -23,7 +23,6 @@ from quorum.tools.databases.introspection import (
     Introspection,
     Row,
     grouped,
-    listed,
     literal,
     nothing_to_read,
     quoted,
@@ -41,8 +40,6 @@ READ_SECONDS = 5.0
 """Time for that: a warehouse is far, and may be waking up."""
 AT_ONCE = 100
 """Tables that one EXPLAIN tries."""
-POLICIES = 50
-"""Row access policies of a database that are looked into."""
 LARGE = 2**30
 """Bytes from which on a table's size is told."""
 TABLES = """
@@ -54,10 +51,6 @@ COLUMNS = """
         character_maximum_length, numeric_precision, numeric_scale
     FROM {database}.INFORMATION_SCHEMA.COLUMNS WHERE {where}
     ORDER BY table_schema, table_name, ordinal_position
-"""
-REFERENCES = """
-    SELECT ref_database_name, ref_schema_name, ref_entity_name
-    FROM TABLE({database}.INFORMATION_SCHEMA.POLICY_REFERENCES(POLICY_NAME => {policy}))
 """
 KINDS = {
     "VIEW": "view",
@@ -73,24 +66,17 @@ LONGEST_TEXT = 16_777_216
 Name = tuple[str, str]
 
 
-async def introspect(
-    connector: SnowflakeConnector, *, samples: int = 3, only: Collection[str] = ()
-) -> Catalog:
-    """See ``Connector.catalog``.
-
-    Args:
-        only: Full names of the tables that are read; all if there are none.
-    """
+async def introspect(connector: SnowflakeConnector, *, samples: int = 3) -> Catalog:
+    """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run, quote=quoted)
     places = connector.target.places
     try:
         found = await asyncio.gather(*(_listed(connector, place) for place in places))
-        known = [table for tables in found for table in tables if not only or table.full_name in only]
+        known = [table for tables in found for table in tables]
         tables = await _readable(connector, look, known)
         if not tables and not look.left_out:
             counts = Counter((table.database, table.schema) for table in known)
             raise await missing_right(connector, connector.place, places, counts)
-        policies = await asyncio.gather(*(_filtered(connector, place.database) for place in places))
     except (Gone, Refusal, TimeoutError) as error:
         reason = str(error) or "it takes too long"
         hint = "Name a warehouse: &warehouse=NAME." if "warehouse" in reason else ""
@@ -98,12 +84,7 @@ async def introspect(
         raise DatabaseUnavailable(message, hint=hint) from None
     if samples and any(table.kind != "table" for table in tables):
         look.notes.append(f"Reading is billed: of tables the first {ROWS} rows were read, of views none.")
-    filled = await asyncio.gather(*(_with_rows(look, table, samples) for table in tables))
-    policed = {name for names in policies for name in names}
-    filtered = tuple(table.full_name for table in filled if table.full_name in policed)
-    if filtered:
-        look.notes.append(f"Row access policies may hide rows of: {listed(filtered)}.")
-    return look.catalog(filled, filtered)
+    return look.catalog(await asyncio.gather(*(_with_rows(look, table, samples) for table in tables)))
 
 
 async def missing_right(
@@ -250,27 +231,6 @@ async def _tried(connector: SnowflakeConnector, look: Introspection, tables: Seq
             f"The {table.kind} {table.full_name} cannot be read and is left out: {found.message}"
         )
     return []
-
-
-async def _filtered(connector: SnowflakeConnector, database: str) -> set[str]:
-    """Full names of tables with a row access policy, as far as the role may know of any."""
-    limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
-    try:
-        policies = await connector.rows(f"SHOW ROW ACCESS POLICIES IN DATABASE {quoted(database)}", limits)
-        asked = [
-            REFERENCES.format(
-                database=quoted(database), policy=literal(quoted(database, row["schema_name"], row["name"]))
-            )
-            for row in policies[:POLICIES]
-        ]
-        found = await asyncio.gather(*(connector.rows(sql.strip(), limits) for sql in asked))
-    except Refusal:  # the edition has none, or the role may not look
-        return set()
-    return {
-        ".".join((row["REF_DATABASE_NAME"], row["REF_SCHEMA_NAME"], row["REF_ENTITY_NAME"]))
-        for rows in found
-        for row in rows
-    }
 
 
 # Rows

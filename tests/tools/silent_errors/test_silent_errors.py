@@ -117,12 +117,11 @@ async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Databa
     assert events == []
 
 
-async def test_where_reading_is_limited_nothing_is_asked_unless_wanted(database: Database) -> None:
+async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> None:
     limited = replace(database, limits=Limits(scan=10**9))
     result = await execute(database, CASES[0].sql, agent="test")
     assert isinstance(result, QueryResult)
-    assert await suspicions(limited, CASES[0].sql, result, agent="test") == []
-    assert await suspicions(limited, CASES[0].sql, result, agent="test", paid=True, seconds=30)
+    assert await suspicions(limited, CASES[0].sql, result, agent="test", seconds=30) == []
 
 
 async def test_a_result_is_read_only_where_something_is_doubtful(database: Database) -> None:

@@ -27,7 +27,6 @@ from quorum.tools.models import (
     Method,
     Model,
     ModelSettings,
-    ProblemKind,
     check_priced,
     make_model,
     make_models,
@@ -233,13 +232,6 @@ async def test_what_a_provider_refuses_is_not_asked_of_it_again(groq: Vendors) -
     assert ["tools" in seen for seen in chat._seen] == [True, True, False, False, False]
     assert "response_format" in chat._seen[2]
     assert "Reply with one JSON object" in str(chat._seen[3]["messages"])
-
-
-async def test_a_reply_that_was_cut_off_is_noticed(groq: Vendors) -> None:
-    model, _ = groq([AIMessage('{"sql": "SEL', response_metadata={"stop_reason": "max_tokens"})])
-    reply = await model.complete(ASK, role="writer", output=Sql)
-    assert reply.problem is not None
-    assert reply.problem.kind is ProblemKind.LENGTH
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, "rate"), (503, "server"), (529, "server")])

@@ -15,7 +15,6 @@ from quorum.knowledge.schema.render import render
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
-from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import (
     Linked,
     chunks,
@@ -155,24 +154,6 @@ def test_a_table_whose_name_ends_like_another_s_is_read_as_itself(text: str) -> 
     assert named(text, catalog) == Linked(("big orders",), (("big orders", "total"),))
     both = named(f"{text}; orders(id)", catalog)
     assert both.columns == (("big orders", "total"), ("orders", "id"))
-
-
-PIECES = """
-SELECT FROM WHERE JOIN ON USING WITH AS ( ) , * . orders o customers c id name total notes x UNION GROUP BY
-ORDER LIMIT 1 'a' "id" = COUNT(*) EXISTS IN NOT NATURAL o.id c.* INSERT INTO DELETE ;
-"""
-
-
-@pytest.mark.heavy
-@given(st.lists(st.sampled_from(PIECES.split()), max_size=25))
-def test_any_text_is_linked_or_said_to_be_unreadable(pieces: list[str]) -> None:
-    try:
-        linked = used(" ".join(pieces), SHOP)
-    except SyntaxProblem:
-        return
-    known = {(t.full_name, c.name) for t, c in SHOP.columns()}
-    assert set(linked.columns) <= known
-    assert {name for name, _ in linked.columns} <= set(linked.tables) <= {t.full_name for t in SHOP.tables}
 
 
 LINKED = st.builds(

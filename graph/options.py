@@ -165,7 +165,7 @@ class Options(BaseModel):
     )
     models: values.Names = option(
         ["offline"],
-        "`provider:name` such as `openai:gpt-4.1`, `offline`, `replay:FILE` or `scripted:FILE`; several vote",
+        "`provider:name` such as `openai:gpt-4.1`, `offline` or `replay:FILE`; several vote",
         unset="none",
         metavar="SPEC",
         flag="--model",

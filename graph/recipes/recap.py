@@ -113,7 +113,7 @@ class Recap(PaperRecipe):
     )
     confirm_empty: bool = switch(
         False,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+        "the SelfRefiner may confirm an empty result (ours)",
     )
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: Count = switch(linkers.MAX_LINK_STEPS, "commands of the SchemaLinker")

@@ -91,7 +91,7 @@ class Reforce(PaperRecipe):
     max_empty: Count = switch(refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result (Table 6)")
     confirm_empty: bool = switch(
         False,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+        "the SelfRefiner may confirm an empty result (ours)",
     )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
     row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")

@@ -93,7 +93,7 @@ class Ssev(PaperRecipe):
     )
     confirm_empty: bool = switch(
         False,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+        "the SelfRefiner may confirm an empty result (ours)",
     )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(

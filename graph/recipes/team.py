@@ -27,7 +27,7 @@ class Team(Recap):
     own_plans: bool = switch(False, "each candidate plans by itself; else all follow one plan")
     confirm_empty: bool = switch(
         True,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
+        "the SelfRefiner may confirm an empty result (ours)",
     )
     exploration: Exploring = switch(
         "disputes", "look into the database where strong answers disagree or there is none; `always`: at once"

@@ -125,7 +125,6 @@ CASES: dict[str, Case] = {
             "error": "The query ran and returned no row.",
             "syntax": SYNTAX,
             "plan": STEPS,
-            "near_misses": ["city = 'ghent': 0 of 3 rows"],
             "earlier": [FAILED],
             "findings": FINDINGS,
             "differences": DIFFERENCES,

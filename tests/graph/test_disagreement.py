@@ -132,7 +132,7 @@ CASES = {
         PER_CITY,
         f"WITH t AS ({PER_CITY}) SELECT * FROM t WHERE n > 1",
         [
-            "Only answer B requires `COUNT(*) > 1`.",
+            "Only answer B requires `n > 1`.",
             "Answer A has 2 rows, answer B 1 row.",
             "Only answer A has `city` Ghent.",
         ],

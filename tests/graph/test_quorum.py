@@ -142,13 +142,10 @@ async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> N
     assert ran.vote.doubt == pytest.approx(1 / 3)
 
 
-async def test_an_empty_result_shows_near_misses_and_may_be_confirmed(run: Run) -> None:
+async def test_an_empty_result_may_be_confirmed(run: Run) -> None:
     none = "SELECT city FROM customers WHERE city = 'Nowhere' AND id > 1"
     confirmed = repaired(None)
     ran = await run(replies(sql_writer=written(none), self_refiner=confirmed), votes=1)
-    prompt = ran.prompt("self_refiner")
-    for line in ("only city = 'Nowhere': 0 rows", "only id > 1: 2 rows", "FROM customers: 3 rows"):
-        assert f"- {line}" in prompt
     assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
 
 

@@ -145,25 +145,6 @@ async def test_of_a_query_that_failed_all_that_was_expected_counts(database: Dat
     assert ledger.remaining_bytes() == 10 * MIB - ledger.total.estimated_bytes
 
 
-async def test_an_estimate_that_fails_is_the_querys_outcome(
-    database: Database, server: BigqueryServer
-) -> None:
-    limited = replace(database, limits=Limits(scan=MIB))
-    before = len(server.jobs)
-    error = await fail(limited, "SELECT page + 1 AS n FROM visits")
-    assert error.by == "database"
-    assert len(server.jobs) == before
-
-
-async def test_without_limits_nothing_is_estimated(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(type(database.connector), "estimate", lambda _, sql, __: asked.append(sql))
-    assert isinstance(await execute(database, SECONDS, agent="action"), QueryResult)
-    assert asked == []
-
-
 class Nosy(Connector):
     """A connector of which nothing runs, with an estimate of one's choice."""
 

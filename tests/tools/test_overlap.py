@@ -73,11 +73,6 @@ def test_support_is_bounded_and_does_not_depend_on_form(a: pa.Table, b: pa.Table
     assert overlap(moved, b) == found
 
 
-@given(tables())
-def test_a_result_supports_itself_wholly(a: pa.Table) -> None:
-    assert overlap(a, a).support == 1
-
-
 def test_without_columns_there_is_no_overlap() -> None:
     for other in (pa.table({"a": []}), pa.table({"a": [1]})):
         for one, two in ((pa.table({}), other), (other, pa.table({}))):

@@ -16,7 +16,7 @@ import pytest
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema.render import render
-from quorum.knowledge.triplets import Expansion, Explored, Triplet, explored_folder
+from quorum.knowledge.triplets import Expansion, Explored, Triplet
 from quorum.tools.masking import MASK, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.triplet_store import FILE, TripletStore, load_explored
 
@@ -71,12 +71,6 @@ def test_a_write_that_was_killed_is_rolled_back_by_whoever_reads(tmp_path: Path)
     assert (found.expansions, found.problems) == ((ONE, TWO), [])
 
 
-def test_a_file_that_a_killed_process_left_empty_is_made_again(tmp_path: Path) -> None:
-    assert load_explored(tmp_path / "none").triplets == ()
-    (tmp_path / FILE).touch()
-    assert load_explored(written(tmp_path)).triplets == (FOUND,)
-
-
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     store = TripletStore.open(tmp_path, CATALOG)
     with pytest.raises(ConfigurationError, match="by another process"):
@@ -104,8 +98,6 @@ def _damage(path: Path, how: str) -> None:
         "torn",
         "other",
         "UPDATE manifest SET value = '99' WHERE name = 'format'",
-        "DROP TABLE triplets",
-        "UPDATE expansions SET columns = 'x'",
         "UPDATE expansions SET outcome = 'splendid'",
         "UPDATE triplets SET tables = '7'",
     ],
@@ -120,17 +112,6 @@ def test_a_damaged_or_foreign_file_is_a_problem_and_no_traceback(tmp_path: Path,
     assert "exploring begins again" in raised.value.hint
     with pytest.raises(ConfigurationError, match="cannot be used"):
         TripletStore.open(tmp_path, CATALOG)  # the lock is free again
-
-
-def test_databases_of_one_name_and_other_dialects_lie_apart(tmp_path: Path) -> None:
-    folders = {
-        explored_folder(tmp_path, Catalog("shop", dialect, ()), "a") for dialect in ("sqlite", "duckdb")
-    }
-    folders.add(explored_folder(tmp_path, CATALOG, "a", static=True))
-    folders.add(explored_folder(tmp_path, CATALOG, "b"))
-    assert len(folders) == 4
-    odd = explored_folder(tmp_path, Catalog("../\udcff", "sqlite", ()), "a")
-    assert odd.parent == tmp_path
 
 
 LIKE = [
@@ -162,14 +143,6 @@ def test_the_nearest_come_first_by_words_and_by_meaning() -> None:
     )
     assert found[0].id == 2
     assert Explored(tuple(LIKE[:1])).nearest("city", (), 3, embedder=Letters()) == LIKE[:1]
-
-
-def test_similar_ones_share_more_than_a_word() -> None:
-    explored = Explored(tuple(LIKE))
-    assert [t.id for t in explored.similar("How many customers are there in each city?", 3)] == [1]
-    assert explored.similar("How many orders did each shop get?", 3) == []
-    assert explored.similar("what", 3) == []
-    assert Explored().similar("customers", 3) == []
 
 
 PERSONAL = """

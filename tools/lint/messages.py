@@ -11,7 +11,6 @@ from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
-    from quorum.tools.lint.fields import Fault
     from quorum.tools.lint.resolver import Issue, Scope, Source
     from quorum.tools.lint.tables import Tables
 
@@ -22,7 +21,6 @@ _CLAUSES = {
     "group": "an expression of its GROUP BY",
 }
 _LISTED = 3  # other tables that are named
-_FIELDS = 8  # fields of a structure that are named
 _KEYWORDS = """
     all and as case create distinct else from group having in intersect into is join not on or order
     select then to union using when where
@@ -42,8 +40,6 @@ class Messages:
         """Return the error; None where the name may be meant as text (SQLite's double quotes)."""
         if isinstance(issue.node, exp.Table):
             return self._table(issue.node, issue.scope)
-        if issue.fault:
-            return self._path(issue.fault)
         if issue.what == "field":
             return self._field(issue)
         if issue.what == "qualifier":
@@ -101,19 +97,6 @@ class Messages:
         close = nearest(name.name, sorted(self.tables.fields))
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, name, [self.names.written(c) for c in close])
 
-    def _path(self, fault: Fault) -> QueryError:
-        at, close = fault.at, nearest(fault.at.name, fault.inside)
-        if fault.inside:
-            all_of_them = f"; it has {', '.join(fault.inside)}" if len(fault.inside) <= _FIELDS else ""
-            message = f"{fault.before} has no field {at.name}{all_of_them}."
-        elif self.names.dialect == "snowflake":
-            message = f"{fault.before} is a column; what is inside it follows a colon."
-            close = [f"{fault.before}:{fault.rest}"]
-        else:
-            unnested = f"UNNEST({fault.before})"
-            message = f"{fault.before} is a list and has no field {at.name}: {unnested} gives its elements."
-        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, close)
-
     def _alias(self, issue: Issue) -> QueryError:
         clause = _CLAUSES.get(issue.clause, f"its {issue.clause.upper()}")
         message = (
@@ -139,8 +122,7 @@ class Messages:
             message += f" {elsewhere[0]}"
         if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
             message += " SQLite would take the double quotes for text; text is written in single quotes."
-        near = nearest(name, seen)
-        close = elsewhere[1:] + (near or self._elements(name, owners))
+        close = elsewhere[1:] + nearest(name, seen)
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
@@ -166,11 +148,6 @@ class Messages:
         issue.scope.clause = issue.clause
         seen = not issue.sources and not issue.node.args.get("table")
         return [name for key, name in issue.scope.aliases.items() if seen and issue.scope.sees_alias(key)]
-
-    def _elements(self, name: str, owners: tuple[Source, ...]) -> list[str]:
-        """Return Snowflake's way to a key of the elements that FLATTEN gives."""
-        made = {"SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"}
-        return [f"{s.name}.value:{name}" for s in owners if s.name and made == (s.columns or {}).keys()]
 
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
         """Return a sentence on where the column is, then qualified names of sources in reach; or []."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ _EXACT: dict[str, Callable[[str], str]] = {
     "postgres": str.lower,
 }
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_CLOSE = 0.6
+_CLOSE = 60.0  # of 100
 _LONGEST = 200
 """Characters of a name that are compared; engines allow 63 to 300."""
 _SYSTEM = re.compile(
@@ -71,36 +70,23 @@ class Names:
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the names most like ``name``, best first: by spelling, by shared words, by containment."""
-    name = name[:_LONGEST]
-    scored = [(likeness(name, other), other) for other in dict.fromkeys(known)]
-    close = sorted((pair for pair in scored if pair[0] >= _CLOSE), key=lambda pair: (-pair[0], pair[1]))
-    return [other for _, other in close[:limit]]
+    """Return the names most like ``name``, best first: by spelling and by words in any order."""
+    from rapidfuzz import process
+
+    found = process.extract(
+        name[:_LONGEST], list(dict.fromkeys(known)), scorer=_likeness, limit=limit, score_cutoff=_CLOSE
+    )
+    return [other for other, _, _ in found]
 
 
-def likeness(one: str, other: str) -> float:
-    """Return the likeness of two names, 0 to 1; case and underscores do not count."""
-    left, right = _bare(one), _bare(other)
-    if left == right:
-        return 1.0
-    if not left or not right:
-        return 0.0
-    spelling = 0.0
-    if 2 * min(len(left), len(right)) >= _CLOSE * (len(left) + len(right)):
-        matcher = SequenceMatcher(None, left, right, autojunk=False)
-        spelling = matcher.ratio() if matcher.quick_ratio() >= _CLOSE else 0.0
-    ours, theirs = _words(one), _words(other)
-    shared = 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
-    contained = 0.65 if min(len(left), len(right)) >= 3 and (left in right or right in left) else 0.0
-    return max(spelling, 0.95 * shared, contained)
+def _likeness(one: str, other: str, **_: float) -> float:
+    """Return the likeness of two names, 0 to 100."""
+    from rapidfuzz import fuzz
 
-
-def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).casefold()
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word.casefold().rstrip("s") for word in _WORD.findall(name))
+    left, right = (" ".join(_WORD.findall(name)).casefold() for name in (one, other))
+    bare = left.replace(" ", ""), right.replace(" ", "")
+    contained = min(map(len, bare)) >= 3 and (bare[0] in bare[1] or bare[1] in bare[0])
+    return max(fuzz.ratio(*bare), fuzz.token_sort_ratio(left, right), 65.0 * contained)
 
 
 @dataclass(frozen=True)

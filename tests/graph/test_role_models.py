@@ -166,11 +166,13 @@ async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
             {"models": ["openai:a", "openai:b"], "model_for": {"action": "openai:c"}},
             "Several models vote.*action",
         ),
+        ({"models": ["openai:a", "openai:b"], "votes": 1}, "2 models cannot share 1 votes"),
+        ({"models": []}, "No model"),
+        ({"votes": 0, "retrieval": "magic"}, r"votes = 0: .*retrieval = 'magic'"),
+        ({"retrieval": "hybrid"}, "embedding_model"),
     ],
 )
-def test_models_for_roles_that_cannot_be_are_refused_with_what_there_is(
-    given: dict[str, Any], said: str
-) -> None:
+def test_options_that_do_not_fit_are_refused_with_what_there_is(given: dict[str, Any], said: str) -> None:
     """A writer for all would be weighed by what another wrote; the writer of ``recap`` is Action."""
     with pytest.raises(ConfigurationError, match=said):
         recipe_of(RunOptions(**given))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -222,8 +223,9 @@ async def test_a_database_that_does_not_tell_asks_nobody_by_size_and_says_so(ask
 async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> None:
     """Each gets the reply to what was shown, in whatever order they come."""
     random, shown, events = Random(0), list[str](), list[str]()
-    about: dict[str, Any] = {"rule": "always", "database": "shop", "dialect": "sqlite"}
-    approvals = Approvals(**about, record=lambda kind, **_: events.append(kind), step=lambda: "step")
+    about: dict[str, Any] = {"step": lambda: "step", "record": lambda kind, **_: events.append(kind)}
+    trace: Any = SimpleNamespace(earlier_approvals=[], **about)
+    approvals = Approvals("always", "shop", "sqlite", trace)
 
     async def one(sql: str) -> bool:
         await asyncio.sleep(random.random() / 1000)

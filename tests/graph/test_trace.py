@@ -166,12 +166,12 @@ def test_a_resumed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     second.record("query", agent="action", usage=Usage(queries=1, rows=4))
     second.record("model_call", agent="judge", usage=Usage(model_calls=1, usd=None))
     second.close()
-    spent = second.usage_so_far()
+    spent = second.ledger()
     assert (spent.total.model_calls, spent.total.queries, spent.total.rows) == (2, 2, 7)
     assert spent.by_agent["action"].queries == 2
     assert spent.by_agent["planner"].usd == 0.5
     assert spent.total.usd is None, "an unknown price stays unknown"
-    assert 7.5 <= spent.seconds < 9999
+    assert 7.5 <= spent.spent_seconds < 9999
 
 
 def test_two_writers_are_kept_apart(trace: Trace, tmp_path: Path) -> None:

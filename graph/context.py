@@ -90,11 +90,6 @@ class Context:
         return replace(self.database, limits=limits, cache=self.bounded_cache)
 
     @property
-    def unkept(self) -> Sequence[str]:
-        """Limits on bytes that the database cannot keep, in sentences."""
-        return unkept(self.database.connector, self.options)
-
-    @property
     def votes(self) -> int:
         """Candidates at most; each model writes one at least."""
         return self.options.votes or max(self.recipe.votes, len(self.models))
@@ -121,11 +116,6 @@ class Context:
         """The temperature of candidates that are sampled."""
         given = self.options.temperature
         return self.recipe.temperature if given is None else given
-
-    @property
-    def experts(self) -> ExpertLedger:
-        """The weights kept between runs."""
-        return experts_in(self.options.home)
 
     @property
     def demonstration(self) -> bool:

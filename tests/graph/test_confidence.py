@@ -79,18 +79,6 @@ def test_a_dispute_is_never_trusted_more_than_unanimity(
     assert trusted <= confidence(of_as_many, calibration=calibration)
 
 
-@pytest.mark.parametrize("evidence", ["doubt", "assumed", "size"])
-@given(SIZES, CALIBRATIONS, st.integers(0, 9), st.integers(0, 9))
-def test_the_more_is_open_the_less_an_answer_is_trusted(
-    evidence: str, sizes: list[int], calibration: Calibration, one: int, other: int
-) -> None:
-    few, many = (
-        confidence(vote(*sizes, **{evidence: each + 1}), calibration=calibration)
-        for each in sorted((one, other))
-    )
-    assert many <= few
-
-
 def test_equal_evidence_gives_equal_confidence_in_every_recipe_and_what_is_open_lowers_it() -> None:
     assert confidence(vote(1, assumed=3)) < confidence(vote(1)) < confidence(vote(1, assumed=0))
     assert confidence(vote(1, doubt=2)) < confidence(vote(1, doubt=1)) == confidence(vote(1))

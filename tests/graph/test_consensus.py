@@ -135,27 +135,6 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     assert vote.cannot_answer == (vote.winner in vote.unanswerable)
 
 
-def test_weights_decide_in_wma_only() -> None:
-    ballots = [ballot("a", "x", "strong"), ballot("b", "y", "weak"), ballot("c", "y", "weaker")]
-    weights = {"strong": 1.0, "weak": 0.4, "weaker": 0.4}
-    assert hold_vote(ballots, "wma", weights=weights).winner == "a"
-    assert hold_vote(ballots, "wma", weights=weights).share == pytest.approx(1 / 1.8)
-    assert hold_vote(ballots, "majority", weights=weights).winner in ("b", "c")
-    assert hold_vote(ballots, "wma").winner in ("b", "c")  # unknown experts weigh 1
-
-
-def test_rwma_draws_experts_by_weight() -> None:
-    ballots = [ballot("a", "x", "strong"), ballot("b", "y", "weak"), ballot("c", "y", "weak")]
-    weights = {"strong": 3.0, "weak": 1.0}
-    drawn = [hold_vote(ballots, "rwma", weights=weights, seed=seed).winner for seed in range(400)]
-    assert 0.70 < drawn.count("a") / 400 < 0.80
-    assert min(drawn.count("b"), drawn.count("c")) > 30
-    vote = hold_vote(ballots, "rwma", weights=weights, seed=7)
-    assert vote.seed == 7
-    assert hold_vote(ballots, "rwma", weights=weights, seed=7) == vote
-    assert "seed 7" in vote.decision
-
-
 def test_random_draws_candidates_evenly_and_records_a_seed_of_its_own() -> None:
     ballots = [ballot("a", "x"), ballot("b", "y"), ballot("c", "y")]
     drawn = [hold_vote(ballots, "random", seed=seed).winner for seed in range(300)]

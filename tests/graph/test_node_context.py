@@ -118,12 +118,6 @@ async def test_a_wide_result_keeps_the_state_small(run: Run) -> None:
     assert any("900 further columns" in warning for warning in ran.answer.warnings)
 
 
-async def test_the_linker_keeps_to_the_recipes_limit_before_planning_too(run: Run) -> None:
-    look = {"thought": "Look.", "command": "ls", "linked_schema": None}
-    ran = await run(script(schema_linker=look), link_above=10, switches={"max_link_steps": 4})
-    assert ran.calls()["schema_linker"] == 4
-
-
 async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
     options: Callable[..., RunOptions],
 ) -> None:

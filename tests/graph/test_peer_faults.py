@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from quorum.graph.ballots import Cluster
 from quorum.graph.nodes.tie_breaking import drawn
-from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
@@ -21,14 +20,12 @@ from tests.graph.shop import (
     NAMES,
     OTHER,
     TOWNS,
-    Killed,
     Run,
     changed,
     corrected,
     explored,
     in_turn,
     of_recipe,
-    one_session,
     repaired,
     script,
     taking_turns,
@@ -85,13 +82,6 @@ async def test_exploration_ends_when_no_model_answers(
     assert f"Column exploration ended early: The endpoint is unreachable.{who}" in ran.answer.warnings
 
 
-async def test_a_correction_that_cannot_be_read_loses_one_query(run: Run) -> None:
-    said = {**MENDED, "exploration_corrector": "no JSON"}
-    ran = await run(script(sql_writer=TIED, **said))
-    assert len(ran.of("exploration_given_up")) == 2
-    assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
-
-
 async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) -> None:
     changed(shop, "CREATE TABLE weather (day TEXT, degrees REAL)")
 
@@ -126,11 +116,6 @@ def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
     assert among == "all" or chosen.key != "light"
 
 
-def test_a_draw_gives_every_tied_answer_its_chance() -> None:
-    clusters = [Cluster(key, key, (key,), ("m",), 2.0) for key in "abc"]
-    assert {drawn(clusters, seed)[0] for seed in range(50)} == {"a", "b", "c"}
-
-
 async def test_results_that_were_cut_are_flagged(run: Run) -> None:
     wide = {"purpose": "All.", "sql": "SELECT o.id FROM orders o, orders p, orders q, orders r LIMIT 200"}
     ran = await run(script(sql_writer=TIED, column_explorer=explored(wide)))
@@ -151,30 +136,3 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
     kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
     assert kinds == ["timeout"]
     assert ran.answer.sql == GOOD
-
-
-@pytest.mark.parametrize(
-    ("explorations", "calls"), [("shared", 2 + 1 + 1 + 1 + 2), ("each", 2 + 2 + 2 + 2 + 2)]
-)
-async def test_a_run_that_was_killed_half_way_goes_on_where_it_was(
-    shop: Path, tmp_path: Path, explorations: str, calls: int
-) -> None:
-    """The second exploration query's correction is under way; what came before is not asked again."""
-    about: dict[str, Any] = {"database": f"sqlite:///{shop}", "home": str(tmp_path), "models": ["m"]}
-    options = RunOptions(recipe="reforce", switches={"explorations": explorations}, votes=2, **about)
-    roles = {"sql_writer": TIED, "column_explorer": explored(TOWNS, NAMES)}
-
-    def dies_at_the_second(prompt: Prompt) -> Any:
-        if prompt.turn:
-            raise Killed
-        return corrected("SELECT DISTINCT city FROM customers")
-
-    first = script(**roles, exploration_corrector=dies_at_the_second)
-    run_id, _ = await one_session(options, first, "")
-    second = script(**roles, exploration_corrector=corrected("SELECT city, name FROM customers"))
-    _, output = await one_session(options, second, run_id)
-    assert output is not None
-    answer = output["answer"]
-    assert (answer["status"], answer["sql"]) == ("answered", GOOD)
-    assert len(answer["candidates"]) == 4
-    assert answer["usage"]["model_calls"] == calls, "none but the call under way is made again"

@@ -6,7 +6,6 @@ import asyncio
 import json
 import resource
 import shutil
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -28,13 +27,7 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
 from quorum.tools.urls import REDACTED
 
-ANSWER = {
-    "question": "one",
-    "status": "answered",
-    "database": "shop",
-    "dialect": "sqlite",
-    "recipe": "single",
-}
+ANSWER = {"question": "one", "status": "answered", "database": "shop", "dialect": "sqlite", "recipe": "x"}
 
 
 @pytest.fixture
@@ -124,22 +117,6 @@ def test_anything_json_like_has_one_plain_form(value: Any) -> None:
     assert json.loads(json.dumps(form, allow_nan=False)) == form
 
 
-def test_parallel_recording_tears_no_line(trace: Trace) -> None:
-    def work(name: int) -> None:
-        for step in range(100):
-            trace.record("step", candidate=name, step=step)
-
-    threads = [threading.Thread(target=work, args=(name,)) for name in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    trace.flush()
-    events = list(trace.events())
-    for name in range(4):
-        assert [e["step"] for e in events if e["candidate"] == name] == list(range(100))
-
-
 async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:
     trace = await asyncio.to_thread(Trace.create, tmp_path)
     with blockbuster_ctx():
@@ -172,13 +149,6 @@ def test_a_resumed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert spent.by_agent["planner"].usd == 0.5
     assert spent.total.usd is None, "an unknown price stays unknown"
     assert 7.5 <= spent.spent_seconds < 9999
-
-
-def test_two_writers_are_kept_apart(trace: Trace, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="another process"):
-        Trace.resume(tmp_path, "run-1")
-    trace.close()
-    Trace.resume(tmp_path, "run-1").close()
 
 
 def test_what_comes_after_the_end_changes_nothing(trace: Trace) -> None:
@@ -240,17 +210,6 @@ async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
     assert [event["kind"] for event in trace.events()] == ["plan"]
 
 
-async def test_nobody_waits_for_a_trace_that_is_being_closed(trace: Trace) -> None:
-    flushes = [asyncio.create_task(trace.aflush()) for _ in range(50)]
-    close = asyncio.create_task(trace.aclose())
-    flushes += [asyncio.create_task(trace.aflush()) for _ in range(50)]
-    await asyncio.wait_for(asyncio.gather(close, *flushes), 10)
-    await asyncio.wait_for(trace.aflush(), 10)
-    trace.put("late")
-    trace.finish({})
-    assert trace.answer() is None
-
-
 def test_a_line_that_is_no_event_is_named(trace: Trace, tmp_path: Path) -> None:
     trace.record("plan")
     trace.close()
@@ -297,6 +256,8 @@ def test_a_run_id_stays_inside_its_folder(tmp_path: Path, run_id: str) -> None:
 def test_a_taken_id_and_a_bad_home_are_clear_errors(trace: Trace, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="exists already"):
         Trace.create(tmp_path, trace.run_id)
+    with pytest.raises(ConfigurationError, match="another process"):
+        Trace.resume(tmp_path, trace.run_id)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="Cannot write traces"):
         Trace.create(tmp_path / "file")
@@ -344,7 +305,5 @@ def test_what_a_resumed_run_goes_by_is_in_the_events_themselves(tmp_path: Path) 
     shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
     resumed = Trace.resume(tmp_path, "run-1")
     resumed.close()
-    query, call = resumed.recorded_query("q"), resumed.recorded_call("m")
-    assert query
-    assert call
-    assert (query["executed"], call["reply"], call["problem"]) == (long, long, long)
+    query, call = resumed.recorded_query("q") or {}, resumed.recorded_call("m") or {}
+    assert (query.get("executed"), call.get("reply"), call.get("problem")) == (long, long, long)

@@ -21,6 +21,7 @@ from quorum.graph.recipes import RECIPES
 from quorum.tools.admission import Proposal
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import Estimate
+from quorum.tools.record import request_of
 from tests.graph.shop import GOOD, QUESTION, Asked, Replies, sql, writing
 
 RENAMED = GOOD.replace("AS orders", "AS n")
@@ -252,6 +253,18 @@ async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> 
     assert sorted(shown) == sorted(QUERIES), "each once"
     assert output["said"] == {sql: sql not in QUERIES[:2] for sql in QUERIES}
     assert events.count("approval") == len(QUERIES)
+
+
+def test_a_reply_counts_for_its_text_in_every_step_and_all_for_every_text() -> None:
+    def approved(reply: str, *queries: str) -> list[bool]:
+        earlier = [{"kind": "approval", "task": "earlier", "query": request_of(GOOD), "reply": reply}]
+        trace: Any = SimpleNamespace(earlier_approvals=earlier, step=lambda: "later")
+        approvals = Approvals("always", "shop", "sqlite", trace)
+        return [approvals.approves(Proposal(sql, Estimate(), True, "a", "c")) for sql in queries]
+
+    assert approved("no", GOOD) == [False]
+    assert approved("yes", GOOD) == [True]
+    assert approved("all", GOOD, RENAMED) == [True, True]
 
 
 def test_replies_are_understood() -> None:

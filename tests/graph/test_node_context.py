@@ -172,38 +172,22 @@ async def test_a_run_that_cannot_open_leaves_no_folder_and_closes_its_database(
 async def test_database_graph_and_models_open_side_by_side(
     options: Callable[..., RunOptions], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each of these begins when the one before has begun, or has its catalog, and ends with all."""
-    given, seen = options(recipe="quorum"), list[str]()
-    catalog_read, values_begun = threading.Event(), threading.Event()
-    read_catalog, read_values, make_models = (
-        getattr(resources_, name) for name in ("read_catalog", "read_values", "make_models")
-    )
-
-    async def catalog(*args: Any, **more: Any) -> Any:
-        found = await read_catalog(*args, **more)
-        seen.append("catalog")
-        catalog_read.set()
-        return found
+    """Values are read when the catalog and the graph are there, while the models are being made."""
+    read_values, make_models, values_begun = resources_.read_values, resources_.make_models, threading.Event()
 
     async def values(*args: Any, **more: Any) -> Any:
-        seen.append("values")
         values_begun.set()
         return await read_values(*args, **more)
 
-    def after(event: threading.Event, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
-        def begun(*args: Any, **more: Any) -> Any:
-            assert event.wait(60), f"{name} waited"
-            seen.append(name)
-            return work(*args, **more)
+    def models(*args: Any, **more: Any) -> Any:
+        assert values_begun.wait(60), "the models were waited for"
+        return make_models(*args, **more)
 
-        return begun
-
-    monkeypatch.setattr(resources_, "read_catalog", catalog)
     monkeypatch.setattr(resources_, "read_values", values)
-    monkeypatch.setattr(resources_, "make_models", after(values_begun, "models", make_models))
-    context = await open_context(given, after(catalog_read, "graph", lambda: recipe_of(given)), QUESTION)
+    monkeypatch.setattr(resources_, "make_models", models)
+    given = options(recipe="quorum")
+    context = await open_context(given, lambda: recipe_of(given), QUESTION)
     await context.aclose()
-    assert seen == ["catalog", "graph", "values", "models"]
 
 
 async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it(

@@ -15,14 +15,12 @@ from typing import Any
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quorum.event_text import WORDS, step_of
 from quorum.graph.answer import Answer
 from quorum.graph.context import Context
 from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
-from quorum.graph.trace import LONG, Trace, plain
+from quorum.graph.trace import LONG, Trace
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.ledger import Usage
 from quorum.tools.urls import REDACTED
@@ -89,13 +87,6 @@ def test_secrets_reach_no_file_and_no_listener(tmp_path: Path, secret: str) -> N
     assert REDACTED in json.dumps(heard)
 
 
-json_like = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(codec=None)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 def test_an_event_of_any_values_is_one_line_of_json(trace: Trace) -> None:
     odd: dict[object, object] = {1: float("nan"), 2: {2}, (3,): Path("a"), "u": Usage(queries=1)}
     odd["surrogates"] = "\ud800" * (LONG + 1)
@@ -108,13 +99,6 @@ def test_an_event_of_any_values_is_one_line_of_json(trace: Trace) -> None:
     assert last.startswith("\\ud800")
     lines = (trace.folder / "events.jsonl").read_text().splitlines()
     assert all(json.loads(line, parse_constant=pytest.fail)["listed"] for line in lines)
-
-
-@given(json_like)
-def test_anything_json_like_has_one_plain_form(value: Any) -> None:
-    form = plain(value)
-    assert plain(form) == form
-    assert json.loads(json.dumps(form, allow_nan=False)) == form
 
 
 async def test_recording_never_blocks_the_event_loop(tmp_path: Path) -> None:

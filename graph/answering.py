@@ -111,16 +111,17 @@ class _Asked:
         await self.context.trace.aflush()
         start = self.context.ledger.clock()
         replies, said = dict[str, str](), dict[str, str]()
-        for each in sorted(
-            waiting, key=lambda each: not each.value.get("refused")
-        ):  # it says why it asks again
+        refused_first = sorted(waiting, key=lambda each: not each.value.get("refused"))
+        for each in refused_first:  # they say why they ask again
             try:
                 if each.value.get("kind") != "approval":
-                    replies[each.id] = await self._clarified(each.value)
+                    reply = await _said(self.on_clarify, Clarification.model_validate(each.value))
+                    replies[each.id] = reply or ""  # LangGraph takes None for none
                     continue
                 asked = Approval.model_validate(each.value)
                 if ALL not in said.values() and asked.sql not in said:
-                    said[asked.sql] = await self._approved(asked)
+                    reply = await _said(self.on_approve, asked)
+                    said[asked.sql] = read_approval(reply) or str(reply)  # the run says if it is no reply
                 replies[each.id] = said.get(asked.sql, ALL)
             except NeedsReply:
                 if not replies:
@@ -128,26 +129,15 @@ class _Asked:
         self.context.ledger.spent_seconds -= self.context.ledger.clock() - start
         return replies
 
-    async def _clarified(self, asked: Any) -> str:
-        assert self.on_clarify is not None  # without it no run is begun that may ask
-        reply = self.on_clarify(Clarification.model_validate(asked))
-        return (await reply if inspect.isawaitable(reply) else reply) or ""  # LangGraph takes None for none
 
-    async def _approved(self, asked: Approval) -> str:
-        assert self.on_approve is not None
-        reply = self.on_approve(asked)
-        given = await reply if inspect.isawaitable(reply) else reply
-        return read_approval(given) or str(given)  # the run says what it does not understand
+async def _said(on: Any, asked: Clarification | Approval) -> Any:
+    reply = on(asked)  # without it no run is begun that may ask
+    return await reply if inspect.isawaitable(reply) else reply
 
 
-_MACHINE = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
-}
+_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE}
+_MACHINE |= {errno.ENOMEM}
 _SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_READONLY")
-
-_FULL = "no space is left for the run's checkpoint"
 
 
 def check_machine(error: Exception) -> None:
@@ -155,6 +145,7 @@ def check_machine(error: Exception) -> None:
     sqlite = str(getattr(error, "sqlite_errorname", ""))
     own = isinstance(error, MemoryError) or sqlite.startswith(_SQLITE)
     if own or (isinstance(error, OSError) and error.errno in _MACHINE):
-        what = _FULL if sqlite == "SQLITE_FULL" else str(error) or type(error).__name__
+        full = sqlite == "SQLITE_FULL"
+        what = "no space is left for the run's checkpoint" if full else str(error) or type(error).__name__
         hint = "See to its disk, memory or limit of open files."
         raise MachineFailed(f"This machine cannot go on: {what}.", hint=hint) from error

@@ -209,9 +209,11 @@ class OpenModels:
 
 def secrets_of(options: RunOptions, api_key: str = "") -> tuple[str, ...]:
     """Texts that no trace may hold: the models' key, and what is secret in URLs."""
-    urls = (_base_url(options), options.checkpoints, *options.database)
-    found = (_key(api_key), *(secret for url in urls for secret in url_secrets(url)))
-    return tuple(secret for secret in found if secret)
+    settings = _settings(options, api_key)
+    found = [settings.api_key.get_secret_value()] if settings.api_key else []
+    for url in (settings.base_url, options.checkpoints, *options.database):
+        found += url_secrets(url)
+    return tuple(filter(None, found))
 
 
 async def open_models(
@@ -225,10 +227,9 @@ async def open_models(
     Raises:
         ConfigurationError: A model or a price is wrong.
     """
-    key = _key(api_key)
     own = chat_models or {}
     async with AsyncExitStack() as stack:
-        models = await asyncio.to_thread(_models, options, key, own)
+        models = await asyncio.to_thread(_models, options, api_key, own)
         for spec, model in models.items():
             if spec not in own:
                 stack.push_async_callback(model.aclose)
@@ -261,8 +262,9 @@ async def open_resources(
         DatabaseUnavailable: The database cannot be opened or read.
     """
     urls, documents = await asyncio.to_thread(_sources, options)
-    demonstrations = await asyncio.to_thread(_demonstrations, options)
-    knowledge = await asyncio.to_thread(_knowledge, options)
+    few = options.demonstrations
+    demonstrations = await asyncio.to_thread(Demonstrations.load, few) if few else None
+    knowledge = await asyncio.to_thread(KnowledgeBase.load, options.kb) if options.kb else KnowledgeBase()
     async with AsyncExitStack() as stack:
 
         async def all_models() -> OpenModels:
@@ -355,11 +357,11 @@ def _sources(options: Options) -> tuple[list[str], Documents | None]:
 
 def database_urls(urls: Iterable[str], home: Path) -> list[str]:
     """The URLs that can be opened; the sample database is made where it is missing."""
-    return [_sample_url(home) if url == SAMPLE else url for url in urls]
 
+    def sample() -> str:
+        return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
 
-def _sample_url(home: Path) -> str:
-    return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
+    return [sample() if url == SAMPLE else url for url in urls]
 
 
 def catalog_cache(options: Options) -> CatalogCache:
@@ -414,14 +416,6 @@ def _described(catalog: Catalog, connector: Connector, documents: Documents | No
     return with_properties(catalog, documents.texts) if documents else catalog
 
 
-def _demonstrations(options: RunOptions) -> Demonstrations | None:
-    return Demonstrations.load(options.demonstrations) if options.demonstrations else None
-
-
-def _knowledge(options: RunOptions) -> KnowledgeBase:
-    return KnowledgeBase.load(options.kb) if options.kb else KnowledgeBase()
-
-
 def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:
     """The folder of the options' database below ``root``, whose catalog this is."""
     where = locations(database_urls(options.database, options.home))
@@ -441,17 +435,10 @@ def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) ->
     return replace(found, triplets=fits)
 
 
-def _key(given: str) -> str:
-    return given or os.environ.get("OPENAI_API_KEY", "")
-
-
-def _base_url(options: RunOptions) -> str:
-    return options.base_url or os.environ.get("OPENAI_BASE_URL", "")
-
-
-def _settings(options: RunOptions, key: str) -> ModelSettings:
+def _settings(options: RunOptions, api_key: str) -> ModelSettings:
+    key = api_key or os.environ.get("OPENAI_API_KEY", "")
     return ModelSettings(
-        base_url=_base_url(options),
+        base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", ""),
         api_key=SecretStr(key) if key else None,
         temperature=0.0,
         timeout=options.timeout,
@@ -460,10 +447,10 @@ def _settings(options: RunOptions, key: str) -> ModelSettings:
     )
 
 
-def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
-    settings = _settings(options, key)
+def _models(options: RunOptions, api_key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
+    specs = [own.get(spec, spec) for spec in options.specs]
     with IMPORTING:
-        made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
+        made = make_models(specs, settings=_settings(options, api_key))
     check_priced(made, Budget(max_usd=options.max_usd))
     return dict(zip(options.specs, made, strict=True))
 
@@ -476,4 +463,4 @@ def open_embedder(options: RunOptions, *, api_key: str = "") -> CachedEmbedder |
     """
     if not options.embedding_model:
         return None
-    return make_embedder(options.embedding_model, _settings(options, _key(api_key)), options.home)
+    return make_embedder(options.embedding_model, _settings(options, api_key), options.home)

@@ -68,12 +68,6 @@ def _by_weight(groups: list[Cluster]) -> Vote:
     return Vote(None, tuple(groups), margin=first * (1 - SLACK) - second)
 
 
-def _absolute(groups: Sequence[Cluster]) -> float:
-    """Return how far the heaviest cluster's weight exceeds that of all others together."""
-    heaviest = max(group.weight for group in groups)
-    return heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
-
-
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
     """One vote a candidate, over results (ReFoRCE, equation 3)."""
     return _by_weight(clusters(ballots))
@@ -150,15 +144,12 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Vote:
         ]
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
-    margin = _absolute(groups)
+    heaviest = max(groups, key=lambda group: group.weight)
+    others = math.fsum(group.weight for group in groups) - heaviest.weight
+    margin = heaviest.weight * (1 - SLACK) - others
     families = await _families(scored, rules.overlaps)
-    absolute = max(groups, key=lambda group: group.weight).key if margin > 0 else None
-    return Vote(_first_of(families, absolute), tuple(families), margin=margin)
-
-
-def _first_of(groups: Sequence[Cluster], key: str | None) -> str | None:
-    """Return the candidate that stands for the cluster ``key``."""
-    return next((group.candidates[0] for group in groups if group.key == key), None)
+    absolute = [family for family in families if margin > 0 and family.key == heaviest.key]
+    return Vote(absolute[0].candidates[0] if absolute else None, tuple(families), margin=margin)
 
 
 def _rounded(weight: float) -> float:

@@ -18,7 +18,6 @@ from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
-from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import KNOWN_DIALECTS
 from quorum.tools.sql.writing import format_sql
 
@@ -188,8 +187,7 @@ def report_of(run: RunFolder) -> Report:
     sections = _sections(events, answer, dialect)
     usage = answer.usage if answer else {}
     if not usage.keys() >= {"by_agent", "by_model"}:
-        spent = run.usage_so_far()
-        usage = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds) | usage
+        usage = run.ledger().as_dict() | usage
     asked = str(meta.get("turn") or meta.get("question", ""))
     question = answer.question if answer else asked
     return Report(

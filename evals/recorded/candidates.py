@@ -232,7 +232,7 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
             if each.final
         }
         forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
-        overlaps = ResultOverlaps.from_tables(forms)
+        overlaps = ResultOverlaps(forms)
         made = {}
         for name in source.names:
             own = [each for each in read if name in (each[0].expert, POOLED)]
@@ -335,7 +335,7 @@ class _Run:
         forms = {mark: canonical(table) for mark, table in tables.items()}
         blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
         ordered = any(fingerprint(form) != mark for mark, form in forms.items())
-        overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
+        overlaps = ResultOverlaps(forms, ordered=ordered)
         made = tuple(
             Ballot(
                 it.id,

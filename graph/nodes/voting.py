@@ -238,4 +238,4 @@ async def same_results(candidates: Sequence[Candidate], folder: Path, *, ordered
 def _overlaps(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultOverlaps:
     results = [candidate.result for candidate in candidates if candidate.result]
     files = {result.mark(ordered=ordered): folder / result.file for result in results}
-    return ResultOverlaps.from_files(files, ordered=ordered)
+    return ResultOverlaps(files, ordered=ordered)

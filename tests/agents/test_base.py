@@ -109,6 +109,11 @@ async def test_after_two_repairs_it_is_a_malformed_reply() -> None:
     assert len(desk.prompts) == 3
     for part in ("Planner", "3 tries", "no JSON object", "'never'"):
         assert part in str(error.value)
+    assert error.value.hint == "Try another model."
+    cut = Desk(*[AIMessage('{"steps": [', response_metadata={"finish_reason": "length"})] * 3)
+    with pytest.raises(MalformedReply, match="no usable reply") as error:
+        await cut.plan()
+    assert error.value.hint == "Raise max_output_tokens."
 
 
 async def test_a_refusal_is_not_argued_with() -> None:

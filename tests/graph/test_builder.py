@@ -93,17 +93,3 @@ def test_an_unknown_recipe_and_a_wrong_switch_are_named(
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         find_recipe(name, switches)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"votes": 0}, "votes"),
-        ({"models": []}, "model"),
-        ({"retrieval": "magic"}, "magic"),
-        ({"retrieval": "hybrid"}, "embedding_model"),
-    ],
-)
-def test_wrong_options_are_refused(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        RunOptions(**wrong)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError, is_installed, missing_extra
@@ -121,11 +121,15 @@ class Lease:
             )
 
     def release(self, *, ended: bool, answered: bool) -> None:
-        """Let the run go. One that has not ended can be taken over at once.
+        """Let the run go; safe to call twice. One that has not ended can be taken over at once.
 
         Where Postgres cannot be asked the lease ends with its time.
         """
-        self.leases.release(self, _FORGET if answered else _END if ended else _HAND_OVER)
+        held = self.leases.held.pop(self.token, None)
+        if held and not self.lost:
+            self.lost = True
+            with suppress(QuorumError):
+                self.leases.ask(_FORGET if answered else _END if ended else _HAND_OVER, self.run, self.token)
 
     def saver(self) -> BaseCheckpointSaver[str]:
         """Return LangGraph's saver for this run, which writes while the lease is held."""
@@ -133,8 +137,7 @@ class Lease:
         return made
 
 
-@dataclass(frozen=True)
-class Expired:
+class Expired(NamedTuple):
     """A lease of which the time is over; ``taken``: how often the run was taken over before."""
 
     run: str
@@ -144,6 +147,9 @@ class Expired:
 
 class Leases:
     """The leases of this process in one Postgres, and the connections for its checkpoints.
+
+    Attributes:
+        held: Its leases by their tokens, with those that it lost and whose runs have not noticed yet.
 
     Raises:
         ConfigurationError: The URL is malformed, or a package is missing.
@@ -164,8 +170,7 @@ class Leases:
 
         self.target = Target.of(url)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        self._held = dict[int, Lease]()
-        self._gate = threading.Lock()
+        self.held = dict[int, Lease]()
         given: dict[str, Any] = {"connect_timeout": "5", "tcp_user_timeout": "5000", **self.target.parameters}
         given |= {"autocommit": True, "row_factory": dict_row}
         self.pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
@@ -194,43 +199,29 @@ class Leases:
             QuorumError: Postgres cannot be asked.
         """
         start = begun = time.monotonic()
-        while not (found := self._ask(_TAKE, run, self.owner, SECONDS)) and start < begun + patience:
+        while not (found := self.ask(_TAKE, run, self.owner, SECONDS)) and start < begun + patience:
             time.sleep(0.1)
             start = time.monotonic()
         if not found:
             what = f"The run {run_id_of(run)} is being written by another process."
             raise LeaseLost(what, hint="Wait for it, or stop it.")
         lease = Lease(self, run, found[0]["token"], start + SECONDS)
-        with self._gate:
-            self._held[lease.token] = lease
+        self.held[lease.token] = lease
         return lease
-
-    def release(self, lease: Lease, statement: str) -> None:
-        """Let a lease go by one of the statements for it; safe to call twice."""
-        with self._gate:
-            held = self._held.pop(lease.token, None)
-        if held and not lease.lost:
-            lease.lost = True
-            with suppress(QuorumError):
-                self._ask(statement, lease.run, lease.token)
 
     def expired(self) -> list[Expired]:
         """Return the leases whose process is gone, the oldest first."""
-        rows = self._ask(
+        rows = self.ask(
             "SELECT run, taken, cancel FROM quorum_leases WHERE expires < clock_timestamp() ORDER BY token"
         )
         return [Expired(**row) for row in rows]
 
     def cancel(self, run: str) -> None:
         """Wish that whoever has a run, or takes it over, cancels it."""
-        self._ask("UPDATE quorum_leases SET cancel = true WHERE run = %s", run)
+        self.ask("UPDATE quorum_leases SET cancel = true WHERE run = %s", run)
 
-    def held(self) -> list[Lease]:
-        """Return the leases of this process, with those that it lost and whose runs have not noticed yet."""
-        with self._gate:
-            return list(self._held.values())
-
-    def _ask(self, statement: str, *values: Any) -> Sequence[DictRow]:
+    def ask(self, statement: str, *values: Any) -> Sequence[DictRow]:
+        """Run a statement; return its rows."""
         with _explained(self.target), self.pool.connection() as connection:
             cursor = connection.execute(statement, values)
             return cursor.fetchall() if cursor.description else []
@@ -239,9 +230,9 @@ class Leases:
         """Renew all leases, again and again."""
         while True:
             time.sleep(RENEWED)
-            held, start = [lease for lease in self.held() if not lease.lost], time.monotonic()
+            held, start = [lease for lease in [*self.held.values()] if not lease.lost], time.monotonic()
             try:
-                rows = self._ask(_RENEW, SECONDS, [lease.token for lease in held]) if held else []
+                rows = self.ask(_RENEW, SECONDS, [lease.token for lease in held]) if held else []
             except QuorumError:  # the leases last a while
                 continue
             found = {row["token"]: row["cancel"] for row in rows}
@@ -251,7 +242,6 @@ class Leases:
                 lease.until = start + SECONDS
 
 
-_OPEN = dict[tuple[int, str], Leases]()
 _OPENING = threading.Lock()
 
 
@@ -262,10 +252,12 @@ def leases_at(url: str) -> Leases:
         ConfigurationError, QuorumError: As ``Leases``.
     """
     with _OPENING:
-        key = os.getpid(), url
-        if key not in _OPEN:
-            _OPEN[key] = Leases(url)
-        return _OPEN[key]
+        return _leases_of(os.getpid(), url)
+
+
+@cache
+def _leases_of(_: int, url: str) -> Leases:
+    return Leases(url)
 
 
 def new_thread(run_id: str) -> str:
@@ -318,9 +310,8 @@ def _set_up(connection: Connection[DictRow]) -> None:
     """
     from langgraph.checkpoint.postgres import PostgresSaver
 
-    while not connection.execute("SELECT pg_try_advisory_lock(%s) AS got", (_SETUP_LOCK,)).fetchall()[0][
-        "got"
-    ]:
+    asking = "SELECT pg_try_advisory_lock(%s) AS got"
+    while not connection.execute(asking, (_SETUP_LOCK,)).fetchall()[0]["got"]:
         time.sleep(0.05)
     PostgresSaver(connection).setup()
     connection.execute(_TABLE)

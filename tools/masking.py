@@ -53,15 +53,15 @@ def without_personal(catalog: Catalog) -> Catalog:
         columns = tuple(
             replace(c, samples=(), cells=(), complete=False)
             if about_persons(c.name)
-            else replace(c, samples=tuple(map(masked, c.samples)), cells=tuple(map(_text, c.cells)))
+            else replace(
+                c,
+                samples=tuple(map(masked, c.samples)),
+                cells=tuple(each and masked(each) for each in c.cells),
+            )
             for c in table.columns
         )
         tables.append(replace(table, columns=columns))
     return replace(catalog, tables=tuple(tables))
-
-
-def _text(cell: str | None) -> str | None:
-    return cell if cell is None else masked(cell)
 
 
 def masked_rows(

@@ -32,7 +32,7 @@ def command(max_usd_total: float | None, **flags: Any) -> None:
     from quorum.tools.ledger import Budget, Ledger
 
     total = Ledger(Budget(max_usd=max_usd_total)) if max_usd_total else None
-    asyncio.run(_serve(Service(*served(flags), shared=total)))
+    asyncio.run(_serve(Service(*served(flags), shared=total, remote=False)))
 
 
 async def _serve(service: Service) -> None:

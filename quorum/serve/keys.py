@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import secrets
 import tomllib
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from quorum.graph.values import Bytes
+from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, first_in_words
 from quorum.serve.question import Refused
 
@@ -145,7 +146,7 @@ class Claim(NamedTuple):
 
 
 class Purse:
-    """The amounts that a caller has used, in a file for each month, to which all processes append.
+    """The amounts that a caller has used, in a file for each month, which all processes share.
 
     A question that begins claims what it may use, its end gives back what it did not. So questions that race
     for the last dollar cannot pass it. What a process that was killed had claimed stays used until its
@@ -157,14 +158,6 @@ class Purse:
 
     def __init__(self, file: Path, who: Caller) -> None:
         self.file, self.who = file, who
-        self._lock, self._month, self._place = Lock(), "", 0
-        self.used = dict.fromkeys((*KINDS, "questions", "dearest"), 0.0)
-        self._open_claims = dict[str, list[float]]()
-
-    @property
-    def month(self) -> str:
-        """The month that counts: ``2026-11``."""
-        return f"{datetime.now(UTC):%Y-%m}"
 
     def claim(self, wanted: Mapping[str, Any], kinds: Collection[str] = tuple(KINDS), run: str = "") -> Claim:
         """Claim what a question may use, of each amount what it wants, or a part of the month's.
@@ -172,71 +165,59 @@ class Purse:
         Raises:
             Refused: A limit is reached, or the rest would not pay a question as dear as one before.
         """
-        claims, limits = dict[str, float](), self.who.limits()
-        with self._lock, self._open() as out:
-            if known := self._open_claims.get(run):
-                kept = {name: amount for name, amount in zip(KINDS, known, strict=True) if limits[name]}
-                return Claim(self._month, kept, run, inherited=True)
-            for name, limit in limits.items():
+        claims = dict[str, float]()
+        with self._locked() as (month, used, open_claims):
+            if run in open_claims:
+                return Claim(month, open_claims[run], run, inherited=True)
+            for name, limit in self.who.limits().items():
                 if limit is None or name not in kinds:
                     continue
-                left = limit - self.used[name]
-                if left <= 0 or (name == "max_usd" and left < self.used["dearest"]):
+                left = limit - used[name]
+                if left <= 0 or (name == "max_usd" and left < used["dearest"]):
                     hint = "It is free again next month, or as questions under way end."
-                    said = f"This key's {KINDS[name]} of {self._month} are used: {left:g} left of {limit:g}."
+                    said = f"This key's {KINDS[name]} of {month} are used: {left:g} left of {limit:g}."
                     raise Refused(said, 429, "limit", hint=hint)
                 share = wanted.get(name) or max(limit / SHARES, LEAST[name])
-                most = min(left, max(share, self.used["dearest"] if name == "max_usd" else 0))
+                most = min(left, max(share, used["dearest"] if name == "max_usd" else 0))
                 claims[name] = most if name == "max_usd" else int(most)
-            self._add(out, claims, int(len(kinds) == len(KINDS)), run=run)
-            return Claim(self._month, claims, run)
+            for name, amount in claims.items():
+                used[name] += amount
+            if run:
+                used["questions"] += 1
+                open_claims[run] = claims
+        return Claim(month, claims, run)
 
-    def settle(self, claim: Claim, used: Mapping[str, float]) -> None:
+    def settle(self, claim: Claim, amounts: Mapping[str, float]) -> None:
         """Note what a question used, and give the rest of its claim back."""
-        with self._lock, self._open() as out:
-            current = claim.month == self._month
-            if current and claim.run and claim.run not in self._open_claims:
+        with self._locked() as (month, used, open_claims):
+            current = claim.month == month
+            if current and claim.run and open_claims.pop(claim.run, None) is None:
                 return  # who took the question over has noted it
-            claims = claim.amounts if current else {}
-            rest = {name: used[name] - claims.get(name, 0) for name in KINDS}
-            self._add(out, rest, 0, used["max_usd"], claim.run)
+            for name in KINDS:
+                used[name] += amounts[name] - (claim.amounts.get(name, 0) if current else 0)
+            used["dearest"] = max(used["dearest"], amounts["max_usd"])
 
-    def look(self) -> dict[str, float]:
-        """Return what was used this month."""
-        with self._lock, self._open():
-            return dict(self.used)
+    def look(self) -> tuple[str, dict[str, float]]:
+        """Return the month, and what was used in it."""
+        with self._locked() as (month, used, _):
+            return month, used
 
-    def _open(self) -> Any:
-        """Open and lock the month's file, and read what was added to it."""
-        if self.month != self._month:
-            self._month, self._place, self.used = self.month, 0, dict.fromkeys(self.used, 0.0)
-            self._open_claims.clear()
+    @contextmanager
+    def _locked(self) -> Iterator[tuple[str, dict[str, float], dict[str, dict[str, float]]]]:
+        """Lock the month's file; give the month (UTC), the amounts and the open claims, and write these."""
+        month = f"{datetime.now(UTC):%Y-%m}"
+        path = self.file.with_name(f"{self.file.name}-{month}.json")
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
-            file = self.file.with_name(f"{self.file.name}-{self._month}.txt").open("a+", encoding="ascii")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            gate = path.with_suffix(".lock").open("ab")
         except OSError as error:
-            hint = "Set another folder with --home."
-            raise ConfigurationError(
-                f"Cannot write to {self.file.parent}: {error.strerror}.", hint=hint
-            ) from error
-        fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
-        file.seek(self._place)
-        for line in file.read().splitlines():
-            numbers, run = line.split()[: len(self.used)], "".join(line.split()[len(self.used) :])
-            amounts = [*map(float, numbers)]
-            if run and amounts[len(KINDS)]:
-                self._open_claims[run] = amounts[: len(KINDS)]
-            else:
-                self._open_claims.pop(run, None)
-            for name, amount in zip(self.used, amounts, strict=False):
-                self.used[name] = (
-                    max(self.used[name], amount) if name == "dearest" else self.used[name] + amount
-                )
-        self._place = file.tell()
-        return file
-
-    def _add(
-        self, out: Any, amounts: Mapping[str, float], questions: int, dearest: float = 0.0, run: str = ""
-    ) -> None:
-        line = [*(amounts.get(name, 0.0) for name in KINDS), questions, dearest]
-        out.write(" ".join([*map(repr, line), run]).rstrip() + "\n")
+            said = f"Cannot write to {path.parent}: {error.strerror}."
+            raise ConfigurationError(said, hint="Set another folder with --home.") from error
+        with gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)  # until it is closed
+            nothing = {"used": dict.fromkeys((*KINDS, "questions", "dearest"), 0), "claims": {}}
+            found = json.loads(path.read_bytes()) if path.exists() else nothing
+            before = json.dumps(found)
+            yield month, found["used"], found["claims"]
+            if (made := json.dumps(found)) != before:
+                replace_file(path, made.encode())

@@ -122,7 +122,7 @@ class Steps(BaseModel):
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool; its public methods are the tools."""
+    """A call of a tool; the methods that ``GIVES`` names are the tools."""
 
     service: Service
     context: Context
@@ -137,8 +137,6 @@ class Call:
         Gives rows, how far to trust them and why, what else the question could mean, and the cost. Nothing is
         written to the database.
         """
-        if self.params.request_state:
-            return await self._goes_on(self.params.request_state)
         return await self._begin(question, clarify, max_usd, database=database)
 
     async def follow_up(self, run: Run, text: Text, max_usd: Dollars = None) -> Result:
@@ -146,8 +144,6 @@ class Call:
 
         Of a run with the status needs_choice, the text is the reply: 'B', 'yes', or the user's own words.
         """
-        if self.params.request_state:
-            return await self._goes_on(self.params.request_state)
         if (await self.service.question(self.who, run)).waiting is None:
             return await self._begin(text, None, max_usd, after=run)
         return await self._outcome(await self.service.reply(self.who, run, text))
@@ -193,10 +189,8 @@ class Call:
         question = await self.service.question(self.who, run)
         events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
         steps = [step for step in map(step_of, events) if step.live][-STEPS:]
-        lines = [
-            self._clean(f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}")
-            for each in steps
-        ]
+        said = (f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps)
+        lines = [*map(self.service.clean, said)]
         cost = spent(await anyio.to_thread.run_sync(question.folder.usage))
         made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
         return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))
@@ -209,10 +203,6 @@ class Call:
         """
         kept = taught_body(await self.service.keep(self.who, run, note=note))
         return _result(kept, f"Kept, {kept.credit}: {kept.question}")
-
-    def _clean(self, text: str) -> str:
-        """Return a text without places of the server, where the client is at another machine."""
-        return self.service.clean(text) if self.context.request else text
 
     @property
     def _can_ask(self) -> bool:
@@ -229,7 +219,7 @@ class Call:
         options |= {"max_usd": max_usd} if max_usd else {}
         return await self._outcome(await self.service.ask(self.who, text, **options))
 
-    async def _goes_on(self, run: str) -> Result:
+    async def go_on(self, run: str) -> Result:
         """Go on where the client was asked for a reply: it repeats its call with that."""
         question = await self.service.question(self.who, run)
         given = (self.params.input_responses or {}).get("reply")
@@ -247,10 +237,10 @@ class Call:
                 async for number, event in question.events(seen):
                     seen, step = number, step_of(event)
                     if step.live:
-                        await session.report_progress(seen, message=self._clean(f"{step.agent}: {step.gist}"))
+                        said = self.service.clean(f"{step.agent}: {step.gist}")
+                        await session.report_progress(seen, message=said)
                 if question.waiting is None:
-                    answer = await question.answer()
-                    return _answered(self.service.cleaned(answer) if self.context.request else answer)
+                    return _answered(self.service.cleaned(await question.answer()))
                 reply = await self._asked(question)
                 if not isinstance(reply, str):
                     return reply
@@ -290,9 +280,6 @@ TAKES = {name: arguments(getattr(Call, name)) for name in GIVES}
 def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
     """Return the MCP server of a service; ``caller`` says who makes a request."""
 
-    def said(context: Context, error: QuorumError) -> str:  # over HTTP without places of the server
-        return printable(service.clean(str(error)) if context.request else str(error))
-
     async def listed(context: Context, _: object) -> types.ListToolsResult:
         who = caller(context)
         mine = [name for name in TAKES if who.sql or name != "run_sql"]
@@ -306,17 +293,16 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         except ValidationError as error:
             return _failed(wrong(error, TAKES[params.name]))
         try:
-            tool = getattr(Call(service, context, caller(context), params), params.name)
-            made: Result = await tool(**dict(given))
+            call = Call(service, context, caller(context), params)
+            if params.request_state:
+                return await call.go_on(params.request_state)
+            made: Result = await getattr(call, params.name)(**dict(given))
+            return made
         except QuorumError as error:
-            return _failed(said(context, error))
+            return _failed(service.clean(str(error)))
         except Exception:  # noqa: BLE001 - a fault of ours ends this call only
             _LOG.exception("The tool %s failed.", params.name)
             return _failed(f"{params.name} failed by a fault of Quorum's; the server's log has it.")
-        return made
-
-    async def resources(*_: object) -> types.ListResourcesResult:  # results link to theirs
-        return types.ListResourcesResult(resources=[])
 
     async def templates(*_: object) -> types.ListResourceTemplatesResult:
         rows = types.ResourceTemplate(uri_template=f"{HEAD}{{run}}{TAIL}", name="rows", mime_type="text/csv")
@@ -331,16 +317,16 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         try:
             table = await service.rows(caller(context), uri.removeprefix(HEAD).removesuffix(TAIL))
         except QuorumError as error:
-            raise _wrong(said(context, error)) from error
+            raise _wrong(printable(service.clean(str(error)))) from error
         text = await anyio.to_thread.run_sync(lambda: "".join(csv_lines(table, end="\n")))
         if len(text) > MOST_CSV:
             raise _wrong(f"The rows are longer than {MOST_CSV:,} characters; ask for fewer.")
         csv = types.TextResourceContents(uri=uri, mime_type="text/csv", text=text)
         return types.ReadResourceResult(contents=[csv])
 
-    lists: Any = {"on_list_resources": resources, "on_list_resource_templates": templates}
-    calls: Any = {"on_list_tools": listed, "on_call_tool": called, "on_read_resource": read}
-    return Server("quorum", version=__version__, title="Quorum", instructions=INSTRUCTIONS, **lists, **calls)
+    about: Any = {"version": __version__, "title": "Quorum", "instructions": INSTRUCTIONS}
+    tools: Any = {"on_list_tools": listed, "on_call_tool": called}
+    return Server("quorum", on_list_resource_templates=templates, on_read_resource=read, **tools, **about)
 
 
 def _declared(name: str, databases: Sequence[str]) -> types.Tool:

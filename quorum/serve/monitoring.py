@@ -10,12 +10,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-BUCKETS = (0.5, 1, 2, 5, 10, 20, 60, 120, 300)
-"""Seconds of questions."""
-
 _ABOUT = {
     "questions_total": ("counter", "Questions that ended, by their status."),
-    "question_seconds": ("histogram", "Wall clock of questions."),
+    "question_seconds": ("summary", "Wall clock of questions."),
     "dollars_total": ("counter", "Dollars for model calls, as far as prices are known."),
     "model_calls_total": ("counter", "Model calls."),
     "queries_total": ("counter", "Database queries, those that were run by themselves among them."),
@@ -48,8 +45,6 @@ class Monitor:
         self.count("questions_total", status=status)
         for name, of in (("dollars", "max_usd"), ("model_calls", "max_calls"), ("queries", "queries")):
             self.count(f"{name}_total", used[of])
-        for bound in (*(each for each in BUCKETS if seconds <= each), "+Inf"):
-            self.count("question_seconds_bucket", le=bound)
         self.count("question_seconds_sum", seconds)
         self.count("question_seconds_count")
 

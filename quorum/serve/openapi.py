@@ -12,18 +12,7 @@ from quorum import __version__
 from quorum.serve.bodies import RUN, ErrorBody
 from quorum.serve.routes import WAYS, Way
 
-ERRORS = {
-    "400": "The body is no JSON.",
-    "401": "The key is missing or wrong.",
-    "403": "The host or origin may not ask, or the key may not do this.",
-    "404": "There is no such thing, or it is not yours.",
-    "409": "It does not fit the state of the question.",
-    "413": "The body is too large.",
-    "415": "The body is not JSON.",
-    "422": "A field, a parameter or a query is wrong.",
-    "429": "A limit of the key is reached.",
-    "503": "The server is busy, or a database or a model cannot be reached.",
-}
+ERRORS = {"4XX": "The request is wrong, or may not be made.", "503": "The server, or what it needs, is busy."}
 
 
 @cache
@@ -46,29 +35,27 @@ def document() -> dict[str, Any]:
 
 def _operation(way: Way) -> dict[str, Any]:
     content = {kind: {"schema": _schema(way.gives)} if way.gives else {} for kind in way.types}
-    fault = {"content": {"application/json": {"schema": _schema(ErrorBody)}}}
+    fault = {"application/json": {"schema": _schema(ErrorBody)}}
     made: dict[str, Any] = {
         "operationId": way.handler.__name__,
         "summary": way.handler.__doc__,
         "responses": {
             str(way.status): {"description": "Done.", "content": content},
-            **{code: {"description": text, **fault} for code, text in ERRORS.items()},
+            **{code: {"description": text, "content": fault} for code, text in ERRORS.items()},
         },
         "parameters": [],
         "security": [] if way.open else [{}, {"key": []}],
     }
     if "{id}" in way.path:
-        id: dict[str, Any] = {"name": "id", "in": "path", "required": True}
-        made["parameters"].append(id | {"schema": {"type": "string", "pattern": RUN}})
+        id = {"type": "string", "pattern": RUN}
+        made["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": id}]
+    takes = way.takes.model_json_schema()
     if way.method == "GET":
-        found = way.takes.model_json_schema()["properties"].items()
+        found = takes["properties"].items()
         made["parameters"] += [{"name": name, "in": "query", "schema": schema} for name, schema in found]
-    elif way.takes.model_fields:
+    elif takes["properties"]:
         content = {"application/json": {"schema": _schema(way.takes)}}
-        made["requestBody"] = {
-            "required": way.takes.model_json_schema().get("required", []) != [],
-            "content": content,
-        }
+        made["requestBody"] = {"required": "required" in takes, "content": content}
     return made
 
 

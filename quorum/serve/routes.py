@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -156,12 +157,10 @@ async def question(
 ) -> QuestionBody:
     """Show a question, how far it is, and its answer."""
     found = await call.question()
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(wait):
             while found.status == "running":
                 await found.change()
-    except TimeoutError:
-        pass
     return await question_body(found, call.service)
 
 
@@ -283,12 +282,6 @@ async def history(
 async def schema(call: Call, database: Database = "", words: Words = "") -> bodies.Schema:
     """Show tables and columns, and what is odd about their values."""
     return await call.service.schema(call.who, words, database=database)
-
-
-@way("GET /v1/values")
-async def values(call: Call, database: Database = "", words: Words = "", limit: Limit = 20) -> bodies.Values:
-    """Find values that words name, by column."""
-    return await call.service.search_values(call.who, words, database=database, limit=limit)
 
 
 @way("POST /v1/sql")

@@ -43,12 +43,11 @@ if TYPE_CHECKING:
     from quorum.teaching import Taught
     from quorum.tools.execute import Outcome
 
-__all__ = ["Caller", "Question", "Refused", "Service"]
-
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
 IDLE_SECONDS = 900.0
-"""After which a session is closed, if no question is under way in it."""
+"""After which a session is closed, if no question is under way in it; it is looked for every ``LOOKS``."""
+LOOKS = 60.0
 CANCEL_SECONDS = 10.0
 """To wait for another process that is to cancel a question."""
 LOST = 200
@@ -72,6 +71,7 @@ class Service:
         databases: Each one's URL, or those of several that are read in one question, by its name.
         chat_models: As ``Quorum``.
         shared: A ledger whose budget holds for all questions together.
+        remote: Callers are at other machines, so that no place of this one is told.
     """
 
     def __init__(
@@ -80,6 +80,8 @@ class Service:
         databases: Mapping[str, str | list[str]],
         chat_models: Mapping[str, BaseChatModel] | None = None,
         shared: Ledger | None = None,
+        *,
+        remote: bool = True,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models
         self.shared = shared
@@ -93,13 +95,14 @@ class Service:
         for name, urls in self._urls.items():
             given = (anchored(url, Path.cwd()) for url in urls if url != SAMPLE)
             places |= {place: name for url in given for place in (mask_url(url), location(url))}
-        self._places = sorted(places.items(), reverse=True, key=lambda each: len(each[0]))
+        self._places = sorted(places.items() if remote else (), reverse=True, key=lambda each: len(each[0]))
         self._sessions: dict[tuple[str, frozenset[str] | None], tuple[Quorum, float]] = {}
         self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
         self._lost: OrderedDict[str, Question] = OrderedDict()
         self._purses: dict[str, Purse] = {}
         self._calls = defaultdict[str, deque[float]](deque)
         self._closing = set[asyncio.Future[None]]()
+        self._timer: asyncio.TimerHandle | None = None
         self._ending, self.clock = False, time.monotonic
         self.leases: Leases | None = None
         """Which process has which run, where several share a home (``quorum.serve.takeover``)."""
@@ -107,6 +110,8 @@ class Service:
     async def aclose(self) -> None:
         """End in order: what is under way is interrupted and can be resumed."""
         self._ending = True
+        if self._timer:
+            self._timer.cancel()
         tasks = [task for _, task in self._running.values()]
         for task in tasks:
             task.cancel()
@@ -361,13 +366,12 @@ class Service:
 
     async def spent(self, who: Caller) -> Spent:
         """Return what the caller has used this month, and what is left."""
-        purse, limits = self._purse(who), who.limits()
-        used = await asyncio.to_thread(purse.look)
-        amounts: dict[str, Any] = {}
+        limits, amounts = who.limits(), dict[str, Any]()
+        month, used = await asyncio.to_thread(self._purse(who).look)
         for name, of in (("usd", "max_usd"), ("calls", "max_calls"), ("bytes", "max_run_bytes")):
             most = limits[of]
             amounts |= {name: used[of], f"left_{name}": None if most is None else max(0, most - used[of])}
-        return Spent(name=who.name, month=purse.month, questions=int(used["questions"]), **amounts)
+        return Spent(name=who.name, month=month, questions=int(used["questions"]), **amounts)
 
     async def _taught(self, who: Caller, run_id: str, teach: Callable[[Quorum], Awaitable[Taught]]) -> Taught:
         found = await self.question(who, run_id)
@@ -507,8 +511,8 @@ class Service:
         return known
 
     def _session(self, who: Caller, database: str) -> Quorum:
-        """Return the session of a database as the caller may see it; close those that are idle."""
-        now, key = self.clock(), (database, who.schemas)
+        """Return the session of a database as the caller may see it."""
+        key = database, who.schemas
         if key not in self._sessions:
             urls = self._urls.get(database)
             if urls is None:
@@ -516,16 +520,24 @@ class Service:
             if who.schemas and self.settings.show:
                 raise Refused("This server shows all keys the same tables.", 403, "schemas")
             settings = self.settings.changed(database=urls, show=sorted(who.schemas or ()) or None)
-            self._sessions[key] = Quorum(settings=settings, chat_models=self._models), now
+            self._sessions[key] = Quorum(settings=settings, chat_models=self._models), 0.0
         session = self._sessions[key][0]
-        self._sessions[key] = session, now
-        busy = {each.database for each, _ in self._running.values()}
-        idle = [key for key, (_, used) in self._sessions.items() if now - used > IDLE_SECONDS]
-        for each in (key for key in idle if key[0] not in busy):
-            closing = asyncio.ensure_future(self._sessions.pop(each)[0].aclose())
-            self._closing.add(closing)
-            closing.add_done_callback(self._closing.discard)
+        self._sessions[key] = session, self.clock()
+        if self._timer is None:
+            self._close_idle()
         return session
+
+    def _close_idle(self) -> None:
+        """Close the sessions that are idle, and look again while there are others."""
+        busy = {each.database for each, _ in self._running.values()}
+        late = self.clock() - IDLE_SECONDS
+        for key in [each for each, (_, used) in self._sessions.items() if used <= late]:
+            if key[0] not in busy:
+                closing = asyncio.ensure_future(self._sessions.pop(key)[0].aclose())
+                self._closing.add(closing)
+                closing.add_done_callback(self._closing.discard)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(LOOKS, self._close_idle) if self._sessions else None
 
 
 async def _nobody(asked: Waiting) -> str:

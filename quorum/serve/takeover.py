@@ -52,7 +52,7 @@ async def _look_after(service: Service, leases: Leases, keys: Keys | None) -> No
 
     while True:
         await asyncio.sleep(LOOKS)
-        for lease in leases.held():
+        for lease in [*leases.held.values()]:
             if lease.gone:
                 service.stop(run_id_of(lease.run))
             elif lease.cancel:

@@ -31,10 +31,12 @@ def serve(folder: Path, sessions: int, latency: float, line: Connection) -> None
     import uvicorn
 
     from quorum import Settings
+    from quorum.commands.serve import hold_no_free_memory
     from quorum.serve.http import make_app
     from quorum.serve.service import Service
     from tests.evals.simulated import make_suite, slow_model
 
+    hold_no_free_memory()
     suite = make_suite(folder, sessions + 1, sessions + 1)
     urls: dict[str, str | list[str]] = {question.database: str(question.url) for question in suite.questions}
     settings = Settings(models=["simulated"], recipe="single", home=folder / "home")

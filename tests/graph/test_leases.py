@@ -126,7 +126,7 @@ def taken(url: str, run: str = "run:0001") -> tuple[Lease, Lease, Leases]:
     """A lease that another process took over meanwhile, and the other's."""
     early, late = leases_at(url), Leases(url)
     first = early.take(run)
-    early._ask(f"{EXPIRE} WHERE run = %s", run)
+    early.ask(f"{EXPIRE} WHERE run = %s", run)
     return first, late.take(run), late
 
 
@@ -140,10 +140,10 @@ async def test_a_checkpoint_needs_the_leases_token(url: str) -> None:
     with pytest.raises(LeaseLost):
         await first.saver().aput_writes(config, [("question", "!")], "other")
     assert first.lost
-    written = first.leases._ask("SELECT task_id FROM checkpoint_writes WHERE thread_id = %s", first.run)
+    written = first.leases.ask("SELECT task_id FROM checkpoint_writes WHERE thread_id = %s", first.run)
     assert [row["task_id"] for row in written] == ["task"]
     second.release(ended=True, answered=True)
-    assert not first.leases._ask("SELECT FROM checkpoint_writes WHERE thread_id = %s", first.run)
+    assert not first.leases.ask("SELECT FROM checkpoint_writes WHERE thread_id = %s", first.run)
 
 
 async def test_what_was_on_its_way_to_the_folder_goes_nowhere(url: str, tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_lease_is_renewed_until_it_is_lost(url: str, monkeypatch: pytest.Monke
     own.cancel("mine:1")
     before = mine.until
     wait_until(lambda: mine.until > before and mine.cancel)
-    own._ask("UPDATE quorum_leases SET token = nextval('quorum_tokens') WHERE run = 'other:1'")
+    own.ask("UPDATE quorum_leases SET token = nextval('quorum_tokens') WHERE run = 'other:1'")
     wait_until(lambda: other.gone)
     with pytest.raises(LeaseLost):
         other.check()
@@ -184,7 +184,7 @@ def test_a_lease_is_renewed_until_it_is_lost(url: str, monkeypatch: pytest.Monke
     with pytest.raises(LeaseLost):
         mine.check()
     mine.release(ended=True, answered=False)
-    own._ask("DELETE FROM quorum_leases")
+    own.ask("DELETE FROM quorum_leases")
 
 
 async def test_connections_that_break_cost_no_run(

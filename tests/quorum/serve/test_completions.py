@@ -18,27 +18,18 @@ async def test_the_openai_client_asks_streams_goes_on_and_replies(make: Make) ->
     async with served(make({"m:a": model})) as client:
         chat = AsyncOpenAI(api_key="-", base_url=f"{client.base_url}/v1", max_retries=0)
         assert [each.id async for each in chat.models.list()] == ["shop"]
-        said: Any = [
-            {"role": "system", "content": "x"},
-            {"role": "user", "content": QUESTION},
-        ]
+        said: Any = [{"role": "system", "content": "x"}, {"role": "user", "content": QUESTION}]
         whole = await chat.chat.completions.create(model="shop", messages=said)
         text = str(whole.choices[0].message.content)
         assert "| Lyon | 3 |" in text
         assert whole.usage is not None
         assert whole.usage.total_tokens > 0
         said += [{"role": "assistant", "content": text}, {"role": "user", "content": "Only the first!"}]
-        streamed = await chat.chat.completions.create(
-            model="shop/single",
-            messages=said,
-            stream=True,
-            stream_options={"include_usage": True},
-        )
+        streamed = await chat.chat.completions.create(model="shop/single", messages=said, stream=True)
         parts = [part async for part in streamed]
-        text = "".join(part.choices[0].delta.content or "" for part in parts if part.choices)
+        text = "".join(part.choices[0].delta.content or "" for part in parts)
         assert "> QuestionRewriter: " in text
         assert "Understood as: the result before: its first 1 rows" in text
-        assert parts[-1].usage is not None
         with pytest.raises(APIStatusError, match="no database 'none'"):
             await chat.chat.completions.create(model="none", messages=said)
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -18,14 +19,12 @@ from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Caller, Keys, add_key
-from quorum.serve.question import Question
 from quorum.serve.service import Service
 from tests.graph.shop import GOOD, QUESTION, make_shop
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, served
 from tests.quorum.serve.test_service import held
 from tests.servers.process import missing
-
-ONE = "/v1/questions/{id}"
+from tests.waiting import until
 
 
 async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out(
@@ -35,74 +34,44 @@ async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out
     async with served(service) as client:
         got = await answered(client)
         id, answer = got["id"], got["answer"]
+        at = f"/v1/questions/{id}"
         kept = RunFolder(service.home / "runs" / id).answer()
         assert kept is not None
-        whole = kept.model_dump(mode="json")
-        places = {"trace": ONE + "/trace", "result_file": ONE + "/rows"}
-        for name, value in whole.items():
-            if name in places:
-                assert answer[name] == places[name].format(id=id)
-            elif name == "candidates":
-                files = [each["result_file"] for each in answer[name]]
-                answer[name] = [each | {"result_file": ""} for each in answer[name]]
-                assert files == [f"/v1/questions/{id}/rows?candidate={each}" for each in ("c1", "c2")]
-                assert answer[name] == [each | {"result_file": ""} for each in value]
-            else:
-                assert answer[name] == value
-        shown = answer["shown"]
-        assert (shown["status"], shown["rows"]) == (
-            "Answer of low confidence",
-            [["Ghent", "1"], ["Lyon", "3"]],
-        )
+        whole = kept.model_dump(mode="json") | {"trace": f"{at}/trace", "result_file": f"{at}/rows"}
+        for each in whole["candidates"]:
+            each["result_file"] = f"{at}/rows?candidate={each['id']}"
+        shown = answer.pop("shown")
+        assert answer == whole
+        assert shown["status"] == "Answer of low confidence"
+        assert shown["rows"] == [["Ghent", "1"], ["Lyon", "3"]]
         steps = await events(client, id)
-        numbers = [int(number) for number, _, _ in steps[:-1]]
-        assert numbers == [*range(1, len(steps))]
-        assert steps[-1] == ("", "end", {"status": "answered"})
-        assert steps[0][2]["agent"] == "Run"
+        assert [int(number) for number, _, _ in steps[:-1]] == [*range(1, len(steps))]
+        assert (steps[0][2]["agent"], steps[-1]) == ("Run", ("", "end", {"status": "answered"}))
         assert await events(client, id, "3") == steps[3:]
         for odd in ("x", "-1", "1e9", "9" * 40, "99999999"):
             assert len(await events(client, id, odd)) in (1, len(steps))
-        rows = {
-            form: await client.get(f"{ONE}/rows".format(id=id), params={"format": form}) for form in FORMS
-        }
+        forms = ("json", "csv", "parquet", "arrow")
+        rows = {form: await client.get(f"{at}/rows", params={"format": form}) for form in forms}
         table = pq.read_table(io.BytesIO(rows["parquet"].content))
         assert table == pa.ipc.open_file(rows["arrow"].content).read_all()
         assert rows["csv"].text == "city,orders\nGhent,1\nLyon,3\n"
         assert rows["json"].json()["rows"] == [["Ghent", 1], ["Lyon", 3]]
-        others = (await client.get(files[1])).json()["rows"]
+        others = (await client.get(whole["candidates"][1]["result_file"])).json()["rows"]
         assert others == [["Ghent", 1], ["Lyon", 2]]
-        pages = [
-            "/v1/history?words=CITY",
-            "/v1/schema",
-            "/v1/values?words=Lyon",
-            "/v1/spent",
-            "/v1/databases",
-        ]
-        pages += [
-            "/metrics",
-            "/openapi.json",
-            "/health",
-            got["links"]["trace"],
-            got["links"]["self"],
-            files[0],
-        ]
-        texts = [await client.get(page) for page in pages]
+        pages = ["/v1/history?words=CITY", "/metrics", "/v1/schema", "/v1/spent", "/v1/databases", "/health"]
+        texts = [await client.get(page) for page in (*pages, "/openapi.json", at, f"{at}/trace")]
         assert {each.status_code for each in texts} == {200}
         for each in (*texts, *rows.values()):
             assert not re.search(rf"{workplace}|{root}|file://", each.text)
             assert each.headers["x-content-type-options"] == "nosniff"
             assert "default-src 'none'" in each.headers["content-security-policy"]
         assert texts[0].json()["questions"][0]["id"] == id
-        assert 'quorum_questions_total{status="answered"} 1' in texts[5].text
+        assert 'quorum_questions_total{status="answered"} 1' in texts[1].text
         (workplace / "shop.db").unlink()
     async with served(make()) as client:
         failed = await answered(client)
-        assert failed["status"] == "failed"
-        assert "shop" in failed["error"]
+        assert (failed["status"], "shop" in failed["error"]) == ("failed", True)
         assert str(workplace) not in json.dumps(failed)
-
-
-FORMS = ("json", "csv", "parquet", "arrow")
 
 
 async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make) -> None:
@@ -129,25 +98,15 @@ async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make
 
 
 WRONG: list[tuple[str, str, Any, int, str]] = [
-    (
-        "POST",
-        "/v1/questions",
-        {"questin": "How many?"},
-        422,
-        "questin: is not known. It takes question, ",
-    ),
-    ("POST", "/v1/questions", {"question": ""}, 422, "question: "),
+    ("POST", "/v1/questions", {"questin": "q"}, 422, "questin: is not known. It takes question, "),
     ("POST", "/v1/questions", {"question": "x" * 20_001}, 422, "question: "),
     ("POST", "/v1/questions", {"question": "q", "votes": 10**9}, 422, "votes: must be less"),
-    ("POST", "/v1/questions", {"question": "q", "votes": "many"}, 422, "votes: must be a whole number"),
-    ("POST", "/v1/questions", {"question": "q", "max_usd": -1}, 422, "max_usd: "),
     ("POST", "/v1/questions", {"question": "q", "session": "../../x"}, 422, "session: "),
     ("POST", "/v1/questions", {"question": "q", "recipe": "os:path"}, 422, "no recipe"),
     ("POST", "/v1/questions", {"question": "q", "database": "none"}, 404, "There are: shop"),
     ("POST", "/v1/questions", {"question": "q", "after": "../x"}, 404, "There is no question"),
     ("POST", "/v1/questions", [], 422, "the body: "),
     ("POST", "/v1/questions", None, 422, "question: missing"),
-    ("POST", "/v1/questions?sql=x", {"question": "q"}, 422, "sql: is not known"),
     ("POST", "/v1/questions?question=q", None, 422, "question: is not known in the query"),
     ("POST", "/v1/questions/nobody/cancel", {"now": True}, 422, "now: is not known. It takes nothing"),
     ("POST", "/v1/questions", b"{", 400, "no JSON"),
@@ -161,22 +120,9 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("GET", "/v1/questions/..%2F..%2Fq", None, 404, "Not Found"),
     ("GET", "/v1/questions/nobody", None, 404, "There is no question"),
     ("GET", "/v1/questions/nobody?wait=61", None, 422, "wait: must be less than or equal to 60"),
-    (
-        "GET",
-        "/v1/questions/nobody/rows?format=xls",
-        None,
-        422,
-        "format: must be 'json', ",
-    ),
+    ("GET", "/v1/questions/nobody/rows?format=xls", None, 422, "format: must be 'json', "),
     ("GET", "/v1/history?limit=-1", None, 422, "limit: must be greater than or equal to 0"),
-    (
-        "GET",
-        "/v1/history?lmit=1",
-        None,
-        422,
-        "lmit: is not known. It takes words?, ",
-    ),
-    ("GET", "/page/../../http.py", None, 404, ""),
+    ("GET", "/v1/history?lmit=1", None, 422, "lmit: is not known. It takes words?, "),
     ("GET", "/page/%2e%2e/http.py", None, 404, ""),
     ("DELETE", "/v1/questions/nobody", None, 405, "Method Not Allowed"),
 ]
@@ -185,12 +131,10 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
 async def test_what_is_wrong_with_a_request_is_said(make: Make) -> None:
     async with served(make()) as client:
         for method, path, body, status, said in WRONG:
-            content = (
-                body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
-            )
+            content = body if isinstance(body, bytes | None) else json.dumps(body).encode()
             headers = {"content-type": "application/json"} if content is not None else {}
             got = await client.request(method, path, content=content, headers=headers)
-            assert got.status_code == status, (path, body if status != 413 else "", got.text)
+            assert got.status_code == status, (path, got.text)
             error = got.json()["error"]
             assert said in f"{error['message']} {error['hint']}", (path, error)
         plain = await client.post("/v1/questions", content=b'{"question": "q"}')
@@ -260,44 +204,36 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         add_key(workplace / "more.toml", "../x")
 
 
-async def test_readers_that_stop_reading_or_break_off_slow_nobody(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slow, begun = held(), asyncio.get_running_loop().create_future()
+async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) -> None:
+    slow = held()
     service = make({"m:a": slow})
-    ask = service.ask
-
-    async def heard(who: Caller, text: str, **given: Any) -> Question:
-        asked = await ask(who, text, **given)
-        if "by the way" in text:
-            begun.set_result(asked)
-        return asked
-
-    monkeypatch.setattr(service, "ask", heard)
     async with served(service) as client:
         id = (await client.post("/v1/questions", json={"question": QUESTION})).json()["id"]
-        host, port = client.base_url.host, client.base_url.port
-        open_sockets = []
-        for n in range(40):
-            _, writer = await asyncio.open_connection(host, port, limit=1)
-            writer.write(f"GET /v1/questions/{id}/events HTTP/1.1\r\nhost: {host}\r\n\r\n".encode())
-            await writer.drain()
-            writer.transport.abort() if n % 2 else open_sockets.append(writer)
+        sockets = [await sent(client, "GET", f"/v1/questions/{id}/events") for _ in range(40)]
+        for writer in sockets[::2]:
+            writer.transport.abort()
         slow.may.set()
         readers = await asyncio.gather(*(events(client, id) for _ in range(20)))
         assert len({json.dumps(each) for each in readers}) == 1
         assert readers[0][-1][2] == {"status": "answered"}
-        for writer in open_sockets:
+        left = await sent(client, "POST", "/v1/questions", {"question": QUESTION, "id": "left"})
+        await until((service.home / "runs" / "left").is_dir)
+        for writer in (left, *sockets):
             writer.transport.abort()
-        _, writer = await asyncio.open_connection(host, port)
-        body = b'{"question": "How many orders did each city place, by the way?"}'
-        head = f"POST /v1/questions HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
-        writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        await writer.drain()
-        writer.transport.abort()
-        left = await begun
-        assert (await left.answer()).status == "answered", "who asked is gone, the question goes on"
+        answer = await (await service.question(Caller(), "left")).answer()
+        assert answer.status == "answered", "who asked is gone, the question goes on"
     assert service.monitor.streams == 0
+
+
+async def sent(client: httpx.AsyncClient, method: str, path: str, body: Any = None) -> asyncio.StreamWriter:
+    """A connection over which one request was sent and nothing is read."""
+    host, port = client.base_url.host, client.base_url.port
+    _, writer = await asyncio.open_connection(host, port, limit=1)
+    content = json.dumps(body).encode() if body else b""
+    head = f"{method} {path} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
+    writer.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
+    await writer.drain()
+    return writer
 
 
 @pytest.mark.heavy
@@ -330,10 +266,8 @@ async def test_no_request_that_schemathesis_thinks_of_is_a_fault(
         args = ["--checks", "all", "--exclude-checks", "ignored_auth,positive_data_acceptance"]
         args += ["--max-examples", "10", "--max-time", "45", "--seed", "1", "--suppress-health-check", "all"]
         at = f"{client.base_url}/openapi.json"
-        expected = (
-            "[checks.negative_data_rejection]\nexpected-statuses = [400, 404, 405, 409, 413, 415, 422]\n"
-        )
-        (workplace / "schemathesis.toml").write_text(expected)
+        refused = "expected-statuses = [400, 404, 405, 409, 413, 415, 422]"
+        (workplace / "schemathesis.toml").write_text(f"[checks.negative_data_rejection]\n{refused}\n")
         tried = await asyncio.create_subprocess_exec(
             program, "run", at, *args, "--no-color", stdout=asyncio.subprocess.PIPE
         )
@@ -342,22 +276,7 @@ async def test_no_request_that_schemathesis_thinks_of_is_a_fault(
     assert b"Tested: " in out
 
 
-async def test_requests_in_one_packet_are_answered_in_order(make: Make) -> None:
-    async with served(make(DIFFER, recipe="recap", votes=2)) as client:
-        at = (await answered(client, clarify="on"))["links"]["self"]
-        host, port = client.base_url.host, client.base_url.port
-        reader, writer = await asyncio.open_connection(host, port)
-        for name, body in (("reply", b'{"reply": "B"}'), ("cancel", b""), ("reply", b'{"reply": "A"}')):
-            head = f"POST {at}/{name} HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\n"
-            writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        writer.write(f"GET {at} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n".encode())
-        said = await reader.read()
-        assert re.findall(rb"HTTP/1.1 (\d+)", said) == [b"202", b"200", b"409", b"200"]
-        assert b'"status":"cancelled"' in said.rpartition(b"HTTP/1.1 200")[2]
-        writer.close()
-
-
-async def test_a_database_that_is_gone_hides_no_other(workplace: Path, root: Path) -> None:
+async def test_a_database_that_is_gone_hides_no_other(workplace: Path) -> None:
     there = f"sqlite:///{make_shop(workplace / 'shop.db')}"
     settings = Settings(models=["offline"], home=workplace / "q")
     service = Service(settings, {"gone": f"sqlite:///{workplace / 'gone.db'}", "shop": there})

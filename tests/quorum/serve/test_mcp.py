@@ -1,4 +1,4 @@
-"""The MCP server, by the SDK's client in both generations of the protocol."""
+"""The MCP server, by clients of two code bases; by the SDK's in both generations of the protocol."""
 
 from __future__ import annotations
 
@@ -48,11 +48,7 @@ def doubtful(make: Make) -> Service:
 
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
-    (
-        "ask",
-        {"question": ["x"], "votes": 9},
-        "must be a text; votes: is not known. It takes question",
-    ),
+    ("ask", {"question": ["x"], "votes": 9}, "must be a text; votes: is not known. It takes question"),
     ("ask", {}, "question: missing. It takes question, database?"),
     ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
     ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
@@ -70,9 +66,8 @@ def server_of(service: Service) -> Server[Any]:
     return mcp_server(service, lambda _: ME)
 
 
-def text_of(result: types.CallToolResult) -> str:
-    assert isinstance(result.content[0], types.TextContent)
-    return result.content[0].text
+def text_of(result: Any) -> str:
+    return str((result["content"][0] if isinstance(result, dict) else result.content[0].model_dump())["text"])
 
 
 async def choose(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -82,43 +77,88 @@ async def choose(context: Any, params: types.ElicitRequestParams) -> types.Elici
     return types.ElicitResult(action="accept", content={"choice": other})
 
 
+def sender(client: Client) -> Callable[..., Any]:
+    """What sends a request, as ``second_client`` gives it."""
+
+    async def sent(method: str, **given: Any) -> Any:
+        steps = list[str | None]()
+
+        async def hear(progress: float, total: float | None, message: str | None) -> None:
+            steps.append(message)
+
+        try:
+            if method == "callTool":  # the client checks the result's schema
+                made: Any = await client.call_tool(given["name"], given["arguments"], progress_callback=hear)
+            else:
+                made = await (client.list_tools() if method == "listTools" else client.read_resource(**given))
+        except MCPError as error:
+            return {"error": str(error)}
+        return made.model_dump(mode="json", by_alias=True) | {"steps": steps}
+
+    return sent
+
+
+async def try_every_tool(sent: Callable[..., Any]) -> str:
+    """Use each tool on the sample, as it is meant and otherwise; return the id of the second turn."""
+
+    async def call(name: str, **given: Any) -> Any:
+        return await sent("callTool", name=name, arguments=given)
+
+    assert [each["name"] for each in (await sent("listTools"))["tools"]] == [*TAKES]
+    made = await call("ask", **CHANNELS)
+    found, run = made["structuredContent"], {"run": made["structuredContent"]["run"]}
+    assert (found["status"], found["row_count"], len(found["rows"])) == ("answered", 3, 3)
+    assert "| channel | count |" in text_of(made)
+    assert run["run"] in text_of(made)
+    assert "Database: 3 rows: channel, count" in made["steps"]
+    (rows,) = (await sent("readResource", uri=made["content"][1]["uri"]))["contents"]
+    assert rows["text"].splitlines()[:2] == ["channel,count", "app,2659"]
+    turn = (await call("follow_up", **run, text="How many orders were returned?"))["structuredContent"]
+    many = (await call("run_sql", sql="SELECT order_id FROM orders", rows=2))["structuredContent"]
+    assert (many["row_count"], many["truncated"]) == (2, True)
+    some = await call("schema", words="refunds of returned parcels")
+    assert "table returns" in text_of(some)
+    assert some["structuredContent"]["tables"] < 18
+    values = await call("search_values", words="orders from Germany")
+    assert values["structuredContent"]["values"]["customers.country"] == ["Germany"]
+    assert "SqlWriter c1: SELECT" in text_of(await call("trace", **run))
+    assert text_of(await call("keep", **run)).startswith("Kept, verified by")
+    for tool, given, said in HOSTILE:
+        made = await call(tool, **given)
+        assert made["isError"], given
+        assert said in text_of(made)
+        assert "Traceback" not in text_of(made)
+        assert len(text_of(made)) < 500
+    assert "There is no tool 'drop'; there are ask" in (await call("drop"))["error"]
+    for uri in ("quorum://runs/../rows.csv", "file:///etc/passwd"):
+        assert "There is no" in (await sent("readResource", uri=uri))["error"]
+    return str(turn["run"])
+
+
+async def choose_later(sent: Callable[..., Any]) -> None:
+    """Reply by another call, as clients without forms do."""
+    asked = {"name": "ask", "arguments": {"question": QUESTION}}
+    assert (await sent("callTool", **asked))["structuredContent"]["status"] == "answered"
+    asked["arguments"] |= {"clarify": True}
+    made = await sent("callTool", **asked)
+    found, choices = made["structuredContent"], made["structuredContent"]["choices"]
+    assert (found["status"], {each["sql"] for each in choices}) == ("needs_choice", {GOOD, ABOVE_SIX})
+    assert "call follow_up" in text_of(made)
+    reply = {"run": found["run"], "text": choices[1]["reply"]}
+    again = (await sent("callTool", name="follow_up", arguments=reply))["structuredContent"]
+    assert (again["run"], again["sql"]) == (found["run"], choices[1]["sql"])
+
+
 @MODES
 async def test_every_tool(mode: str, sample: Service) -> None:
     async with Client(server_of(sample), mode=mode) as client:
-        said = list[str | None]()
-
-        async def hear(progress: float, total: float | None, message: str | None) -> None:
-            said.append(message)
-
-        made = await client.call_tool("ask", CHANNELS, progress_callback=hear)  # the client checks its schema
-        found = made.structured_content
-        assert (found["status"], found["row_count"], len(found["rows"])) == ("answered", 3, 3)
-        assert "| channel | count |" in text_of(made)
-        assert found["run"] in text_of(made)
-        assert "Database: 3 rows: channel, count" in said
-        assert isinstance(made.content[1], types.ResourceLink)
-        (rows,) = (await client.read_resource(made.content[1].uri)).contents
-        assert isinstance(rows, types.TextResourceContents)
-        assert rows.text.splitlines()[:2] == ["channel,count", "app,2659"]
-        run = {"run": found["run"]}
-        on = await client.call_tool("follow_up", {**run, "text": "How many orders were returned?"})
-        turn = await sample.question(ME, on.structured_content["run"])
-        assert turn.folder.meta()["talk"] == found["run"]
-        many = await client.call_tool("run_sql", {"sql": "SELECT order_id FROM orders", "rows": 2})
-        assert (many.structured_content["row_count"], many.structured_content["truncated"]) == (2, True)
-        some = await client.call_tool("schema", {"words": "refunds of returned parcels"})
-        assert "table returns" in text_of(some)
-        assert some.structured_content["tables"] < 18
-        values = await client.call_tool("search_values", {"words": "orders from Germany"})
-        assert values.structured_content["values"]["customers.country"] == ["Germany"]
-        assert "SqlWriter c1: SELECT" in text_of(await client.call_tool("trace", run))
-        assert text_of(await client.call_tool("keep", run)).startswith("Kept, verified by")
+        turn = await sample.question(ME, await try_every_tool(sender(client)))
+    assert turn.folder.meta()["talk"] < turn.id, "the conversation is named by its first run"
 
 
 async def test_tools_say_which_database_and_what_writes(sample: Service) -> None:
     async with Client(server_of(sample)) as client:
         tools = (await client.list_tools()).tools
-    assert [tool.name for tool in tools] == [*TAKES]
     for tool in tools:
         assert "the database sample" in (tool.description or "")
         assert tool.annotations
@@ -130,58 +170,17 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         assert "run no query of its own" in text_of(made)
 
 
-async def test_hostile_arguments(sample: Service) -> None:
-    async with Client(server_of(sample)) as client:
-        for tool, given, said in HOSTILE:
-            made = await client.call_tool(tool, given)
-            assert made.is_error, given
-            assert said in text_of(made)
-            assert "Traceback" not in text_of(made)
-            assert len(text_of(made)) < 500
-
-
-async def test_a_home_that_cannot_be_written(make: Make, workplace: Path) -> None:
-    (workplace / "file").write_text("")
-    async with Client(server_of(make(home=workplace / "file"))) as client:
-        made = await client.call_tool("ask", {"question": QUESTION})
-    assert made.is_error
-    assert f"Cannot write to {workplace / 'file'}" in text_of(made)
-    assert "--home" in text_of(made)
-
-
-async def test_what_is_not_there(sample: Service) -> None:
-    async with Client(server_of(sample)) as client:
-        with pytest.raises(MCPError, match="There is no tool 'drop'; there are ask"):
-            await client.call_tool("drop", {})
-        for uri in ("quorum://runs/../rows.csv", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="There is no"):
-                await client.read_resource(uri)
-
-
 @MODES
 async def test_the_user_is_asked_by_a_form(mode: str, doubtful: Service) -> None:
     async with Client(server_of(doubtful), mode=mode, elicitation_callback=choose) as client:
         found = (await client.call_tool("ask", {"question": QUESTION})).structured_content
-    assert found["status"] == "answered"
-    assert found["sql"] == ABOVE_SIX
+    assert (found["status"], found["sql"]) == ("answered", ABOVE_SIX)
 
 
 @MODES
 async def test_without_forms_the_next_call_replies(mode: str, doubtful: Service) -> None:
     async with Client(server_of(doubtful), mode=mode) as client:
-        at_once = await client.call_tool("ask", {"question": QUESTION})
-        assert at_once.structured_content["status"] == "answered"
-        asked = await client.call_tool("ask", {"question": QUESTION, "clarify": True})
-        found = asked.structured_content
-        assert (found["status"], [each["sql"] for each in found["choices"]]) == (
-            "needs_choice",
-            [GOOD, ABOVE_SIX],
-        )
-        assert "call follow_up" in text_of(asked)
-        again = await client.call_tool(
-            "follow_up", {"run": found["run"], "text": found["choices"][1]["reply"]}
-        )
-    assert (again.structured_content["run"], again.structured_content["sql"]) == (found["run"], ABOVE_SIX)
+        await choose_later(sender(client))
 
 
 async def test_a_form_that_is_put_off_can_be_answered_later(doubtful: Service) -> None:
@@ -217,7 +216,9 @@ async def test_a_cancelled_call_cancels_its_question(
         assert (await cancelled).status == "cancelled"
 
 
-async def test_what_all_questions_together_may_cost(make: Make) -> None:
+async def test_what_all_questions_together_may_cost_and_a_home_that_cannot_be_written(
+    make: Make, workplace: Path
+) -> None:
     service = make()
     service.shared = total = Ledger(Budget(max_usd=1.0))
     async with Client(server_of(service)) as client:
@@ -225,8 +226,13 @@ async def test_what_all_questions_together_may_cost(make: Make) -> None:
         assert total.total.model_calls == 1
         total.total.usd = 1.0
         refused = await client.call_tool("ask", {"question": QUESTION})
+    (workplace / "file").write_text("")
+    async with Client(server_of(make(home=workplace / "file"))) as client:
+        made = await client.call_tool("ask", {"question": QUESTION})
     assert refused.is_error
     assert "$1" in text_of(refused)
+    assert made.is_error
+    assert "Cannot write to spent" in text_of(made)
 
 
 @MODES
@@ -250,23 +256,22 @@ async def test_over_http_a_key_has_its_own_questions_and_databases(
             found = (await assistant.call_tool("ask", {"question": QUESTION})).structured_content
             assert found["sql"] == ABOVE_SIX
             assert "orders" in str((await assistant.read_resource(found["rows_uri"])).contents)
+        run = {"run": found["run"]}
         async with client(other, mode=mode) as assistant:
-            for tool, given in (
-                ("ask", {"question": QUESTION}),
-                ("schema", {}),
-                ("trace", {"run": found["run"]}),
-            ):
+            for tool, given in (("ask", {"question": QUESTION}), ("schema", {}), ("trace", run)):
                 assert (await assistant.call_tool(tool, given)).is_error
         with pytest.raises(Exception):  # noqa: B017 - the client has several
             async with client("Bearer qk_none", mode=mode):
                 pass
 
 
+COMMAND = ["-m", "quorum", "mcp", "--db", "sample", "--model", "offline", "--home"]
+
+
 @pytest.mark.heavy
 @MODES
 async def test_over_standard_input_and_output(mode: str, workplace: Path) -> None:
-    args = ["-m", "quorum", "mcp", "--db", "sample", "--model", "offline", "--home", str(workplace / "q")]
-    server = StdioServerParameters(command=sys.executable, args=args)
+    server = StdioServerParameters(command=sys.executable, args=[*COMMAND, str(workplace / "q")])
     async with Client(server, mode=mode) as client:
         found = (await client.call_tool("ask", CHANNELS)).structured_content
         assert found["rows"][0] == ["app", 2659]
@@ -298,42 +303,9 @@ async def second_client(root: Path, *at: str, forms: bool = False) -> AsyncItera
 
 
 @pytest.mark.heavy
-async def test_every_tool_by_a_client_of_another_code_base(workplace: Path, root: Path) -> None:
-    command = [sys.executable, "-m", "quorum", "mcp", "--db", "sample", "--model", "offline"]
-    async with second_client(root, *command, "--home", str(workplace / "q")) as sent:
-
-        async def call(name: str, **given: Any) -> Any:
-            return await sent("callTool", name=name, arguments=given)
-
-        assert [each["name"] for each in (await sent("listTools"))["tools"]] == [*TAKES]
-        made = await call("ask", **CHANNELS)
-        found, link = made["structuredContent"], made["content"][1]["uri"]
-        assert (found["status"], found["rows"][0]) == ("answered", ["app", 2659])
-        assert "Database: 3 rows: channel, count" in made["steps"]
-        assert (await sent("readResource", uri=link))["contents"][0]["text"].startswith(
-            "channel,count\napp,2659"
-        )
-        run = {"run": found["run"]}
-        on = await call("follow_up", **run, text="How many orders were returned?")
-        assert on["structuredContent"]["status"] == "answered"
-        many = await call("run_sql", sql="SELECT order_id FROM orders", rows=2)
-        assert many["structuredContent"]["truncated"]
-        assert "table returns" in (await call("schema", words="refunds of parcels"))["content"][0]["text"]
-        values = await call("search_values", words="orders from Germany")
-        assert values["structuredContent"]["values"]["customers.country"] == ["Germany"]
-        assert "SqlWriter c1: SELECT" in (await call("trace", **run))["content"][0]["text"]
-        assert (await call("keep", **run))["content"][0]["text"].startswith("Kept, verified by")
-        for tool, given, said in HOSTILE:
-            made = await call(tool, **given)
-            assert made["isError"]
-            assert said in made["content"][0]["text"]
-        assert "There is no tool 'drop'" in (await call("drop"))["error"]
-
-
-@pytest.mark.heavy
-async def test_a_client_of_another_code_base_shows_a_form_or_chooses_later(
-    doubtful: Service, root: Path
-) -> None:
+async def test_a_client_of_another_code_base(workplace: Path, root: Path, doubtful: Service) -> None:
+    async with second_client(root, sys.executable, *COMMAND, str(workplace / "q")) as sent:
+        await try_every_tool(sent)
     async with served(doubtful) as there:
         url = str(there.base_url.join("/mcp"))
         async with second_client(root, url, forms=True) as sent:
@@ -341,11 +313,4 @@ async def test_a_client_of_another_code_base_shows_a_form_or_chooses_later(
             assert made["structuredContent"]["sql"] == ABOVE_SIX
             assert "Which answer is meant?" in made["asked"][0]
         async with second_client(root, url) as sent:
-            asked = {"question": QUESTION, "clarify": True}
-            found = (await sent("callTool", name="ask", arguments=asked))["structuredContent"]
-            assert found["status"] == "needs_choice"
-            reply = {"run": found["run"], "text": found["choices"][1]["reply"]}
-            made = await sent("callTool", name="follow_up", arguments=reply)
-            assert (
-                made["structuredContent"]["sql"] == found["choices"][1]["sql"] != found["choices"][0]["sql"]
-            )
+            await choose_later(sent)

@@ -180,7 +180,7 @@ async def test_a_bound_graph_is_a_node_of_a_graph_with_another_context(
 async def test_a_bound_graph_keeps_its_recipe_and_needs_no_context(
     options: Callable[..., RunOptions],
 ) -> None:
-    given = options(switches={"syntax": False})
+    given = options(switches={"max_plans": 1})
     graph = build_graph("recap", options=given)
     output = await graph.ainvoke(
         {"question": "How many orders are there?"}, context=RunOptions(database="no.db")
@@ -195,7 +195,7 @@ async def test_other_switches_than_the_graph_was_built_with_are_refused(
     options: Callable[..., RunOptions],
 ) -> None:
     with pytest.raises(ConfigurationError, match="find_recipe"):
-        await build_graph("recap").ainvoke({"question": "?"}, context=options(switches={"syntax": False}))
+        await build_graph("recap").ainvoke({"question": "?"}, context=options(switches={"max_plans": 1}))
 
 
 async def test_values_of_every_size_survive_a_checkpoint(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ async def test_what_each_model_cost_adds_up(run: Run) -> None:
 
 
 TIED = taking_turns(BROKEN, OTHER)
-EVERYTHING: dict[str, Any] = {"exploration": "always", "explorations": "shared", "model_vote": True}
+EVERYTHING: dict[str, Any] = {"exploration": "always", "model_vote": True}
 SAMPLED: dict[str, tuple[float, dict[str, Any], dict[str, Any], set[str]]] = {
     "reforce": (
         1.0,
@@ -150,11 +150,9 @@ async def test_who_explores_may_have_a_model_wherever_a_switch_lets_a_recipe_exp
     recipe: str, run: Run
 ) -> None:
     explores = {"queries": [{"purpose": "?", "sql": "SELECT city FROM customers"}]}
-    said = {"usual": script(), "own": script(column_explorer=explores)}
-    switches = {"exploration": "always"}
-    ran = await run(
-        said, models=["usual"], model_for={"exploration": "own"}, recipe=recipe, switches=switches
-    )
+    said = {"usual": script() | {"action/c2": sql(OTHER)}, "own": script(column_explorer=explores)}
+    given = {"recipe": recipe, "switches": {"exploration": "always" if recipe == "reforce" else True}}
+    ran = await run(said, models=["usual"], votes=2, model_for={"exploration": "own"}, **given)
     assert asked(ran)["column_explorer"] == {"own"}
 
 

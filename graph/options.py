@@ -200,7 +200,7 @@ class Options(BaseModel):
     )
     switches: values.Switches = option(
         {},
-        "the recipe's switches and limits, e.g. `sql_critique=false`",
+        "the recipe's switches and limits, e.g. `max_refinements=2`",
         metavar="NAME=VALUE",
         flag="--switch",
     )

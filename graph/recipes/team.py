@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.recipes import recap
-from quorum.graph.recipes.recap import Exploring, Recap
+from quorum.graph.recipes.recap import Recap
 from quorum.graph.recipes.recipe import switch
 from quorum.knowledge.search.values import SHOWN
 
@@ -29,9 +29,7 @@ class Team(Recap):
         True,
         "the SelfRefiner may confirm an empty result (ours)",
     )
-    exploration: Exploring = switch(
-        "disputes", "look into the database where strong answers disagree or there is none; `always`: at once"
-    )
+    exploration: bool = switch(True, "look into the database where strong answers disagree or there is none")
 
 
 RECIPE = Team(

@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 USUAL = ("votes", "strategy", "stopping", "temperature")
 
 
-@click.command(short_help="List the recipes, or one with its switches and deviations.")
+@click.command(short_help="List the recipes, or one with its switches.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="print JSON")
 def command(name: str | None, as_json: bool) -> None:
-    """List the recipes, or all about one: its switches with the paper's values, and where it departs from it.
+    """List the recipes, or all about one: its switches with the paper's values.
 
     Recipes of other packages follow, each with its package.
 
@@ -58,7 +58,7 @@ def _plugged_in() -> list[dict[str, str]]:
 
 
 def _about(recipe: Recipe, *, whole: bool = False) -> dict[str, Any]:
-    from dataclasses import asdict, fields
+    from dataclasses import fields
 
     about = {name: getattr(recipe, name) for name in ("name", "summary", "paper")}
     about["agents"] = list(recipe.agents)
@@ -71,7 +71,6 @@ def _about(recipe: Recipe, *, whole: bool = False) -> dict[str, Any]:
             {"name": item.name, "default": getattr(recipe, item.name), **item.metadata} for item in own
         ],
         "presets": {name: dict(values) for name, values in recipe.presets.items()},
-        "deviations": [asdict(each) for each in recipe.deviations],
     }
 
 
@@ -96,10 +95,6 @@ def _show(details: dict[str, Any]) -> None:
         click.secho("presets (--preset NAME)", bold=True)
     for name, values in details["presets"].items():
         click.echo(f"  {name}  {', '.join(f'{key}={_value(value)}' for key, value in values.items())}")
-    if details["deviations"]:
-        click.secho("ours, not the paper's", bold=True)
-    for each in details["deviations"]:
-        click.echo(f"  {each['ours']}\n      paper: {each['paper']}\n      why: {each['why']}")
 
 
 def _value(value: Any) -> str:

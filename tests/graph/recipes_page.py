@@ -1,8 +1,7 @@
 """The generated parts of ``docs/recipes.md``; ``python -m tests.graph.recipes_page`` writes them anew.
 
 The tables of mechanisms are written by hand. Between a recipe's heading and its table stand its picture, the
-numbered equations and algorithms of its paper with the functions that hold them, and its switches; behind
-what is ours in a row, the reason.
+numbered equations and algorithms of its paper with the functions that hold them, and its switches.
 """
 
 from __future__ import annotations
@@ -41,7 +40,6 @@ _MENTION = re.compile(
     r"\((ReFoRCE first version|ReFoRCE|ReCAPAgent-SQL|SSEV|Spider-Agent|SQLAgent),\s([^()]+)\)"
 )
 _NUMBERED = re.compile(r"(equation|Algorithm)s? ([\d, andto]+)")
-_WHY = ". Why: "
 
 
 class Row(NamedTuple):
@@ -53,11 +51,6 @@ class Row(NamedTuple):
     here: str
     kept: str
     test: str
-
-    @property
-    def ours(self) -> str:
-        """Return what is ours, without a full stop; empty where the paper's way is kept."""
-        return self.kept.removeprefix("ours: ").partition(_WHY)[0].rstrip(".") if self.kept != "yes" else ""
 
 
 class Held(NamedTuple):
@@ -185,17 +178,6 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def with_reasons(text: str, recipe: Recipe) -> str:
-    """Return a table of mechanisms with the reason behind what is ours."""
-    why = {each.ours.rstrip("."): each.why.rstrip(".") for each in recipe.deviations}
-
-    def reasoned(found: re.Match[str]) -> str:
-        ours = found[1].partition(_WHY)[0].rstrip(".")
-        return f"| ours: {ours}{_WHY}{why[ours]}. |" if ours in why else found[0]
-
-    return re.sub(r"\| ours: (.*?) \|", reasoned, text)
-
-
 def written(text: str) -> str:
     """Return the page with its generated parts as they should be."""
     head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
@@ -215,7 +197,7 @@ def _section(text: str) -> str:
     start = text.find(BEGIN)
     stop = text.find(STOP) + len(STOP) + 1 if start >= 0 else text.find("| mechanism")
     start = start if start >= 0 else stop
-    return with_reasons(text[:start] + made + text[stop:], recipe)
+    return text[:start] + made + text[stop:]
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
 
 
 TIED = taking_turns(BROKEN, OTHER)
-EVERYTHING: dict[str, Any] = {"exploration": "always", "explorations": "shared", "model_vote": True}
+EVERYTHING: dict[str, Any] = {"exploration": "always", "model_vote": True}
 SAMPLED: dict[str, tuple[float, dict[str, Any], dict[str, Any], set[str]]] = {
     "reforce": (
         1.0,

@@ -38,8 +38,6 @@ def assert_unrun(ran: Ran, sql: str = CITIES) -> None:
     "switches",
     [
         {"exploration": "always"},
-        {"explorations": "shared"},
-        {"exploration": "always", "explorations": "shared"},
         {"self_consistency": True},
         {"cte_refinement": True},
         {"model_vote": True},

@@ -326,12 +326,10 @@ async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Callabl
     assert ran.answer.confidence <= 0.4
 
 
-@pytest.mark.parametrize(("believe", "rounds"), [(False, 5), (True, 2)])
-async def test_switch_believe_empty(believe: bool, rounds: int, ask: Callable[..., Any]) -> None:
-    """An empty result fails its round as an error does."""
+async def test_an_empty_result_fails_its_round(ask: Callable[..., Any]) -> None:
     queries = [written(EMPTY.replace("'Nowhere'", f"'Nowhere {n}'")) for n in range(5)]
-    ran = await ask(agents(gen_agent=queries), believe_empty=believe)
-    assert ran.calls() == {"info_agent": rounds, "context_expander": rounds, "gen_agent": rounds}
+    ran = await ask(agents(gen_agent=queries))
+    assert ran.calls() == {"info_agent": 5, "context_expander": 5, "gen_agent": 5}
     assert ran.answer.row_count == 0
 
 
@@ -463,7 +461,7 @@ FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
     ],
 )
 def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
-    assert round_outcome(state, most=2, believes_empty=False) == outcome
+    assert round_outcome(state, most=2) == outcome
 
 
 async def test_after_every_run_the_router_is_asked(ask: Callable[..., Any]) -> None:

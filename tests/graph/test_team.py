@@ -81,13 +81,6 @@ async def test_agreement_needs_no_exploration_and_recap_has_none(run: Run) -> No
     assert (await run(team(GOOD, OTHER, THIRD), recipe="recap", votes=3)).calls()["column_explorer"] == 0
 
 
-async def test_always_explores_before_the_first_candidate(run: Run) -> None:
-    ran = await run(team(OTHER, then=GOOD), recipe="team", switches={"exploration": "always"})
-    assert ran.calls()["column_explorer"] == 1
-    assert ran.calls()["action"] == 1
-    assert ran.answer.sql == GOOD
-
-
 async def test_exploration_that_finds_nothing_leaves_the_vote_as_it_was(run: Run) -> None:
     ran = await run(team(GOOD, OTHER, column_explorer=explored(TOWNS)), recipe="team", votes=2)
     assert ran.calls()["action"] == 2

@@ -193,7 +193,7 @@ async def test_a_zero_that_weighs_most_wins(
     level = len(set(weights)) == 1
     said = {"a": writes(ZERO), "b": writes(ZERO if level else THREE), "c": writes(THREE)}
     weigh(tmp_path, dict(zip(said, weights, strict=True)))
-    switches = {"exploration": "never"} if recipe == "team" else {}
+    switches = {"exploration": False} if recipe == "team" else {}
     ran = await run(said, models=list(said), votes=3, recipe=recipe, strategy="wma", switches=switches)
     assert ran.answer.rows == [[0]]
     assert ran.vote.weights == pytest.approx(dict(zip(said, weights, strict=True)), rel=1e-6)

@@ -36,7 +36,7 @@ SET = {
     "QUORUM_LINK_ABOVE": "901",
     "QUORUM_SEED": "4",
     "QUORUM_RECIPE": "recap",
-    "QUORUM_SWITCHES": '{"syntax": false}',
+    "QUORUM_SWITCHES": '{"exploration": false}',
     "QUORUM_MODEL_FOR": '{"planning": "offline"}',
     "QUORUM_PRICES": '{"offline": {"input": 1.0, "output": 2.0}}',
 }
@@ -89,11 +89,11 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
     assert [options[name] for name in limits] == [5, 0.5, 7, 9.0]
     assert (options["strategy"], options["temperature"], options["query_timeout"]) == ("wma", 0.1, 3.0)
     assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
-    assert (options["seed"], options["switches"]) == (4, {"syntax": False})
+    assert (options["seed"], options["switches"]) == (4, {"exploration": False})
     assert options["prices"]["offline"]["output"] == 2.0
     names = {name.rpartition(":")[2] for name in seen["nodes"]}
     assert "Planner" in names
-    assert "SyntaxRetriever" not in names, "the graph is built with the user's switches"
+    assert "ColumnExplorer" not in names, "the graph is built with the user's switches"
     assert options["model_for"] == {"planning": "offline"}
     other = seen["single"]
     assert other == options | {"recipe": "single", "switches": {}, "model_for": {}}, (
@@ -179,7 +179,7 @@ def test_names_that_the_server_itself_adds_are_no_options() -> None:
 
 def test_switches_that_a_context_sets_hold() -> None:
     assert "SyntaxRetriever" in served("team", {}).nodes
-    assert "SyntaxRetriever" not in served("team", {"switches": {"syntax": False}}).nodes
+    assert "ColumnExplorer" not in served("team", {"switches": {"exploration": False}}).nodes
 
 
 @pytest.fixture(scope="module")

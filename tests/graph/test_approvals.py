@@ -139,32 +139,6 @@ async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> 
     assert "did not approve it" in prompts[1]
 
 
-COUNTED: Any = {"switches": {"confirm_empty": True}}
-
-
-async def test_what_counts_rows_of_an_empty_result_is_asked_about_too(ask: Any) -> None:
-    """Several queries of one step, which runs again from its start for each reply."""
-    free = await ask(NO_ROW, approve="never", **COUNTED)(all_say("yes"))
-    for killed in (False, True):
-        asked = await ask(NO_ROW, **COUNTED)(all_say("yes"), killed=killed)
-        assert told(asked) == told(free)
-        counts = [each for each in asked.rounds if each[0].agent == "self_refiner"]
-        assert len(counts) == 2, "CTEs, rows"
-        assert all(len(waiting) == 1 for waiting in asked.rounds)
-
-
-async def test_a_no_to_one_of_several_queries_of_a_step_is_recorded_once(ask: Any) -> None:
-    def no_first(waiting: Sequence[Interrupt]) -> dict[str, Any]:
-        counting = waiting[0].value["agent"] == "self_refiner"
-        return {waiting[0].id: "no" if counting and "part_0" in waiting[0].value["sql"] else "yes"}
-
-    for killed in (False, True):
-        asked = await ask(NO_ROW, **COUNTED)(no_first, killed=killed)
-        assert asked.answer.status == "answered"
-        refused = [event["executed"] for event in asked.of("query") if event.get("error")]
-        assert len(refused) == len(set(refused)) > 0
-
-
 async def test_explorations_queries_are_asked_about_and_given_up_without_approval(ask: Any) -> None:
     above = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 

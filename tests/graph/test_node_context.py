@@ -193,7 +193,7 @@ async def test_database_graph_and_models_open_side_by_side(
 async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it(
     options: Callable[..., RunOptions],
 ) -> None:
-    other = options(switches={"syntax": False})
+    other = options(switches={"max_plans": 1})
     bound = build_graph("recap", options=other)
     output = await bound.ainvoke({"question": ORDERS}, context=RunOptions(database="no.db"))
     assert output["answer"]["rows"] == [[4]]

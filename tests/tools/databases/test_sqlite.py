@@ -91,18 +91,6 @@ async def test_keys_without_named_columns_and_to_nowhere(odd: Connector) -> None
     assert any("nowhere" in note for note in catalog.notes)
 
 
-async def test_a_virtual_table_of_a_missing_module_is_said_to_be_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "odd.db"
-    build(path, "CREATE TABLE t (x); CREATE VIRTUAL TABLE docs USING fts5(title);")
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'fts5', 'vec0') WHERE name = 'docs'")
-    async with connect(f"sqlite:///{path}") as connector:
-        (sentence,) = (await connector.catalog()).left_out
-    assert sentence.startswith("The table docs cannot be read and is left out: ")
-    assert "vec0" in sentence
-
-
 async def test_generated_columns_and_comments(odd: Connector) -> None:
     children = table(await odd.catalog(), "children")
     twice = children.column("twice")
@@ -377,16 +365,3 @@ def test_nothing_is_lost(values: list[Any]) -> None:
             assert bytes.fromhex(text[2:-1]) == value
         elif value is not None:
             assert text == str(value)
-
-
-@given(st.lists(st.binary(max_size=50), min_size=1), st.integers(0, 200), st.integers(0, 20))
-def test_caps_hold(values: list[bytes], size: int, rows: int) -> None:
-    collector = Collector(["v"], rows, size)
-    for value in values:
-        if not collector.truncated:
-            collector.add([(value,)])
-    table, _ = collector.finish()
-    assert table.num_rows <= rows
-    assert table.nbytes <= size or table.num_rows == 0
-    assert table["v"].to_pylist() == values[: table.num_rows]
-    assert bool(collector.truncated) == (table.num_rows < len(values))

@@ -85,23 +85,16 @@ async def test_a_token_that_expires_under_a_query_is_renewed(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_what_cannot_be_renewed_is_logged_in_anew_once(
-    near: Connector, snowflake: SnowflakeServer
+@pytest.mark.parametrize("lost", ["cannot be renewed", "has ended"])
+async def test_a_lost_session_is_logged_in_anew_once_for_all(
+    near: Connector, snowflake: SnowflakeServer, lost: str
 ) -> None:
     await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(8)))
     before = logins(snowflake)
-    snowflake.control("faults", {"token_expired": True, "master_expired": True})
-    assert rows(await near.run("SELECT 1", Limits())) == [(1,)]
-    assert logins(snowflake) == before + 1
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_sessions_that_have_ended_are_logged_in_anew_once_for_all(
-    near: Connector, snowflake: SnowflakeServer
-) -> None:
-    await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(8)))
-    before = logins(snowflake)
-    snowflake.control("end_sessions")
+    if lost == "has ended":
+        snowflake.control("end_sessions")
+    else:
+        snowflake.control("faults", {"token_expired": True, "master_expired": True})
     outcomes = await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(20)))
     assert {rows(outcome)[0] for outcome in outcomes} == {(1,)}
     assert logins(snowflake) == before + 1

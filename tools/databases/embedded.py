@@ -165,7 +165,7 @@ class EmbeddedConnector(Connector):
 
     @property
     def _parts(self) -> tuple[str, ...]:
-        """Return the database's file, its log of changes, and the files that its views read."""
+        """Return the database's file, its log of changes, and the data files that it reads."""
         return (str(self.path), f"{self.path}-wal", f"{self.path}.wal", *self._files)
 
     @abstractmethod

@@ -334,8 +334,8 @@ async def test_what_cannot_be_opened(
         ("bigquery://p1/d", Target("p1", ("d",))),
         ("bigquery://p1/d?dataset=a,b&location=EU", Target("p1", ("d", "a", "b"), location="EU")),
         (
-            "bigquery://p1?impersonate=x@y.iam&billing_project=z",
-            Target("p1", billing_project="z", impersonate="x@y.iam"),
+            "bigquery://p1?billing_project=z",
+            Target("p1", billing_project="z"),
         ),
     ],
 )

@@ -80,7 +80,7 @@ class TestSqliteBesideDuckdb(ConnectorContract):
     async def test_close_leaves_nothing_behind(self, path: Path) -> None:
         connector = self.connect(path)
         await connector.open()
-        query = asyncio.create_task(connector.run(ENDLESS, Limits(seconds=600)))
+        query = asyncio.create_task(connector.run(f"{ENDLESS}, customers, beside", Limits(seconds=600)))
         await until(lambda: self.at_work(connector) == 1)
         engines = children()
         await connector.close()

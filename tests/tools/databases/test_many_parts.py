@@ -244,20 +244,6 @@ async def test_nothing_else_is_read_or_written(both: ManyConnector) -> None:
         assert kind not in (ErrorKind.UNAVAILABLE, ErrorKind.RESOURCES, ErrorKind.TIMEOUT), sql
 
 
-async def test_what_an_owner_refuses_stays_refused(
-    both: ManyConnector, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refusal = QueryError(ErrorKind.PERMISSION, "You may not read orders.", line=1, column=5)
-
-    async def refused(sql: str, limits: Limits) -> QueryError:
-        return refusal
-
-    monkeypatch.setattr(both.members[0], "run", refused)
-    problem = error(await both.run("SELECT * FROM orders, customers", Limits()))
-    assert (problem.kind, problem.message) == (ErrorKind.PERMISSION, "shop: You may not read orders.")
-    assert problem.line is None, "a place in the part's text is none in the query's"
-
-
 @pytest.mark.heavy
 async def test_a_part_that_fails_ends_the_others(
     both: ManyConnector, monkeypatch: pytest.MonkeyPatch

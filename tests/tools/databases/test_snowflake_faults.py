@@ -16,7 +16,7 @@ from quorum.tools.databases.server import Link
 from quorum.tools.databases.snowflake import session as snowflake_session
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.proxy import Proxy
-from tests.servers.snowflake_server import SnowflakeServer, running_snowflake
+from tests.servers.snowflake_server import SnowflakeServer
 from tests.tools.databases.contract import ENDLESS, SOON, error, rows
 from tests.waiting import PATIENCE, until
 
@@ -85,23 +85,16 @@ async def test_a_token_that_expires_under_a_query_is_renewed(
 
 
 @pytest.mark.usefixtures("hasty")
-async def test_what_cannot_be_renewed_is_logged_in_anew_once(
-    near: Connector, snowflake: SnowflakeServer
+@pytest.mark.parametrize("lost", ["cannot be renewed", "has ended"])
+async def test_a_lost_session_is_logged_in_anew_once_for_all(
+    near: Connector, snowflake: SnowflakeServer, lost: str
 ) -> None:
     await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(8)))
     before = logins(snowflake)
-    snowflake.control("faults", {"token_expired": True, "master_expired": True})
-    assert rows(await near.run("SELECT 1", Limits())) == [(1,)]
-    assert logins(snowflake) == before + 1
-
-
-@pytest.mark.usefixtures("hasty")
-async def test_sessions_that_have_ended_are_logged_in_anew_once_for_all(
-    near: Connector, snowflake: SnowflakeServer
-) -> None:
-    await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(8)))
-    before = logins(snowflake)
-    snowflake.control("end_sessions")
+    if lost == "has ended":
+        snowflake.control("end_sessions")
+    else:
+        snowflake.control("faults", {"token_expired": True, "master_expired": True})
     outcomes = await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(20)))
     assert {rows(outcome)[0] for outcome in outcomes} == {(1,)}
     assert logins(snowflake) == before + 1
@@ -119,23 +112,6 @@ async def test_a_session_that_ends_between_two_quick_queries_costs_one(
 
 
 # Networks
-
-
-@pytest.mark.heavy
-@pytest.mark.usefixtures("hasty")
-async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
-    far: Connector, proxy: Proxy
-) -> None:
-    await asyncio.gather(*(far.run("SELECT 1", Limits()) for _ in range(4)))
-    before = threads()
-    proxy.freeze()
-    async with asyncio.timeout(PATIENCE):
-        outcome = error(await far.run("SELECT 1", Limits()))
-    assert outcome.kind is ErrorKind.UNAVAILABLE
-    assert proxy.swallowed
-    proxy.thaw()
-    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
-    await until(lambda: threads() <= before)
 
 
 async def test_a_line_that_freezes_in_mid_query_costs_the_querys_own_time(
@@ -192,23 +168,6 @@ async def test_a_service_that_is_not_to_be_had_for_a_moment_is_asked_again(
     outcome = error(await near.run("SELECT 1", Limits()))
     assert outcome.kind is ErrorKind.UNAVAILABLE
     assert "The server does not answer: HTTP 503: Service Unavailable" in outcome.message
-
-
-@pytest.mark.heavy
-async def test_a_server_that_dies_in_mid_query(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snowflake_session, "AGAIN", (0, 0, 0))
-    with running_snowflake() as doomed:
-        async with connect(doomed.url("shop/public")) as connector:
-            tasks = [asyncio.create_task(connector.run(ENDLESS, Limits(seconds=PATIENCE))) for _ in range(3)]
-            await until(lambda: len(doomed.running()) == 3)
-            await asyncio.to_thread(doomed.kill)
-            async with asyncio.timeout(PATIENCE / 2):
-                outcomes = [error(await task) for task in tasks]
-            assert {outcome.kind for outcome in outcomes} == {ErrorKind.UNAVAILABLE}
-            assert "Connection refused" in outcomes[0].message
-            assert error(await connector.run("SELECT 1", Limits())).kind is ErrorKind.UNAVAILABLE
-            await asyncio.to_thread(doomed.start)
-            assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
 
 
 async def test_a_server_that_asks_for_a_file_gets_none(

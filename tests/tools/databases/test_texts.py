@@ -132,7 +132,7 @@ def test_no_quote_hides_a_word(dialect: str, sql: str) -> None:
         ("mysql", "SELECT 1 /*!50000 , 2 */"),
         ("mysql", "SELECT 1 /*M!100000 , 2 */"),
         ("mysql", "SELECT /*+ SET_VAR(sql_mode = 'ANSI_QUOTES') */ 1"),
-        ("mysql", "SELECT 1 /* /* */"),
+        ("mysql", "SELECT 1 /* /* */ INTO OUTFILE '/x' */"),
         ("mysql", "SELECT 1 -- a\rb"),
         ("postgres", "SELECT E'a'\n'\\' INTO x --'"),
         ("postgres", 'SELECT U&"\\0070g_sleep"(9)'),

@@ -200,8 +200,8 @@ class FilesConnector(DuckdbConnector):
 
     async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
         async with pool.child(source.file, LOOK.memory) as child:
-            reply = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
-        return await read_stream(reply.payload)
+            _, rows = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
+        return await read_stream(rows)
 
     async def _build(self, source: Source) -> bool:
         """Make the view of a source; else warn why it is left out."""

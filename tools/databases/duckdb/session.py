@@ -8,7 +8,6 @@ a file that may be read.
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Sequence
@@ -151,8 +150,6 @@ def _connect(
     later = {name: config.pop(name) for name in LAST} if files or first else {}
     connection = duckdb.connect(path, read_only=config["access_mode"] == "READ_ONLY", config=config)
     if files:
-        folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
-        connection.execute(f"SET file_search_path = {text(folder)}")
         connection.execute(f"SET allowed_paths = [{', '.join(map(text, files))}]")
     for statement in (*first, *(f"SET {name} = {value}" for name, value in later.items())):
         connection.execute(statement)

@@ -157,6 +157,13 @@ class ManyConnector(Connector):
         return " ".join(filter(None, (each.stamp(own) for each in self.members)))
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        try:
+            return await self._run(sql, limits)
+        except DatabaseUnavailable as error:  # it was closed while a part was read
+            return QueryError(ErrorKind.UNAVAILABLE, str(error))
+
+    async def _run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         started = time.monotonic()
         plan = await self._plan(sql, limits)
         if isinstance(plan, QueryError):

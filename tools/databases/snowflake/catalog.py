@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -134,38 +134,33 @@ async def _listed(connector: SnowflakeConnector, place: Place) -> list[Table]:
             for kind in ("PRIMARY", "IMPORTED")
         ),
     )
-    known = _Known(
-        place.database,
+    by_table = (
         grouped(columns, "TABLE_SCHEMA", "TABLE_NAME"),
         grouped((row for rows in keys[::2] for row in rows), "schema_name", "table_name"),
         grouped((row for rows in keys[1::2] for row in rows), "fk_schema_name", "fk_table_name"),
     )
-    return [known.table(row) for row in relations]
+    names = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in relations]
+    known = [
+        _table(row, *(rows[name] for rows in by_table)) for row, name in zip(relations, names, strict=True)
+    ]
+    return [replace(table, database=place.database) for table in known]
 
 
-@dataclass(frozen=True)
-class _Known:
-    """The columns and keys of a database's tables, by schema and name."""
+def _table(row: Row, columns: Sequence[Row], primary: Sequence[Row], imported: Sequence[Row]) -> Table:
+    return Table(
+        name=row["TABLE_NAME"],
+        columns=tuple(map(_column, columns)),
+        schema=row["TABLE_SCHEMA"],
+        kind=KINDS.get(row["TABLE_TYPE"], "table"),
+        description=" ".join(filter(None, (row["COMMENT"], *_storage(row)))),
+        row_count=None if row["ROW_COUNT"] is None else int(row["ROW_COUNT"]),
+        primary_key=tuple(key["column_name"] for key in sorted(primary, key=_place_in_key)),
+        foreign_keys=tuple(_foreign(imported)),
+    )
 
-    database: str
-    columns: dict[Name, list[Row]]
-    primary: dict[Name, list[Row]]
-    imported: dict[Name, list[Row]]
 
-    def table(self, row: Row) -> Table:
-        name = (row["TABLE_SCHEMA"], row["TABLE_NAME"])
-        primary = sorted(self.primary[name], key=lambda key: int(key["key_sequence"]))
-        return Table(
-            name=row["TABLE_NAME"],
-            columns=tuple(map(_column, self.columns[name])),
-            schema=row["TABLE_SCHEMA"],
-            database=self.database,
-            kind=KINDS.get(row["TABLE_TYPE"], "table"),
-            description=" ".join(filter(None, (row["COMMENT"], *_storage(row)))),
-            row_count=None if row["ROW_COUNT"] is None else int(row["ROW_COUNT"]),
-            primary_key=tuple(key["column_name"] for key in primary),
-            foreign_keys=tuple(_foreign(self.imported[name])),
-        )
+def _place_in_key(row: Row) -> int:
+    return int(row["key_sequence"])
 
 
 def _storage(row: Row) -> Iterator[str]:
@@ -189,8 +184,7 @@ def _column(row: Row) -> Column:
 
 
 def _foreign(keys: Iterable[Row]) -> Iterator[ForeignKey]:
-    ordered = sorted(keys, key=lambda key: int(key["key_sequence"]))
-    for parts in grouped(ordered, "fk_name").values():
+    for parts in grouped(sorted(keys, key=_place_in_key), "fk_name").values():
         yield ForeignKey(
             tuple(part["fk_column_name"] for part in parts),
             ".".join(parts[0][f"pk_{part}_name"] for part in ("database", "schema", "table")),

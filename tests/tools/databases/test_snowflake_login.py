@@ -347,7 +347,7 @@ async def test_accounts(shop: Connector, snowflake: SnowflakeServer) -> None:
     assert account.name == "ANALYST in the role BOSS"
     assert account.powers == (
         "acts as SYSADMIN",
-        "has OWNERSHIP on table SHOP.T",
+        "has OWNERSHIP on table SHOP.PUBLIC.T",
         "has OPERATE on warehouse W",
         "has INSERT on table SHOP.PUBLIC.T0, table SHOP.PUBLIC.T1, table SHOP.PUBLIC.T2 and 2 more",
         "has USAGE on procedure SHOP.PUBLIC.P()",

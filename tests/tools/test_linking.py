@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,7 @@ from quorum.tools.sql.linking import (
 )
 from tests.schema_reader import parse_schema
 from tests.tools.case_files import cases
-from tests.tools.gold import catalog_of, spider1
+from tests.tools.gold import catalog_of, gold
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
@@ -123,14 +122,6 @@ def test_pruning_keeps_used_columns_and_the_keys_that_join_kept_tables() -> None
     assert pruned.dialect == "sqlite"
 
 
-def test_several_queries_link_their_union_in_the_catalogs_order() -> None:
-    first, second = used("SELECT price FROM products", SHOP), used("SELECT body, x FROM notes", SHOP)
-    both = union(SHOP, [second, first])
-    assert both == Linked(("products", "notes"), (("products", "price"), ("notes", "body")), ("x",))
-    assert str(both) == "products(price); notes(body)"
-    assert prune(SHOP, second, first) == prune(SHOP, first, second) == prune(SHOP, both)
-
-
 @pytest.mark.parametrize(
     ("text", "linked"),
     [
@@ -216,15 +207,13 @@ def test_a_table_that_is_only_counted_may_keep_its_key_alone() -> None:
 
 
 def test_every_gold_query_still_resolves_in_its_pruned_catalog(shared: Path) -> None:
-    catalog_of_ = cache(catalog_of)
-    every = list(spider1(shared / "data"))
-    smaller = 0
-    for gold in every:
-        catalog = catalog_of_(gold.schema)
-        pruned = prune(catalog, used(gold.sql, catalog))
-        verdict = verdict_on(gold.sql, "sqlite")
+    every, smaller = gold(shared / "data", "spider1"), 0
+    for each in every:
+        catalog = catalog_of(each.schema)
+        pruned = prune(catalog, used(each.sql, catalog))
+        verdict = verdict_on(each.sql, "sqlite")
         assert isinstance(verdict, Passed)
-        assert Linter(pruned).lint(verdict.tree) is None, gold.sql
+        assert Linter(pruned).lint(verdict.tree) is None, each.sql
         smaller += sum(1 for _ in pruned.columns()) < sum(1 for _ in catalog.columns())
     assert smaller > 0.9 * len(every)
 

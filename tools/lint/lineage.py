@@ -283,7 +283,7 @@ class Lineage:
         self._joins(node, scope)
 
     def _table(self, node: exp.Table) -> Rows | None:
-        found = self.tables.find(node).tables
+        found = self.tables.find(node) or ()
         if not found:
             return None
         columns: list[tuple[str, Origins]] = [

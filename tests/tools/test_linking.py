@@ -28,6 +28,7 @@ from quorum.tools.sql.linking import (
 from tests.schema_reader import parse_schema
 from tests.tools.case_files import cases
 from tests.tools.gold import catalog_of, gold
+from tests.tools.lint_tables import EVENTS, SNOW
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
@@ -59,25 +60,6 @@ SHOP = Catalog(
         table("notes", "body author"),
     ),
 )
-EVENTS = Catalog(
-    "events",
-    "bigquery",
-    (
-        table("events_20200101", "user_id name items", "web", "proj"),
-        table("events_20200102", "user_id name items device", "web", "proj"),
-        table("users", "user_id country", "crm", "proj"),
-    ),
-)
-SNOW = Catalog(
-    "SHOP",
-    "snowflake",
-    (
-        table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
-        table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
-        table("Mixed", "Key Other", "PUBLIC", "SHOP"),
-        table("CASED", "Key KEY", "PUBLIC", "SHOP"),
-    ),
-)
 
 
 def names(linked: Linked) -> list[str]:
@@ -86,7 +68,11 @@ def names(linked: Linked) -> list[str]:
     return sorted([f"{table}.{column}" for table, column in linked.columns] + bare)
 
 
-CATALOGS = {"shop": (SHOP, ""), "events": (EVENTS, "proj."), "snow": (SNOW, "SHOP.PUBLIC.")}
+CATALOGS = {
+    "shop": (SHOP, ""),
+    "events": (Catalog("events", "bigquery", EVENTS), "proj."),
+    "snow": (Catalog("SHOP", "snowflake", SNOW), "SHOP.PUBLIC."),
+}
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)

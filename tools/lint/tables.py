@@ -70,15 +70,12 @@ class Names:
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Return the names most like ``name``, best first: by spelling and by words in any order."""
-    from rapidfuzz import process
-
-    found = process.extract(
-        name[:_LONGEST], list(dict.fromkeys(known)), scorer=_likeness, limit=limit, score_cutoff=_CLOSE
-    )
-    return [other for other, _, _ in found]
+    scored = ((_likeness(name[:_LONGEST], other), other) for other in dict.fromkeys(known))
+    close = sorted((-score, other) for score, other in scored if score >= _CLOSE)
+    return [other for _, other in close[:limit]]
 
 
-def _likeness(one: str, other: str, **_: float) -> float:
+def _likeness(one: str, other: str) -> float:
     """Return the likeness of two names, 0 to 100."""
     from rapidfuzz import fuzz
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
@@ -400,19 +400,6 @@ async def test_the_key_is_sent_and_shown_nowhere(harness: Make) -> None:
     shown = [message, one.events, one.model, one.model.backend, one.model.backend.settings, chat]
     assert SECRET not in "".join(repr(part) for part in shown)
     assert SECRET not in "".join(str(vars(part)) for part in (one.model.backend, chat))
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "said"),
-    [
-        ("openai:gpt-4.1", ModelSettings(), "OPENAI_API_KEY"),
-        ("openai:gpt-4.1", ModelSettings(base_url="localhost:8000"), "is no address"),
-        ("openai:", ModelSettings(base_url="http://localhost/v1"), "has no name"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_at_once(name: str, settings: ModelSettings, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        make_model(name, settings=settings)
 
 
 async def test_the_environment_does_not_override_what_is_set(

@@ -54,18 +54,20 @@ def test_importing_the_models_loads_no_provider(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "base_url", "said"),
     [
-        *(("gpt-4.1", "provider 'gpt-4.1'"), ("nobody:model", "cannot be made"), ("anthropic:", "anthropic")),
-        *(("Openai:x", "openai:gpt-4.1.*replay:"), ("groq:llama", "pip install langchain-groq`")),
+        *(("gpt-4.1", "", "provider 'gpt-4.1'"), ("nobody:model", "", "cannot be made")),
+        *(("Openai:x", "", "openai:gpt-4.1.*replay:"), ("groq:llama", "", "pip install langchain-groq`")),
+        *(("openai:gpt-4.1", "", "OPENAI_API_KEY"), ("openai:", "http://localhost/v1", "has no name")),
+        ("openai:gpt-4.1", "localhost:8000", "is no address"),
     ],
 )
 def test_a_model_that_cannot_be_made_is_named_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, spec: str, said: str
+    monkeypatch: pytest.MonkeyPatch, spec: str, base_url: str, said: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain_groq", None)  # absent, whatever is installed here
     with pytest.raises(ConfigurationError, match=said):
-        make_model(spec)
+        make_model(spec, settings=ModelSettings(base_url=base_url))
 
 
 def test_a_dollar_limit_needs_known_prices() -> None:

@@ -119,8 +119,10 @@ LIKE = [
 ]
 
 
-def test_the_nearest_come_first_by_words() -> None:
+def test_the_nearest_come_first_by_words_and_similar_ones_share_more_than_one() -> None:
     explored = Explored(tuple(LIKE))
+    assert [t.id for t in explored.similar("How many customers are there in each city?", 3)] == [1]
+    assert explored.similar("How many orders did each shop get?", 3) == []
     assert [t.id for t in explored.nearest("customers of each city", (), 2)] == [1]
     assert [t.id for t in explored.nearest("complaints", ("orders.note",), 2)] == [3, 2]
     assert explored.nearest("zzz", (), 2) == []

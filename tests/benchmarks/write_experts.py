@@ -1,4 +1,4 @@
-"""Three experts of known quality for weighted votes: recordings that give a benchmark's gold, or another query.
+"""Three experts of known quality for weighted votes: recordings of a benchmark's gold, or of another query.
 
     python -m tests.benchmarks.write_experts spider1 DATA experts
     quorum eval run spider1 --data DATA --recipe single --votes 3 --strategy wma --concurrency 1 \\

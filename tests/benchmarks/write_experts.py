@@ -1,4 +1,4 @@
-"""Three experts of known quality for weighted votes: recordings of a benchmark's gold, or of something else.
+"""Three experts of known quality for weighted votes: recordings of a benchmark's gold, or of another query.
 
     python -m tests.benchmarks.write_experts spider1 DATA experts
     quorum eval run spider1 --data DATA --recipe single --votes 3 --strategy wma --concurrency 1 \\
@@ -13,6 +13,7 @@ five) SQL that does not run.
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 from pathlib import Path
@@ -20,7 +21,6 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
-from tests.benchmarks.common import arguments
 
 SKILL = {"good": 0.8, "half": 0.5, "poor": 0.15}
 """How often each is right."""
@@ -43,15 +43,19 @@ def replies(questions: list[EvalQuestion], name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    given = arguments(__doc__, "suite", "data", "folder", limit=int)
-    folder = Path(given.folder)
-    asked = load_suite(given.suite, Path(given.data)).chosen(limit=given.limit)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("suite")
+    parser.add_argument("data", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--limit", type=int)
+    given = parser.parse_args()
+    asked = load_suite(given.suite, given.data).chosen(limit=given.limit)
     places = {url: place for place, url in reversed([*enumerate(question.url for question in asked)])}
     in_order = sorted(asked, key=lambda question: places[question.url])
-    folder.mkdir(parents=True, exist_ok=True)
+    given.folder.mkdir(parents=True, exist_ok=True)
     for name in SKILL:
         lines = "".join(f"{json.dumps(event)}\n" for event in replies(in_order, name))
-        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+        (given.folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
 
 if __name__ == "__main__":

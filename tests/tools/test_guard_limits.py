@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from string import ascii_lowercase
 
 import pytest
@@ -189,21 +189,6 @@ def test_nested_recursion_is_resolved_once_for_its_columns(monkeypatch: pytest.M
     verdict = verdict_on(sql, "duckdb")
     assert isinstance(verdict, Passed)
     assert Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree) is None
-
-
-def test_of_many_unknown_names_only_those_told_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from quorum.tools.lint import messages
-
-    looked: list[str] = []
-    nearest: Callable[..., list[str]] = messages.nearest
-    monkeypatch.setattr(messages, "nearest", lambda name, known: looked.append(name) or nearest(name, known))
-    verdict = verdict_on("SELECT " + ", ".join(f"x{n}" for n in range(900)) + " FROM t", "duckdb")
-    assert isinstance(verdict, Passed)
-    error = Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree)
-    assert error is not None
-    assert "x0" in error.message
-    assert len(error.also) == 2
-    assert len(looked) <= 3
 
 
 @pytest.mark.heavy

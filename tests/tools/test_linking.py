@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,7 +27,8 @@ from quorum.tools.sql.linking import (
 )
 from tests.schema_reader import parse_schema
 from tests.tools.case_files import cases
-from tests.tools.gold import catalog_of, spider1
+from tests.tools.gold import catalog_of, gold
+from tests.tools.lint_tables import EVENTS, SNOW
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
@@ -60,25 +60,6 @@ SHOP = Catalog(
         table("notes", "body author"),
     ),
 )
-EVENTS = Catalog(
-    "events",
-    "bigquery",
-    (
-        table("events_20200101", "user_id name items", "web", "proj"),
-        table("events_20200102", "user_id name items device", "web", "proj"),
-        table("users", "user_id country", "crm", "proj"),
-    ),
-)
-SNOW = Catalog(
-    "SHOP",
-    "snowflake",
-    (
-        table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
-        table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
-        table("Mixed", "Key Other", "PUBLIC", "SHOP"),
-        table("CASED", "Key KEY", "PUBLIC", "SHOP"),
-    ),
-)
 
 
 def names(linked: Linked) -> list[str]:
@@ -87,7 +68,11 @@ def names(linked: Linked) -> list[str]:
     return sorted([f"{table}.{column}" for table, column in linked.columns] + bare)
 
 
-CATALOGS = {"shop": (SHOP, ""), "events": (EVENTS, "proj."), "snow": (SNOW, "SHOP.PUBLIC.")}
+CATALOGS = {
+    "shop": (SHOP, ""),
+    "events": (Catalog("events", "bigquery", EVENTS), "proj."),
+    "snow": (Catalog("SHOP", "snowflake", SNOW), "SHOP.PUBLIC."),
+}
 
 
 @pytest.mark.parametrize("catalog", CATALOGS)
@@ -121,25 +106,6 @@ def test_pruning_keeps_used_columns_and_the_keys_that_join_kept_tables() -> None
     assert keys == {"customers": [], "orders": ["customers"], "lines": ["orders"]}
     assert pruned.name == "shop"
     assert pruned.dialect == "sqlite"
-
-
-def test_pruning_keeps_both_sides_of_a_key_to_a_column_that_is_no_primary_key() -> None:
-    parent = table("parent", "id code label", primary_key=("id",))
-    child = table("child", "CODE x y", foreign_keys=(ForeignKey(("code",), "PARENT", ("Code",)),))
-    pruned = prune(
-        Catalog("d", "sqlite", (parent, child)),
-        Linked(("parent", "child"), (("child", "x"), ("parent", "label"))),
-    )
-    assert [[c.name for c in t.columns] for t in pruned.tables] == [["id", "code", "label"], ["CODE", "x"]]
-    assert [len(t.foreign_keys) for t in pruned.tables] == [0, 1]
-
-
-def test_several_queries_link_their_union_in_the_catalogs_order() -> None:
-    first, second = used("SELECT price FROM products", SHOP), used("SELECT body, x FROM notes", SHOP)
-    both = union(SHOP, [second, first])
-    assert both == Linked(("products", "notes"), (("products", "price"), ("notes", "body")), ("x",))
-    assert str(both) == "products(price); notes(body)"
-    assert prune(SHOP, second, first) == prune(SHOP, first, second) == prune(SHOP, both)
 
 
 @pytest.mark.parametrize(
@@ -227,15 +193,13 @@ def test_a_table_that_is_only_counted_may_keep_its_key_alone() -> None:
 
 
 def test_every_gold_query_still_resolves_in_its_pruned_catalog(shared: Path) -> None:
-    catalog_of_ = cache(catalog_of)
-    every = list(spider1(shared / "data"))
-    smaller = 0
-    for gold in every:
-        catalog = catalog_of_(gold.schema)
-        pruned = prune(catalog, used(gold.sql, catalog))
-        verdict = verdict_on(gold.sql, "sqlite")
+    every, smaller = gold(shared / "data", "spider1"), 0
+    for each in every:
+        catalog = catalog_of(each.schema)
+        pruned = prune(catalog, used(each.sql, catalog))
+        verdict = verdict_on(each.sql, "sqlite")
         assert isinstance(verdict, Passed)
-        assert Linter(pruned).lint(verdict.tree) is None, gold.sql
+        assert Linter(pruned).lint(verdict.tree) is None, each.sql
         smaller += sum(1 for _ in pruned.columns()) < sum(1 for _ in catalog.columns())
     assert smaller > 0.9 * len(every)
 

@@ -21,7 +21,7 @@ from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
-from tests.tools.lint_tables import FOLDER, TABLES, cases, table
+from tests.tools.lint_tables import EVENTS, FOLDER, SNOW, TABLES, cases, table
 from tests.tools.lint_tables import catalog as catalog_of
 from tests.tools.test_guard_lists import cases as guard_cases
 
@@ -30,16 +30,6 @@ SHOP = (
     table("customers", "id first_name region created_at"),
     table("order_items", "order_id product_id quantity unit_price"),
     table('order "x"', "id weird"),
-)
-SNOW = (
-    table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
-    table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
-    table("Mixed", "Key", "PUBLIC", "SHOP"),
-)
-EVENTS = (
-    table("events_20200101", "user_id event_name items", "web", "proj"),
-    table("events_20200102", "user_id event_name items device", "web", "proj"),
-    table("users", "user_id country", "crm", "proj"),
 )
 LINTERS = {
     "shop": Linter(Catalog("shop", "sqlite", SHOP)),

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from langchain.chat_models.base import _get_chat_model_creator
-from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableMap
@@ -55,18 +54,20 @@ def test_importing_the_models_loads_no_provider(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "base_url", "said"),
     [
-        *(("gpt-4.1", "provider 'gpt-4.1'"), ("nobody:model", "cannot be made"), ("anthropic:", "anthropic")),
-        *(("Openai:x", "openai:gpt-4.1.*replay:"), ("groq:llama", "pip install langchain-groq`")),
+        *(("gpt-4.1", "", "provider 'gpt-4.1'"), ("nobody:model", "", "cannot be made")),
+        *(("Openai:x", "", "openai:gpt-4.1.*replay:"), ("groq:llama", "", "pip install langchain-groq`")),
+        *(("openai:gpt-4.1", "", "OPENAI_API_KEY"), ("openai:", "http://localhost/v1", "has no name")),
+        ("openai:gpt-4.1", "localhost:8000", "is no address"),
     ],
 )
 def test_a_model_that_cannot_be_made_is_named_with_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, spec: str, said: str
+    monkeypatch: pytest.MonkeyPatch, spec: str, base_url: str, said: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "langchain_groq", None)  # absent, whatever is installed here
     with pytest.raises(ConfigurationError, match=said):
-        make_model(spec)
+        make_model(spec, settings=ModelSettings(base_url=base_url))
 
 
 def test_a_dollar_limit_needs_known_prices() -> None:
@@ -76,22 +77,6 @@ def test_a_dollar_limit_needs_known_prices() -> None:
     check_priced([models[0], models[2]], Budget(max_usd=1.0))
     with pytest.raises(ConfigurationError, match="openai:my-own is unknown"):
         check_priced(models, Budget(max_usd=1.0))
-
-
-# Scripted
-
-
-async def test_a_script_by_role_and_candidate() -> None:
-    model = make_model(scripted({"writer": [{"sql": "1"}, Sql(sql="2")], "writer/2": '{"sql": "other"}'}))
-    texts = []
-    for candidate in (1, 1, 2, 2, 3):
-        reply = await model.at(candidate=candidate).complete(ASK, role="writer", output=Sql)
-        assert isinstance(reply.parsed, Sql)
-        texts.append(reply.parsed.sql)
-    assert texts == ["1", "2", "other", "other", "1"]
-    assert (reply.method, model.ledger.total.usd) == (Method.BUILT_IN, 0.0)
-    with pytest.raises(ConfigurationError, match="no reply left for role 'writer', candidate 1"):
-        await model.at(candidate=1).complete(ASK, role="writer")
 
 
 # Replay
@@ -263,14 +248,3 @@ async def test_what_a_provider_raises_becomes_one_clear_error(
     model, _ = groq([error] * 4)
     with pytest.raises(ModelUnavailable, match=said):
         await model.complete(ASK, role="writer", output=Sql)
-
-
-# A LangChain model of the caller's own
-
-
-async def test_any_langchain_chat_model_will_do() -> None:
-    chat = GenericFakeChatModel(messages=iter([AIMessage('So: {"sql": "SELECT 1"}')]))
-    model = make_model(chat)
-    reply = await model.complete(ASK, role="writer", output=Sql)
-    assert (reply.parsed, reply.method) == (Sql(sql="SELECT 1"), Method.TEXT)
-    assert reply.usage.usd is None

@@ -75,6 +75,16 @@ async def test_tables_with_the_same_columns_are_read_once_and_limits_hold(databa
     assert database.ledger.total.queries == 6, "people, order, one of the days, and the empty table"
 
 
+async def test_no_rows_are_read_where_every_row_would_be_billed(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database.connector, "dialect", "bigquery")
+    found = await sample_rows(database, agent="test")
+    assert found.tables == {}
+    assert "bigquery" in found.notes[0]
+    assert database.ledger.total.queries == 0
+
+
 async def test_a_table_that_cannot_be_read_is_said_and_loses_only_itself(database: Database) -> None:
     people = database.catalog.tables[0]
     gone = Table("gone", people.columns[:1])

@@ -6,11 +6,9 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
@@ -121,28 +119,13 @@ LIKE = [
 ]
 
 
-class Letters:
-    """Embeds a text by how often it has each letter."""
-
-    name = "letters"
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        counts = np.array([[text.casefold().count(chr(97 + n)) + 1e-3 for n in range(26)] for text in texts])
-        unit: np.ndarray = (counts / np.linalg.norm(counts, axis=1, keepdims=True)).astype(np.float32)
-        return unit
-
-
-def test_the_nearest_come_first_by_words_and_by_meaning() -> None:
+def test_the_nearest_come_first_by_words_and_similar_ones_share_more_than_one() -> None:
     explored = Explored(tuple(LIKE))
+    assert [t.id for t in explored.similar("How many customers are there in each city?", 3)] == [1]
+    assert explored.similar("How many orders did each shop get?", 3) == []
     assert [t.id for t in explored.nearest("customers of each city", (), 2)] == [1]
     assert [t.id for t in explored.nearest("complaints", ("orders.note",), 2)] == [3, 2]
     assert explored.nearest("zzz", (), 2) == []
-    pytest.importorskip("faiss")
-    found = explored.nearest(
-        "What was the largest order? SELECT MAX(total) FROM orders", (), 3, embedder=Letters()
-    )
-    assert found[0].id == 2
-    assert Explored(tuple(LIKE[:1])).nearest("city", (), 3, embedder=Letters()) == LIKE[:1]
 
 
 PERSONAL = """

@@ -66,23 +66,19 @@ class Messages:
         return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], close[:_LISTED])
 
     def _qualifier(self, issue: Issue) -> QueryError:
-        qualifier = issue.node.args["table"]
-        visible = [source.name for level in issue.scope.chain() for source in level.sources if source.name]
-        known = any(t.name.casefold() == qualifier.name.casefold() for t in self.tables.catalog.tables)
-        if known:
-            message = f"{qualifier.name} is not in the FROM clause here."
-            aliases = [
-                source.name
-                for level in issue.scope.chain()
-                for source in level.sources
-                if source.table and source.table.name.casefold() == qualifier.name.casefold()
-            ]
-            if aliases:
-                message = f"{qualifier.name} has the alias {aliases[0]} here; use the alias."
-            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, qualifier, aliases or visible[:_LISTED])
-        message = f"{qualifier.name} is no table or alias in this query."
-        close = nearest(qualifier.name, visible) or visible[:_LISTED]
-        return self._error(ErrorKind.TABLE_NOT_FOUND, message, qualifier, close)
+        at = issue.node.args["table"]
+        named = [source for level in issue.scope.chain() for source in level.sources if source.name]
+        visible, folded = [source.name for source in named], at.name.casefold()
+        aliases = [s.name for s in named if s.table and s.table.name.casefold() == folded]
+        if aliases:
+            message = f"{at.name} has the alias {aliases[0]} here; use the alias."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, aliases)
+        if any(table.name.casefold() == folded for table in self.tables.catalog.tables):
+            message = f"{at.name} is not in the FROM clause here."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, visible[:_LISTED])
+        message = f"{at.name} is no table or alias in this query."
+        close = nearest(at.name, visible) or visible[:_LISTED]
+        return self._error(ErrorKind.TABLE_NOT_FOUND, message, at, close)
 
     def _ambiguous(self, issue: Issue) -> QueryError:
         name = issue.node.name
@@ -151,20 +147,18 @@ class Messages:
 
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
         """Return a sentence on where the column is, then qualified names of sources in reach; or []."""
-        folded = name.casefold()
-        near = [s for s in _reach(issue.scope) if folded in {c.casefold() for c in s.names}]
+        near = [
+            (source, own)
+            for source in _reach(issue.scope)
+            for own in source.names
+            if own.casefold() == name.casefold()
+        ][:_LISTED]
         if near:
-            places = " and ".join(_label(source) for source in near[:_LISTED])
-            names = [
-                f"{s.name}.{self.names.written(next(c for c in s.names if c.casefold() == folded))}"
-                for s in near[:_LISTED]
-            ]
-            return [f"{places} has it.", *names]
-        tables = self.tables.by_column.get(folded, [])
-        if not tables:
-            return []
-        if len(tables) == 1:
-            return [f"{self.tables.path(tables[0])} has it; join it."]
+            places = " and ".join(_label(source) for source, _ in near)
+            return [f"{places} has it.", *(f"{s.name}.{self.names.written(own)}" for s, own in near)]
+        tables = self.tables.by_column.get(name.casefold(), [])
+        if len(tables) < 2:
+            return [f"{self.tables.path(table)} has it; join it." for table in tables]
         places = ", ".join(self.tables.path(t) for t in tables[:_LISTED])
         more = f" and {len(tables) - _LISTED} more tables" if len(tables) > _LISTED else ""
         return [f"{places}{more} have it; join one."]

@@ -244,12 +244,12 @@ class Resolver:
         """Also check the tables that were not reached while resolving the query."""
         for node in tree.find_all(exp.Table):
             named = isinstance(node.this, exp.Identifier) and id(node) not in self.read
-            if named and (self.names.strict or not (is_cte(node) or self.tables.find(node).tables)):
+            if named and (self.names.strict or not (is_cte(node) or self.tables.find(node))):
                 self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
         for each in tree.find_all(exp.In) if self.tables.closed and self.dialect == "sqlite" else ():
             if isinstance(field := each.args.get("field"), exp.Column):  # x IN t reads the table t
                 table = exp.Table(this=field.this, db=field.args.get("table"))
-                if not self.tables.find(table).tables:
+                if not self.tables.find(table):
                     self.issues.append(Issue(table, Scope(self.dialect, {}), "table"))
 
     def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
@@ -277,7 +277,7 @@ class Resolver:
             anchor = body.left if recursive and isinstance(body, exp.Union) else body
             for node in anchor.find_all(exp.Table):
                 same = isinstance(node.this, exp.Identifier) and self.names.key(node.this) == key
-                if same and not self.tables.find(node).tables:
+                if same and not self.tables.find(node):
                     self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
 
     def _first_columns(self, body: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
@@ -406,17 +406,16 @@ class Resolver:
         if not node.args.get("db") and key in scope.ctes:
             return scope.ctes[key], ()
         found = self.tables.find(node)
-        if not found.tables:  # BigQuery's FROM t, t.items unnests a column
+        if not found:  # BigQuery's FROM t, t.items unnests a column
             path = self.dialect == "bigquery" and scope.named(self.names.key(node.parts[0]))
-            unknown = found.unknown and not (self.tables.closed and node.name.casefold() != "dual")
+            unknown = found is None and not (self.tables.closed and node.name.casefold() != "dual")
             if not unknown and not path:
                 self.issues.append(Issue(node, scope, "table"))
             return None, ()
-        self.found += found.tables
-        if not all(table.columns for table in found.tables):
+        self.found += found
+        if not all(table.columns for table in found):
             return None, ()
-        columns = {self.names.stored(c.name): c.name for table in found.tables for c in table.columns}
-        return columns, found.tables
+        return {self.names.stored(c.name): c.name for table in found for c in table.columns}, found
 
     def _visit(self, nodes: Iterable[exp.Expr], scope: Scope) -> None:
         """Resolve the columns below ``nodes``, and the queries in them with ``scope`` as the outer one."""

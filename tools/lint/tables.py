@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -71,15 +70,12 @@ class Names:
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
     """Return the names most like ``name``, best first: by spelling and by words in any order."""
-    from rapidfuzz import process
-
-    found = process.extract(
-        name[:_LONGEST], list(dict.fromkeys(known)), scorer=_likeness, limit=limit, score_cutoff=_CLOSE
-    )
-    return [other for other, _, _ in found]
+    scored = ((_likeness(name[:_LONGEST], other), other) for other in dict.fromkeys(known))
+    close = sorted((-score, other) for score, other in scored if score >= _CLOSE)
+    return [other for _, other in close[:limit]]
 
 
-def _likeness(one: str, other: str, **_: float) -> float:
+def _likeness(one: str, other: str) -> float:
     """Return the likeness of two names, 0 to 100."""
     from rapidfuzz import fuzz
 
@@ -87,19 +83,6 @@ def _likeness(one: str, other: str, **_: float) -> float:
     bare = left.replace(" ", ""), right.replace(" ", "")
     contained = min(map(len, bare)) >= 3 and (bare[0] in bare[1] or bare[1] in bare[0])
     return max(fuzz.ratio(*bare), fuzz.token_sort_ratio(left, right), 65.0 * contained)
-
-
-@dataclass(frozen=True)
-class Found:
-    """The meaning of a table's name.
-
-    Attributes:
-        tables: The catalog's tables: one, or the shards behind a BigQuery wildcard.
-        unknown: True where the catalog cannot tell (system tables, other databases).
-    """
-
-    tables: tuple[Table, ...] = ()
-    unknown: bool = False
 
 
 class Tables:
@@ -122,38 +105,35 @@ class Tables:
         for index in ("_families", "_databases", "_schemas", "fields", "by_column"):
             getattr(self, index)
 
-    def find(self, node: exp.Table) -> Found:
-        """Return the catalog's table for a table of a query; neither tables nor unknown: there is none."""
+    def find(self, node: exp.Table) -> tuple[Table, ...] | None:
+        """Return the catalog's table that a query's table names, or the shards behind a BigQuery wildcard.
+
+        Nothing if there is none; None where the catalog cannot tell (system tables, other databases).
+        """
         parts = node.parts
-        path = ".".join(part.name for part in parts)
         if self.names.strict:
             return self._exactly(parts)
-        if _SYSTEM.search(path):
-            return Found(unknown=True)
+        if _SYSTEM.search(".".join(part.name for part in parts)):
+            return None
         if self.names.dialect == "bigquery" and node.name.endswith("*"):
-            if self.closed:
-                return Found()  # a hidden table may be among them
-            return self._wildcard(node.name[:-1])
+            return () if self.closed else self._wildcard(node.name[:-1])  # a hidden table may be among them
         found = [t for t in self._by_key.get(self.names.key(parts[-1]), ()) if self._fits(t, parts[:-1])]
         if len(found) > 1 and len({table.database for table in found}) == 1:
-            default = [t for t in found if t.schema.casefold() in _DEFAULT_SCHEMAS]
-            return Found((default[0],)) if len(default) == 1 else Found(unknown=True)
-        if len(found) > 1:
-            return Found(unknown=True)
-        if found:
-            return Found((found[0],))
-        return Found(unknown=self._elsewhere(parts) or self._shard(node.name))
+            found = [t for t in found if t.schema.casefold() in _DEFAULT_SCHEMAS] or found
+        if len(found) > 1 or (not found and (self._elsewhere(parts) or self._shard(node.name))):
+            return None
+        return tuple(found)
 
-    def _exactly(self, parts: list[exp.Expr]) -> Found:
+    def _exactly(self, parts: list[exp.Expr]) -> tuple[Table, ...] | None:
         """Return the table of the whole name; a bare one could mean another in the session's own schema."""
         if len(parts) == 1 and self.names.dialect in _DUAL and parts[0].name.casefold() == "dual":
-            return Found(unknown=True)
+            return None
         written = [self.names.key(part) for part in parts]
         for table in self._by_key.get(written[-1], ()):
             own = [self.names.stored(part) for part in (table.database, table.schema, table.name) if part]
             if own == written:
-                return Found((table,))
-        return Found()
+                return (table,)
+        return ()
 
     def _fits(self, table: Table, qualifiers: list[exp.Expr]) -> bool:
         own = [table.schema, table.database]
@@ -176,10 +156,10 @@ class Tables:
             return self.names.key(parts[-2]) not in self._schemas
         return len(parts) == 2 and dialect != "snowflake" and outer not in self._schemas | self._databases
 
-    def _wildcard(self, prefix: str) -> Found:
+    def _wildcard(self, prefix: str) -> tuple[Table, ...] | None:
         folded = prefix.casefold()
         shards = tuple(t for t in self.catalog.tables if t.name.casefold().startswith(folded))
-        return Found(shards) if shards else Found(unknown=bool(prefix) and self._shard(prefix))
+        return shards or (None if prefix and self._shard(prefix) else ())
 
     def _shard(self, name: str) -> bool:
         """True for a dated table of a family of which the catalog holds other members."""

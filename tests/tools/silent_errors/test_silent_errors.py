@@ -111,21 +111,6 @@ async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> 
     assert await suspicions(limited, CASES[0].sql, result, agent="test", seconds=30) == []
 
 
-async def test_a_result_is_read_only_where_something_is_doubtful(database: Database) -> None:
-    result = await execute(database, CASES[0].sql, agent="test")
-    assert isinstance(result, QueryResult)
-    read = list[str]()
-
-    def reading() -> Any:
-        read.append("read")
-        return result.table
-
-    assert await suspicions(database, "SELECT 1 AS one", reading, agent="test") == []
-    assert read == []
-    assert await suspicions(database, CASES[0].sql, reading, agent="test", seconds=30)
-    assert read == ["read"]
-
-
 @pytest.mark.parametrize(
     ("column", "says"),
     [("origin", ["No row of flights has `APG` in origin; nearest: ` APG` (1 row)."]), ("password", [])],

@@ -172,24 +172,6 @@ def test_unknown_questions_and_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_types_are_inferred_piece_by_piece(score: Callable[..., Score]) -> None:
-    """Of 8 columns 65,536 rows are a piece: a text beyond makes texts of the numbers in its own only."""
-    head, numbers = "a,b,c,d,e,f,g,h", [f"{i}{',' * 7}" for i in range(65_536)]
-    gold = "\n".join([head, *numbers, "x,,,,,,,"])
-    assert score(gold, "\n".join([head, "0.004,,,,,,,", *numbers[1:], "x,,,,,,,"])).match
-    assert not score(gold, "\n".join([head, "x,,,,,,,", *numbers])).match
-    assert not score(gold, "\n".join([head, *numbers, "y,,,,,,,"])).match
-
-
-@pytest.mark.heavy
-def test_a_huge_file(score: Callable[..., Score]) -> None:
-    rows = [f"{i},{i / 8},name {i % 999}" for i in range(100_000)]
-    gold = "\n".join(["a,b,c", *rows])
-    assert score(gold, "\n".join(["a,b,c", *rows[::-1]])).match
-    assert not score(gold, "\n".join(["a,b,c", *rows[1:], "0,0.02,name 0"])).match
-
-
-@pytest.mark.heavy
 def test_every_lite_gold_meets_itself(shared: Path) -> None:
     for suite in ("spider2-lite", "spider2-local"):
         gold = load_gold(shared / "data" / suite / "evaluation_suite" / "gold")
@@ -255,15 +237,6 @@ async def test_verdicts_of_the_scorer(tmp_path: Path) -> None:
     ):
         verdict = await judged(tmp_path / str(number), golds, result, **how)
         assert (verdict.match, verdict.reason, verdict.gold, verdict.gold_rows) == expected
-
-
-async def test_the_rows_of_the_nearest_gold_are_said(tmp_path: Path) -> None:
-    golds, file = {"q_a.csv": "a\n1\n", "q_b.csv": "a\n1\n2\n3\n4\n"}, tmp_path / "q.csv"
-    file.write_text("a\n9\n9\n9\n", encoding="utf-8")
-    for number, (result, rows) in enumerate(
-        [(pa.table({"a": [9] * 3}), 4), (pa.table({"a": [9]}), 1), (file, None)]
-    ):
-        assert (await judged(tmp_path / str(number), golds, result)).gold_rows == rows
 
 
 @settings(max_examples=30)

@@ -94,7 +94,7 @@ async def test_agents_do_not_see_a_database_name_that_tells_what_is_ambiguous(tm
 def test_questions_without_their_database_are_left_out(tmp_path: Path) -> None:
     suite = load_suite("ambrosia", write_lines(tmp_path, line("a"), line("b", database="gone")))
     assert [question.id for question in suite.questions] == ["a"]
-    assert suite.missing[0].startswith("1 question is left out: gone.sqlite")
+    assert suite.missing[0].startswith("Left out for want of gone.sqlite: 1 question.")
     assert part_of(suite, ids=["a"]).missing == suite.missing  # these are all that there are
 
 
@@ -102,7 +102,7 @@ def test_questions_without_their_database_are_left_out(tmp_path: Path) -> None:
     ("damage", "message"),
     [
         ({"gold": None}, "Entry 2 of .* has no gold"),
-        ({"id": "a"}, "its id recurs"),
+        ({"id": "a"}, "two questions a"),
         ({"kind": ""}, "Entry 2 of .* has no kind"),
         ({"question": None}, "has no question"),
     ],

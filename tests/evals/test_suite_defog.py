@@ -80,7 +80,7 @@ def test_questions_without_their_database_are_left_out_and_keep_their_numbers(tm
     write_shop(tmp_path / "databases" / "shop.sqlite")
     suite = load_suite("defog", tmp_path)
     assert [q.id for q in suite.questions] == ["0001"]
-    assert suite.missing[0].startswith("1 question is left out: databases/gone.sqlite")
+    assert suite.missing[0].startswith("Left out for want of gone.sqlite: 1 question.")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="has none of the databases"):
         load_suite("defog", tmp_path)
     (tmp_path / "questions.jsonl").write_text("")
-    with pytest.raises(ConfigurationError, match="holds no question"):
+    with pytest.raises(ConfigurationError, match="has no question in"):
         load_suite("defog", tmp_path)
     (tmp_path / "questions.jsonl").unlink()
     file = tmp_path / "data" / "questions_gen_sqlite.csv"

@@ -129,16 +129,6 @@ def heard(*events: tuple[str, str, str]) -> set[str]:
     return listener.refusals
 
 
-def test_a_simulated_user_is_shown_the_whole_query_of_a_choice(tmp_path: Path) -> None:
-    query, live, later = f"SELECT {'1 + ' * 500}1", *(RunEvents() for _ in range(2))
-    trace = Trace.create(tmp_path, "run-1", listener=live)
-    trace.record("clarification", agent="user", choices=[{"label": "A", "sql": query}], reply="keep")
-    trace.close()
-    for event in trace.events():
-        later.learn(event)
-    assert [listener.choices[0]["sql"] for listener in (live, later)] == [query, query]
-
-
 def test_what_a_run_that_goes_on_makes_up_for_is_forgotten() -> None:
     lost, planner = ("model_failed", "c1", "request"), ("model_failed", "", "server")
     begun, asked_anew = ("begun", "", ""), (ASKED_ANEW, "", "")

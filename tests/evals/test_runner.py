@@ -18,7 +18,6 @@ import pytest
 from quorum.evals.folder import EvalFolder, merged
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, Databases, replace_options
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
@@ -87,28 +86,20 @@ async def test_each_question_leaves_one_line_with_all_that_is_known(tmp_path: Pa
     assert "home" not in manifest.options
 
 
-async def test_started_again_it_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
+async def test_started_again_it_asks_only_what_is_new(tmp_path: Path) -> None:
     before = await unbroken(tmp_path, questions(3))
     data, model, earlier = lines(tmp_path), Knowing(), list[Record]()
     again = await run_evaluation(
         evaluation(tmp_path, model, questions(3), concurrency=1), on_begin=earlier.extend
     )
     assert again == before
-    assert len(earlier) == 3
-    assert lines(tmp_path) == data
-    assert not model.asked
+    assert (len(earlier), lines(tmp_path), model.numbers) == (3, data, set())
     assert ShopConnector.opened == ["shop0"], "no database was opened the second time"
-
-
-async def test_with_more_questions_it_goes_on(tmp_path: Path) -> None:
-    await unbroken(tmp_path, questions(2))
-    before, model = EvalFolder(tmp_path).manifest(), Knowing()
+    began = EvalFolder(tmp_path).manifest().started
     records = await run_evaluation(evaluation(tmp_path, model, questions(4)))
-    assert model.numbers == {2, 3}
-    assert list(records) == ["q00", "q01", "q02", "q03"]
+    assert (model.numbers, list(records)) == ({3}, ["q00", "q01", "q02", "q03"])
     after = EvalFolder(tmp_path).manifest()
-    assert len(after.asked) == 4
-    assert after.started == before.started
+    assert (len(after.asked), after.started) == (4, began)
 
 
 @pytest.mark.parametrize(
@@ -255,31 +246,19 @@ DAMAGE: dict[str, tuple[Callable[[Path], Any], bool]] = {
 async def test_a_run_without_its_record_goes_on_or_begins_anew(
     tmp_path: Path, damage: Callable[[Path], Any], asked_again: bool
 ) -> None:
-    whole = await unbroken(tmp_path, questions(2))
-    kept = [line for line in lines(tmp_path) if '"id": "q00"' in line]
-    (tmp_path / "results.jsonl").write_text(kept[0] + '\n{"id": "q01", "quest')
-    damage(tmp_path / "runs" / "q01")
+    whole = await unbroken(tmp_path / "old", questions(2))
+    folder = (tmp_path / "old").rename(tmp_path / "moved")
+    kept = [line for line in lines(folder) if '"id": "q00"' in line]
+    (folder / "results.jsonl").write_text(kept[0] + '\n{"id": "q01", "quest')
+    damage(folder / "runs" / "q01")
     model = Knowing()
-    records = await run_evaluation(evaluation(tmp_path, model, questions(2)))
+    records = await run_evaluation(evaluation(folder, model, questions(2)))
     assert differing(records, whole) == {}
     assert model.numbers == ({1} if asked_again else set())
     assert records["q01"].resumed is not asked_again
-    assert ended(tmp_path) == ["q00", "q01"]
-    assert list((tmp_path / "runs").iterdir()) != []
-    assert list((tmp_path / "discarded").glob("*")) == []
-
-
-async def test_a_folder_that_was_moved_goes_on(tmp_path: Path) -> None:
-    whole = await unbroken(tmp_path / "old", questions(3))
-    (tmp_path / "old").rename(tmp_path / "new")
-    path = tmp_path / "new" / "results.jsonl"
-    path.write_text(lines(tmp_path / "new")[0] + "\n")
-    _drop("answer.json")(tmp_path / "new" / "runs" / "q02")
-    model = Knowing()
-    records = await run_evaluation(evaluation(tmp_path / "new", model, questions(3)))
-    assert differing(records, whole) == {}
-    assert not model.asked
-    assert all((tmp_path / "new" / record.result).is_file() for record in records.values())
+    assert ended(folder) == ["q00", "q01"]
+    assert all((folder / record.result).is_file() for record in records.values())
+    assert list((folder / "discarded").glob("*")) == []
     assert not (tmp_path / "old").exists()
 
 
@@ -336,17 +315,16 @@ async def test_an_endpoint_that_answers_others_is_not_given_up(tmp_path: Path) -
 
 
 async def test_a_broken_database_fails_its_own_questions_only(tmp_path: Path) -> None:
-    asked = questions(16, shops=2)
+    asked = questions(8, shops=2)
     ShopConnector.broken = {"shop0"}
     records = await run_evaluation(evaluation(tmp_path, Knowing(), asked))
     assert {record.error for record in records.values() if record.database == "shop0"} == {"database"}
     assert all(record.match for record in records.values() if record.database == "shop1")
     assert ShopConnector.opened.count("shop0") == MOST_OPENINGS
-    ShopConnector.broken = set()
-    model = Knowing()
+    ShopConnector.broken, model = set(), Knowing()
     again = await run_evaluation(evaluation(tmp_path, model, asked))
     assert all(record.match for record in again.values())
-    assert model.numbers == set(range(0, 16, 2))
+    assert model.numbers == {0, 2, 4, 6}
 
 
 async def test_a_connection_lost_while_judging_keeps_the_answer(tmp_path: Path) -> None:
@@ -462,23 +440,3 @@ async def test_shards_part_the_questions_and_merge_to_the_whole(tmp_path: Path) 
     assert differing(records, whole) == {}
     assert [item.id for item in manifest.asked] == [question.id for question in suite.questions]
     assert members == folders
-
-
-async def test_no_more_than_so_many_questions_are_asked_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now: list[int] = []
-    most = 0
-    record = Attempts.record
-
-    async def counted(self: Attempts, question: EvalQuestion) -> Record:
-        nonlocal most
-        now.append(1)
-        most = max(most, len(now))
-        made = await record(self, question)
-        now.pop()
-        return made
-
-    monkeypatch.setattr(Attempts, "record", counted)
-    await unbroken(tmp_path, questions(9), concurrency=3)
-    assert most == 3

@@ -143,6 +143,7 @@ def test_what_went_wrong_and_gold_that_could_not_be_used_are_listed(found: Opene
     assert "- shops, Quorum 1.0, begun 2026-01-01 12:00:00 UTC\n- options: all as by default\n" in text
     assert "- judged by: the rules of shops\n" in text
     gold = rows(text, "Gold that could not be used")
+    assert list(gold) == ["state", "differs", "fails"]
     assert gold["differs"] == ["the gold SQL no longer gives the published result", "1", "1", "f"]
     assert gold["fails"] == ["no gold SQL runs", "1", "0", "e"]
     wrong = rows(text, "Not right: 4 questions")

@@ -33,7 +33,6 @@ from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, judged, kept, question
 from tests.evals.running import Knowing, ShopConnector, evaluation, shops
 from tests.evals.small_suite import SumScorer
-from tests.schema_folders import write_schema
 
 __all__ = ["database", "question", "shops"]
 
@@ -168,29 +167,6 @@ async def test_a_lost_connection_or_result_is_no_verdict(
     (tmp_path / "runs" / "q00" / "results" / Path(right).name).unlink()
     with pytest.raises(QuorumError, match="cannot be read"):
         await judge(given)
-
-
-async def test_where_only_the_schema_is_here_linking_and_validity_are_told(tmp_path: Path) -> None:
-    write_schema(tmp_path / "SHOP")
-    url = f"schema://{tmp_path / 'SHOP'}"
-    gold = "SELECT CITY, COUNT(*) FROM CUSTOMERS GROUP BY CITY"
-    asked = EvalQuestion("q00", "Customers by city?", "SHOP", url, "snowflake", (gold,))
-    given = evaluation(tmp_path, Knowing(), [asked])
-    databases = Databases(given.options, chat_models=given.chat_models)
-    try:
-        database = await databases.of(asked)
-        lost = candidate("c1", "SELECT CITY FROM CUSTOMERS", error="unavailable")
-        record = await judged(asked, answer(lost, sql=lost.sql, status="no_answer"), database, tmp_path)
-        nothing = await judge_nothing(asked, SumScorer(), database)
-    finally:
-        await databases.aclose()
-    assert (record.match, record.gold, record.executes, record.valid) == (None, "not_live", None, True)
-    assert (record.error, record.finished) == ("unavailable", True), "asking again would not help"
-    assert record.metrics == {"ex": None, "points": None}
-    assert record.linking is not None
-    assert (record.linking.table_recall, record.linking.column_recall) == (1.0, 1.0)
-    assert [row.match for row in record.candidates] == [None]
-    assert (nothing.match, nothing.gold) == (None, "not_live")
 
 
 LOST, BROKEN = candidate("c0", error="model_unavailable"), candidate("c1", error="syntax")

@@ -135,7 +135,7 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     questions = small_suite(tmp_path).questions
     file = tmp_path / "predict_dev.json"
     entries = {
-        "0": f"SELECT 1{BIRD_MARK}pets",
+        "0": f" SELECT 1 {BIRD_MARK}pets",
         "1": "SELECT 2",  # BIRD's program takes an entry without a database for a query
         "2": 0,  # and what is no text for none
         "3": f"SELECT 3{BIRD_MARK}pets",

@@ -190,8 +190,3 @@ def test_a_run_outside_the_evaluation_is_none(tmp_path: Path, run: str) -> None:
     found = compared(tmp_path, [record("a", run=run)], right(""))
     (flip,) = found.as_dict()["flips"]
     assert (flip["a"]["run"], flip["b"]["run"]) == ("", "runs/a")
-
-
-def test_names_are_as_short_as_tells_them_apart(tmp_path: Path) -> None:
-    found = compare(*(opened(tmp_path / part / "run", [record("a")]) for part in ("monday", "friday")))
-    assert (found.a.name, found.b.name) == ("monday/run", "friday/run")

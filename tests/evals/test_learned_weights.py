@@ -294,12 +294,9 @@ def test_a_bound_is_shown_only_where_it_holds(rounds: list[list[int]]) -> None:
             assert limit is None
 
 
-def test_blank_results_vote_and_the_bound_of_wma_holds() -> None:
-    learned = learned_of(source([[4, 4, 1]] * 20))
-    assert (sum(learned.votes["wma"]), learned.no_bound("wma")) == (0, "")
-
-
 def test_right_answers_that_differ_end_the_bound_of_wma() -> None:
+    blank = learned_of(source([[4, 4, 1]] * 20))
+    assert (sum(blank.votes["wma"]), blank.no_bound("wma")) == (0, "")
     learned = learned_of(source([[0, 4, 1]] * 20))
     assert sum(learned.votes["wma"]) == pytest.approx(1 / 3), "a tie of three, of which two are right"
     assert learned.no_bound("wma") == OVERRULED.format("1 question")

@@ -92,15 +92,7 @@ def test_the_interval_is_that_of_resampling_question_by_question(changes: list[f
     assert bootstrap_interval(changes) == bootstrap_interval(changes)
 
 
-def test_the_interval_covers_as_often_as_it_says() -> None:
-    random = np.random.default_rng(2)
-    true = 0.1
-    hits = 0
-    for _ in range(200):
-        changes = random.choice([-1.0, 0.0, 1.0], 120, p=[0.1, 0.7, 0.2]).tolist()
-        low, high = bootstrap_interval(changes, resamples=1_000)
-        hits += low <= true <= high
-    assert 0.88 < hits / 200 < 0.99
+def test_an_interval_needs_a_value() -> None:
     with pytest.raises(ValueError):
         bootstrap_interval([])
 

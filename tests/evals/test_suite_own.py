@@ -14,6 +14,7 @@ from quorum.evals.suites.own import load_own
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
+from tests.schema_folders import write_schema
 
 ASK = "Which users?"
 
@@ -61,7 +62,7 @@ def test_json_lines_with_all_fields(tmp_path: Path, db: str) -> None:
     assert (second.id, second.difficulty, second.gold_sql, second.extra) == ("7", "3", ("SELECT 1",), {})
 
 
-def test_csv_with_quoted_newlines_windows_line_ends_and_a_mark(tmp_path: Path, db: str) -> None:
+def test_csv_and_json_lines_with_windows_line_ends_marks_and_odd_white_space(tmp_path: Path, db: str) -> None:
     text = (
         'question,sql,Difficulty \r\n"Which, and\r\nhow many ""users""?","SELECT *\r\nFROM users",hard\r\n'
         "\r\n,,\r\nWho?,,\r\n"
@@ -72,11 +73,7 @@ def test_csv_with_quoted_newlines_windows_line_ends_and_a_mark(tmp_path: Path, d
     assert (first.gold_sql, first.difficulty) == (("SELECT *\r\nFROM users",), "hard")
     assert (second.id, second.question, second.gold_sql) == ("0001", "Who?", ())
     assert suite.missing == ("Without sql and result, so asked and not scored: 1 (0001).",)
-
-
-def test_json_lines_with_windows_line_ends_and_odd_white_space(tmp_path: Path, db: str) -> None:
-    file = tmp_path / "own.jsonl"
-    odd = json.dumps({"question": "a\u2028b\u0085c"}, ensure_ascii=False)
+    file, odd = tmp_path / "own.jsonl", json.dumps({"question": "a\u2028b\u0085c"}, ensure_ascii=False)
     file.write_bytes(("\ufeff" + odd + "\r\n\r\n   \r\n" + json.dumps({"question": ASK}) + "\r\n").encode())
     assert [q.question for q in load_own(file, db).questions] == ["a\u2028b\u0085c", ASK]
 
@@ -114,17 +111,7 @@ def test_databases(
 
 
 def test_a_database_of_which_only_the_schema_is_here(tmp_path: Path) -> None:
-    folder = tmp_path / "CITY" / "PUBLIC"
-    folder.mkdir(parents=True)
-    (folder / "DDL.csv").write_text(
-        'table_name,description,DDL\nT,,"create or replace TABLE T (A NUMBER);"\n'
-    )
-    (folder / "T.json").write_text(
-        json.dumps(
-            {"table_name": "T", "table_fullname": "CITY.PUBLIC.T", "column_names": ["A"]}
-            | {"column_types": ["NUMBER"], "description": [""], "sample_rows": []}
-        )
-    )
+    write_schema(tmp_path / "CITY" / "PUBLIC")
     found = load_own(lines(tmp_path, {"question": ASK, "db": f"schema://{tmp_path}/CITY"}), None).questions[0]
     assert (found.dialect, found.live, found.database) == ("snowflake", False, "CITY")
 

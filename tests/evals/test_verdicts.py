@@ -33,7 +33,6 @@ from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, judged, kept, question
 from tests.evals.running import Knowing, ShopConnector, evaluation, shops
 from tests.evals.small_suite import SumScorer
-from tests.schema_folders import write_schema
 
 __all__ = ["database", "question", "shops"]
 
@@ -147,15 +146,6 @@ async def test_sql_without_a_result_is_valid_if_guard_and_lint_pass_it(
     assert record.match is False
 
 
-@pytest.mark.parametrize("gold", ["SELECT nothing", "DROP TABLE orders", "not SQL ("])
-async def test_gold_that_fails_fails_no_run(
-    judge: Judge, question: EvalQuestion, right: str, gold: str
-) -> None:
-    broken = dataclasses.replace(question, gold_sql=(gold,))
-    record = await judge(answer(candidate("c1", file=right), result_file=right), asked=broken)
-    assert (record.match, record.gold, record.status, record.error) == (None, "fails", "answered", "")
-
-
 async def test_a_scorer_that_fails_loses_no_answer(judge: Judge, right: str) -> None:
     given = answer(candidate("c1", file=right), result_file=right)
     record = await judge(given, Failing(ZeroDivisionError("by nought")))
@@ -179,29 +169,6 @@ async def test_a_lost_connection_or_result_is_no_verdict(
         await judge(given)
 
 
-async def test_where_only_the_schema_is_here_linking_and_validity_are_told(tmp_path: Path) -> None:
-    write_schema(tmp_path / "SHOP")
-    url = f"schema://{tmp_path / 'SHOP'}"
-    gold = "SELECT CITY, COUNT(*) FROM CUSTOMERS GROUP BY CITY"
-    asked = EvalQuestion("q00", "Customers by city?", "SHOP", url, "snowflake", (gold,))
-    given = evaluation(tmp_path, Knowing(), [asked])
-    databases = Databases(given.options, chat_models=given.chat_models)
-    try:
-        database = await databases.of(asked)
-        lost = candidate("c1", "SELECT CITY FROM CUSTOMERS", error="unavailable")
-        record = await judged(asked, answer(lost, sql=lost.sql, status="no_answer"), database, tmp_path)
-        nothing = await judge_nothing(asked, SumScorer(), database)
-    finally:
-        await databases.aclose()
-    assert (record.match, record.gold, record.executes, record.valid) == (None, "not_live", None, True)
-    assert (record.error, record.finished) == ("unavailable", True), "asking again would not help"
-    assert record.metrics == {"ex": None, "points": None}
-    assert record.linking is not None
-    assert (record.linking.table_recall, record.linking.column_recall) == (1.0, 1.0)
-    assert [row.match for row in record.candidates] == [None]
-    assert (nothing.match, nothing.gold) == (None, "not_live")
-
-
 LOST, BROKEN = candidate("c0", error="model_unavailable"), candidate("c1", error="syntax")
 CLOSED = candidate("c1", error="unavailable")
 
@@ -218,7 +185,7 @@ CLOSED = candidate("c1", error="unavailable")
         (answer(sql="", status="no_answer"), {}, "no_sql"),
         (answer(candidate("c1"), status="no_answer"), {}, "empty_result"),
         (answer(BROKEN, status="no_answer"), {}, "syntax"),
-        (answer(BROKEN, LOST, status="no_answer"), {}, "endpoint"),
+        (answer(BROKEN, LOST, status="no_answer"), {}, "endpoint"),  # whose message it is
         (answer(LOST, status="no_answer"), {"refusals": {"request"}}, "request"),
         (answer(LOST, status="no_answer"), {"refusals": {"too_long"}}, "request"),
         (answer(LOST, status="no_answer"), {"refusals": {"request", "server"}}, "endpoint"),
@@ -230,10 +197,7 @@ def test_why_there_is_no_answer(given: Answer, how: dict[str, Any], kind: str) -
     found, message = why(given, **how)
     assert found == kind
     assert bool(message) == bool(kind)
-
-
-def test_the_message_is_that_of_the_candidate_that_was_lost() -> None:
-    assert why(answer(BROKEN, LOST, status="no_answer")) == ("endpoint", "It is model_unavailable.")
+    assert "syntax" not in message or kind == "syntax"
 
 
 @pytest.mark.parametrize(

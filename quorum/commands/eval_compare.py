@@ -10,7 +10,7 @@ import click
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Hold two evaluations against each other, question by question.")
+@click.command()
 @click.argument("a", type=FILE)
 @click.argument("b", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")

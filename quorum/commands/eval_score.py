@@ -23,7 +23,7 @@ SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spid
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Score results that somebody else produced.")
+@click.command()
 @click.argument("suite")
 @click.option("--pred", type=FILE, metavar="FOLDER", required=True, help="the predictions")
 @click.option("--gold", type=FILE, metavar="FOLDER", help="see above")

@@ -35,7 +35,7 @@ ENDED = {
 }
 
 
-@click.command(cls=Command, short_help="Learn a database before anybody asks.")
+@click.command(cls=Command)
 @click.option(
     "--coverage",
     type=float,

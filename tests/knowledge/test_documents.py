@@ -167,7 +167,9 @@ def pdf(*pages: str) -> bytes:
         objects.append(f"<< /Type /Page /Parent 2 0 R {page} >>")
         objects.append(f"<< /Length {len(text)} >>\nstream\n{text}\nendstream")
     made = "".join(f"{number} 0 obj\n{content}\nendobj\n" for number, content in enumerate(objects, 1))
-    return f"%PDF-1.4\n{made}trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n0\n%%EOF\n".encode()
+    return (
+        f"%PDF-1.4\n{made}trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n0\n%%EOF\n".encode()
+    )
 
 
 def test_the_text_of_a_pdf_is_read_page_by_page(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

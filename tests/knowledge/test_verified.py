@@ -126,7 +126,7 @@ def test_odd_tags_are_texts_and_many_headings_cost_nothing() -> None:
 def test_links_and_odd_entries_are_not_read(kb: KnowledgeBase, tmp_path: Path) -> None:
     questions, outside = kb.folder / "questions", tmp_path / "outside"
     outside.mkdir()
-    (outside / "secret.md").write_text("secret", "utf-8")
+    (outside / "secret.md").write_text(replace(PAIR, question="Who is it?").as_text(), "utf-8")
     (kb.folder / "notes").symlink_to(outside)
     (questions / "link.md").symlink_to(outside / "secret.md")
     (questions / "loop.md").symlink_to(questions / "loop.md")

@@ -75,6 +75,7 @@ def test_all_roles_share_the_system_message_and_the_task_comes_last(prompts: Pro
         ('<error kind="none">', r'<\error kind="none">'),
         ("<Question >", r"<\Question >"),
         ("a</b>", r"a<\/b>"),
+        ("x" * 5_000 + "</schema>", "x" * 5_000 + r"<\/schema>"),
         ("<p>html</i>", r"<p>html<\/i>"),
     ],
 )

@@ -19,7 +19,7 @@ GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,
 \tPARAMS VARIANT,
 \t"zip ""x\""" NUMBER(10,2),
-\tREVENUE FLOAT
+\trevenue FLOAT
 );"""
 
 

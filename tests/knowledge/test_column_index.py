@@ -68,8 +68,9 @@ def test_the_best_come_first_and_a_group_stands_for_its_tables() -> None:
     assert index.tables("What was received in 2021?", 1) == ["main.sales_2019"]
     assert [hit.column for hit in index.search("amount", 1)] == ["amount"]
     assert index.search("Show the name of each item", 9)[0].column == "item", "others count more"
-    wide, fitting = table("w", **{f"city_{n}": "" for n in range(9)}), table("p", person="", city="")
-    both = ColumnIndex(Catalog("c", "duckdb", (wide, fitting)))
+    wide, fitting = table("w", **{f"city_{c}": "" for c in "abcdef"}), table("p", person="", city="")
+    others = table("o", **{f"x{n}": "" for n in range(50)})
+    both = ColumnIndex(Catalog("c", "duckdb", (wide, fitting, others)))
     assert both.tables("person and city", 1) == ["main.p"], "a term counts once for a table"
     for tables in ((), (table("empty"),)):
         nothing = ColumnIndex(Catalog("none", "duckdb", tables))

@@ -29,7 +29,6 @@ from tests.graph.shop import (
     repaired,
     script,
     taking_turns,
-    written,
 )
 
 DOWN = ModelUnavailable("The endpoint is unreachable.")
@@ -114,15 +113,6 @@ def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
     again, _ = drawn([made[name] for name in sorted(order)], seed, among)
     assert (winner, chosen.key) == (again, winner[:-1])
     assert among == "all" or chosen.key != "light"
-
-
-async def test_results_that_were_cut_are_flagged(run: Run) -> None:
-    wide = {"purpose": "All.", "sql": "SELECT o.id FROM orders o, orders p, orders q, orders r LIMIT 200"}
-    ran = await run(script(sql_writer=TIED, column_explorer=explored(wide)))
-    assert "100 rows shown; the result was cut at 100 rows, there are more" in ran.prompt("sql_writer", 2)
-    cut = await run(script(sql_writer=written("SELECT id FROM orders")), max_rows=2)
-    assert cut.answer.truncated
-    assert any("was cut at 2 rows" in said for said in cut.answer.warnings)
 
 
 async def test_every_query_has_a_time_limit(run: Run) -> None:

@@ -126,3 +126,8 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
     kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
     assert kinds == ["timeout"]
     assert ran.answer.sql == GOOD
+
+
+def test_a_draw_gives_every_tied_answer_its_chance() -> None:
+    clusters = [Cluster(key, key, (key,), ("m",), 2.0) for key in "abc"]
+    assert {drawn(clusters, seed)[0] for seed in range(50)} == {"a", "b", "c"}

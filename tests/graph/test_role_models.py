@@ -180,3 +180,10 @@ def test_groups_are_of_roles_and_share_none() -> None:
     members = [role for roles in GROUPS.values() for role in roles]
     check_roles([*GROUPS, *members])
     assert len({*members, *GROUPS}) == len(members) + len(GROUPS), "a name means one thing"
+
+
+@pytest.mark.parametrize("recipe", ["recap", "ssev"])
+async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
+    ran = await run(script(), recipe=recipe, votes=3)
+    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
+    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}

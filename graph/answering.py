@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,7 +54,7 @@ async def answer_question(
         NeedsReply: As ``on_clarify`` or ``on_approve`` raised it.
         QuorumError: The run cannot go on; its trace says so too.
     """
-    trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
+    trace = context.trace
     outside = var_child_runnable_config.set(None)  # else a graph around this one would take its checkpoints
     config: Any = {"configurable": {"thread_id": trace.lease.run if trace.lease else trace.run_id}}
     try:
@@ -66,7 +65,8 @@ async def answer_question(
             start: Any = None if under_way else {"question": question}
             output = await graph.ainvoke(start, config, context=context, durability="sync")
             while waiting := output.get("__interrupt__"):
-                reply: Command[Any] = Command(resume=await asked.replies(waiting))
+                asked = await _replies(waiting, context, on_clarify, on_approve)
+                reply: Command[Any] = Command(resume=asked)
                 output = await graph.ainvoke(reply, config, context=context, durability="sync")
         answer = Answer.model_validate(output["answer"])
     except NeedsReply as waiting:
@@ -94,40 +94,34 @@ def _check_checkpoint(error: Exception, path: Path) -> None:
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Whoever replies to what a run asks."""
+async def _replies(
+    waiting: Sequence[Interrupt], context: Context, on_clarify: Any, on_approve: Any
+) -> dict[str, str]:
+    """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
 
-    context: Context
-    on_clarify: OnClarify | None
-    on_approve: OnApprove | None
-
-    async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
-        """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
-
-        Branches that want to run the same query get one reply; ``all`` is one for all of them. Replies that
-        were given are passed on before the run ends for want of another.
-        """
-        await self.context.trace.aflush()
-        start = self.context.ledger.clock()
-        replies, said = dict[str, str](), dict[str, str]()
-        refused_first = sorted(waiting, key=lambda each: not each.value.get("refused"))
-        for each in refused_first:  # they say why they ask again
-            try:
-                if each.value.get("kind") != "approval":
-                    reply = await _said(self.on_clarify, Clarification.model_validate(each.value))
-                    replies[each.id] = reply or ""  # LangGraph takes None for none
-                    continue
-                asked = Approval.model_validate(each.value)
-                if ALL not in said.values() and asked.sql not in said:
-                    reply = await _said(self.on_approve, asked)
-                    said[asked.sql] = read_approval(reply) or str(reply)  # the run says if it is no reply
-                replies[each.id] = said.get(asked.sql, ALL)
-            except NeedsReply:
-                if not replies:
-                    raise
-        self.context.ledger.spent_seconds -= self.context.ledger.clock() - start
-        return replies
+    Branches that want to run the same query get one reply; ``all`` is one for all of them. Replies that
+    were given are passed on before the run ends for want of another.
+    """
+    await context.trace.aflush()
+    start = context.ledger.clock()
+    replies, said = dict[str, str](), dict[str, str]()
+    refused_first = sorted(waiting, key=lambda each: not each.value.get("refused"))
+    for each in refused_first:  # they say why they ask again
+        try:
+            if each.value.get("kind") != "approval":
+                reply = await _said(on_clarify, Clarification.model_validate(each.value))
+                replies[each.id] = reply or ""  # LangGraph takes None for none
+                continue
+            asked = Approval.model_validate(each.value)
+            if ALL not in said.values() and asked.sql not in said:
+                reply = await _said(on_approve, asked)
+                said[asked.sql] = read_approval(reply) or str(reply)  # the run says if it is no reply
+            replies[each.id] = said.get(asked.sql, ALL)
+        except NeedsReply:
+            if not replies:
+                raise
+    context.ledger.spent_seconds -= context.ledger.clock() - start
+    return replies
 
 
 async def _said(on: Any, asked: Clarification | Approval) -> Any:

@@ -110,8 +110,7 @@ class Resources:
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        self.read_values(seconds)
-        index = await self._values.index()
+        index = await asyncio.shield(self.read_values(seconds))
         dialect, spelt = self.catalog.dialect, dict[Place, str]()
         for table, column in self.catalog.columns():
             parts = [part for part in (table.database, table.schema, table.name) if part]
@@ -123,10 +122,14 @@ class Resources:
         missing = sorted(spelt[place] for place in (index.unread | index.cut) if place in spelt)
         return by_column, missing
 
-    def read_values(self, seconds: float | None = None) -> None:
-        """Begin to read the values that ``matches`` looks at, unless that was begun; arguments as there."""
-        bound = SECONDS if seconds is None else seconds
-        self._values.read(self.connector, self.linter.catalog, bound)
+    def read_values(self, seconds: float | None = None) -> asyncio.Task[ValueIndex]:
+        """Begin to read the values that ``matches`` looks at, unless that was begun; again if it failed."""
+        task = self._values.reading
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            bound = SECONDS if seconds is None else seconds
+            task = asyncio.ensure_future(read_values(self.connector, self.linter.catalog, bound))
+            self._values.reading = task
+        return task
 
     def showing(self, part: Catalog) -> Self:
         """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
@@ -165,27 +168,17 @@ OPENED_WITH = frozenset({
 """Options that resources are opened with; runs that share them may differ in all others."""
 
 
+@dataclass
 class _Values:
-    """The index of a database's values, made once for all runs that share it."""
+    """The index of a database's values, which is made once for all runs that share it."""
 
-    def __init__(self) -> None:
-        self._reading: asyncio.Task[ValueIndex] | None = None
-
-    def read(self, connector: Connector, catalog: Catalog, seconds: float) -> None:
-        """Begin to read, once; again if it failed."""
-        before = self._reading
-        if before is None or (before.done() and (before.cancelled() or before.exception())):
-            self._reading = asyncio.ensure_future(read_values(connector, catalog, seconds))
-
-    async def index(self) -> ValueIndex:
-        assert self._reading is not None
-        return await asyncio.shield(self._reading)
+    reading: asyncio.Task[ValueIndex] | None = None
 
     async def aclose(self) -> None:
         """Stop reading."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+        if self.reading is not None:
+            self.reading.cancel()
+            await asyncio.gather(self.reading, return_exceptions=True)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from quorum.graph.ballots import (
     UNANSWERABLE,
     Ballot,
     Cluster,
-    Decided,
     Rules,
     Strategy,
     Vote,
@@ -232,7 +231,39 @@ async def hold_vote(
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
     """
     weigh, rules = find_strategy(strategy), rules or Rules()
-    cast = sorted(ballots, key=plainness)
+    voters, box = _voters(sorted(ballots, key=plainness), strategy, rules)
+    if not voters:
+        return box
+    weighed, best = await weigh(voters, rules), {ballot.candidate: rank(ballot) for ballot in voters}
+    drawn = weighed.winner if weighed.seed is not None else None
+    outright = None if drawn else weighed.winning
+    heaviest = max(cluster.weight for cluster in weighed.clusters)
+    total = math.fsum(cluster.weight for cluster in weighed.clusters)
+
+    def leads(cluster: Cluster) -> bool:
+        return cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9)
+
+    def order(cluster: Cluster) -> tuple[object, ...]:
+        first = min(best[name] for name in cluster.candidates)
+        return (0, not cluster.fingerprint, first) if leads(cluster) else (1, -cluster.weight, first)
+
+    clusters = tuple(replace(each, share=each.weight / total) for each in sorted(weighed.clusters, key=order))
+    winner, leading = drawn or clusters[0].candidates[0], sum(map(leads, weighed.clusters))
+    tied = tuple(each.key for each in clusters[:leading]) if leading > 1 and not drawn else ()
+    made = replace(box, winner=winner, clusters=clusters, margin=weighed.margin, seed=weighed.seed)
+    if drawn:
+        made = replace(made, decided="draw", decision=f"{drawn} was drawn with seed {weighed.seed}.")
+    elif tied:
+        settled = "settled by approval, then fewest repairs, then the SQL's hash"
+        said = f"{len(tied)} answers tie; {settled}."
+        made = replace(made, tie=True, tied=tied, decided="tie_rule", decision=said)
+    share = made.winning.share if made.winning else 0.0
+    approved = next(ballot.approved for ballot in voters if ballot.candidate == winner)
+    return replace(made, share=share, approved=approved, decided=made.decided or "vote")
+
+
+def _voters(cast: Sequence[Ballot], strategy: str, rules: Rules) -> tuple[list[Ballot], Vote]:
+    """Return those who may vote, and the vote as it is before they are weighed."""
     answers = [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
     plausible = [ballot for ballot in answers if not (rules.blanks_give_way and ballot.blank)]
     lacking = [ballot for ballot in cast if ballot.error == UNANSWERABLE]
@@ -247,47 +278,7 @@ async def hold_vote(
         excluded=tuple((ballot.candidate, ballot.reason) for ballot in cast if ballot not in voters),
         unanswerable=tuple(ballot.candidate for ballot in lacking),
     )
-    box = replace(box, notes=_notes(box, len(plausible or answers)))
-    return _count(box, voters, await weigh(voters, rules)) if voters else box
-
-
-def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
-    """Return ``box`` with the winner: drawn, else of the cluster that wins outright, else of the heaviest."""
-    best = {ballot.candidate: rank(ballot) for ballot in voters}
-    drawn = weighed.winner if weighed.seed is not None else None
-    heaviest = max(cluster.weight for cluster in weighed.clusters)
-    outright = None if drawn else weighed.winning
-    top = [
-        cluster
-        for cluster in weighed.clusters
-        if (cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9))
-    ]
-    rest = [cluster for cluster in weighed.clusters if cluster not in top]
-    top.sort(key=lambda cluster: (not cluster.fingerprint, min(best[name] for name in cluster.candidates)))
-    rest.sort(key=lambda cluster: (-cluster.weight, min(best[name] for name in cluster.candidates)))
-    total = math.fsum(cluster.weight for cluster in weighed.clusters)
-    clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
-    winner = drawn or clusters[0].candidates[0]
-    tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not drawn else ()
-    decided: Decided = "draw" if drawn else "tie_rule" if tied else "vote"
-    settled = "settled by approval, then fewest repairs, then the SQL's hash"
-    decisions: dict[str, str] = {
-        "draw": f"{drawn} was drawn with seed {weighed.seed}.",
-        "tie_rule": f"{len(tied)} answers tie; {settled}.",
-    }
-    return replace(
-        box,
-        winner=winner,
-        clusters=clusters,
-        share=next(cluster.share for cluster in clusters if winner in cluster.candidates),
-        approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
-        tie=bool(tied),
-        tied=tied,
-        margin=weighed.margin,
-        seed=weighed.seed,
-        decided=decided,
-        decision=decisions.get(decided, ""),
-    )
+    return voters, replace(box, notes=_notes(box, len(plausible or answers)))
 
 
 def _notes(box: Vote, answers: int) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
-from quorum.graph.answering import _Asked
+from quorum.graph.answering import _replies
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.recipes import RECIPES
 from quorum.tools.admission import Proposal
@@ -94,7 +94,7 @@ async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_aga
 
     waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
     async with asked.opened() as (context, _):
-        replies = await _Asked(context, None, approve).replies(waiting)
+        replies = await _replies(waiting, context, None, approve)
     assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 

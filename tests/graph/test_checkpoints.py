@@ -18,6 +18,7 @@ from langgraph.types import Command, Send, interrupt
 from typing_extensions import TypedDict
 
 from quorum.agents.writers import Reading
+from quorum.graph import checkpoints
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import RunSaver, StateSerializer, open_checkpoints
 from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, Turn, branch_input
@@ -154,3 +155,20 @@ async def test_what_a_node_wrote_is_stored_while_others_of_its_step_go_on(tmp_pa
             await until(lambda: connection.execute("SELECT 1 FROM writes WHERE channel = 'quick'").fetchall())
         over.set()
         assert await run == {"quick": 1, "slow": 2}
+
+
+async def test_what_a_sent_node_wrote_is_stored_at_once_and_all_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoints, "SOON", 60.0)
+    config: Any = {"configurable": {"thread_id": "1", "checkpoint_ns": "", "checkpoint_id": "1"}}
+
+    def stored() -> set[str]:
+        with closing(sqlite3.connect(tmp_path / "checkpoint.sqlite")) as connection:
+            return {channel for (channel,) in connection.execute("SELECT channel FROM writes")}
+
+    async with open_checkpoints(tmp_path / "checkpoint.sqlite") as saver:
+        await saver.aput_writes(config, [("sent", 1)], "t1", "~__pregel_push, 0")
+        await saver.aput_writes(config, [("other", 1)], "t2", "~__pregel_pull, other")
+        assert stored() == {"sent"}
+    assert stored() == {"sent", "other"}

@@ -76,6 +76,13 @@ def test_ties_end_by_approval_then_repairs(better: dict[str, object], worse: dic
         assert "tie" in vote.decision
 
 
+def test_an_answer_wins_a_tie_with_none_and_the_others_stand_by_weight() -> None:
+    lacking = ballot("a", error=UNANSWERABLE)
+    assert hold_vote([lacking, ballot("b", "x", repairs=3)]).winner == "b"
+    vote = hold_vote([ballot(str(n), key, repairs=n) for n, key in enumerate("yxzxzx")])
+    assert [cluster.key for cluster in vote.clusters] == ["x", "z", "y"]
+
+
 def test_the_plainest_of_those_that_agree_stands_for_them() -> None:
     ballots = [
         ballot("long", "x", size=90, named=True),

@@ -29,7 +29,6 @@ from tests.graph.shop import (
     repaired,
     script,
     taking_turns,
-    written,
 )
 
 DOWN = ModelUnavailable("The endpoint is unreachable.")
@@ -113,15 +112,6 @@ def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
     assert among == "all" or chosen.key != "light"
 
 
-async def test_results_that_were_cut_are_flagged(run: Run) -> None:
-    wide = {"purpose": "All.", "sql": "SELECT o.id FROM orders o, orders p, orders q, orders r LIMIT 200"}
-    ran = await run(script(sql_writer=TIED, column_explorer=explored(wide)))
-    assert "100 rows shown; the result was cut at 100 rows, there are more" in ran.prompt("sql_writer", 2)
-    cut = await run(script(sql_writer=written("SELECT id FROM orders")), max_rows=2)
-    assert cut.answer.truncated
-    assert any("was cut at 2 rows" in said for said in cut.answer.warnings)
-
-
 async def test_every_query_has_a_time_limit(run: Run) -> None:
     endless = f"SELECT COUNT(*) FROM {', '.join(f'orders o{n}' for n in range(20))}"
     said = script(
@@ -133,3 +123,8 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
     kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
     assert kinds == ["timeout"] * 2
     assert ran.answer.sql == GOOD
+
+
+def test_a_draw_gives_every_tied_answer_its_chance() -> None:
+    clusters = [Cluster(key, key, (key,), ("m",), 2.0) for key in "abc"]
+    assert {drawn(clusters, seed)[0] for seed in range(50)} == {"a", "b", "c"}

@@ -82,13 +82,6 @@ async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) ->
     assert {event["temperature"] for event in warmer.of("candidate")} == {0.4, temperature and 0.4}
 
 
-@pytest.mark.parametrize("recipe", ["recap", "ssev"])
-async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
-    ran = await run(script(), recipe=recipe, votes=3)
-    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
-    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}
-
-
 @pytest.mark.parametrize("role", ["action", "schema_linker"])
 async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(
     run: Run, role: str
@@ -187,3 +180,10 @@ def test_groups_are_of_roles_and_share_none() -> None:
     members = [role for roles in GROUPS.values() for role in roles]
     check_roles([*GROUPS, *members])
     assert len({*members, *GROUPS}) == len(members) + len(GROUPS), "a name means one thing"
+
+
+@pytest.mark.parametrize("recipe", ["recap", "ssev"])
+async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
+    ran = await run(script(), recipe=recipe, votes=3)
+    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
+    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}

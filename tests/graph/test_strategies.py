@@ -75,29 +75,6 @@ def test_what_more_than_half_say_exactly_wins() -> None:
     assert vote([BASE] * 4 + [near] * 4).winner in ("c4", "c5", "c6", "c7")
 
 
-def test_five_equal_results_are_decided_against_four_at_most() -> None:
-    held = vote([BASE] * 5)
-    rule = find_stopping("decided")
-    assert not rule.enough(held, [1.0] * 5)
-    assert rule.enough(held, [1.0] * 4)
-    assert not rule.enough(vote([BASE] * 3 + [WIDER] * 2), [1.0])
-
-
-def test_partial_agreement_does_not_outvote_a_whole() -> None:
-    noisy: list[Columns] = [{"name": NAMES, "total": [n, n + 1, n + 2]} for n in (10, 20, 30)]
-    held = vote([BASE, BASE, *noisy])
-    assert held.winner in ("c0", "c1")
-    assert [len(group) for group in groups(held)] == [2, 1, 1, 1]
-
-
-def test_partial_agreement_breaks_a_tie() -> None:
-    stranger: Columns = {"a": ["p", "q", "r"], "b": [0.5, 0.6, 0.7]}
-    held = vote([stranger, BASE, OTHER_FIGURES])
-    assert held.winner in ("c1", "c2")
-    assert len(held.tied) == 2
-    assert len(vote([stranger, BASE, OTHER_FIGURES], "majority").tied) == 3
-
-
 def test_weights_count_in_mbr() -> None:
     results: list[Columns] = [BASE, {"z": ["q"]}, {"z": ["q"]}]
     assert vote(results, experts="ABB").winner in ("c1", "c2")

@@ -11,7 +11,7 @@ import pytest
 from quorum.graph.nodes.tree_search import Search
 from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.reforce import Reforce
-from tests.graph.pictures import OURS, PICTURES, between_agents
+from tests.graph.pictures import PICTURES, between_agents
 from tests.graph.recipes_page import KINDS, PAGE, PAPERS, Row, held, mentions, rows, written
 
 NUMBERED = {
@@ -137,7 +137,6 @@ def test_parts_of_papers_are_read_from_docstrings(text: str, found: list[tuple[s
 
 
 @pytest.mark.parametrize("recipe", list(PICTURES))
-def test_the_drawn_graph_is_the_papers_picture(recipe: str) -> None:
-    paper, drawn = PICTURES[recipe].keys(), between_agents(recipe)
-    assert paper - drawn == set()
-    assert drawn - paper == OURS[recipe].keys()
+def test_the_drawn_graph_has_the_papers_arrows(recipe: str) -> None:
+    """What it has beside them is dotted on the page."""
+    assert PICTURES[recipe] - between_agents(recipe) == set()

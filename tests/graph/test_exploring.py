@@ -10,10 +10,7 @@ import pytest
 from quorum.api import explore
 from quorum.graph.exploring import Exploration
 from quorum.graph.runs import RunFolder
-from quorum.graph.tree_search import SearchTree
-from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.triplets import explored_folder
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.triplet_store import load_explored
 from tests.graph.shop import changed, make_shop
@@ -114,7 +111,7 @@ async def test_what_is_no_triplet(
 
 async def test_the_same_question_twice_is_one_triplet(search: Searching) -> None:
     """Queries that differ in a literal are one example, also when two branches find them at a time."""
-    other = ORDERS | {"columns": ["orders.total", "orders.id", "orders.customer_id"]}
+    other = ORDERS | {"columns": ["orders.total", "ORDERS.TOTAL", "orders.id", "orders.customer_id"]}
     queries = [{"sql": f"{LARGE} AND customer_id > {n}"} for n in range(2)]
     found = await search(explorer=choice(ORDERS, other), simulator=queries)
     assert found.outcomes == {"worked": 1, "known": 1}
@@ -177,32 +174,15 @@ async def test_it_goes_on_where_it_stopped_and_never_begins_twice(search: Search
 
 
 async def test_a_changed_table_is_to_be_covered_again(search: Searching) -> None:
-    first = await search()
-    assert first.covered == 3
+    assert (await search()).covered == 3
     changed(search.shop, "ALTER TABLE orders ADD COLUMN paid TEXT")
     again = await search(resume=True, explorer=choice(ORDERS, CITIES), attempts=3)
     assert (again.fields, again.covered, again.triplets) == (8, 3, 2), "the same query, of the table as it is"
     assert [triplet.id for triplet in search.learned().triplets] == [2, 3]
-
-
-async def test_what_is_gone_is_not_grown(search: Searching) -> None:
-    both = {"state": 1, "action": "join", "columns": ["orders.customer_id", "customers.id"]}
-    joined = {"sql": "SELECT o.id, c.name FROM orders o JOIN customers c ON c.id = o.customer_id"}
-    await search(explorer=[choice(ORDERS), choice(both)], simulator=[{"sql": LARGE}, joined], branches=1)
     changed(search.shop, "DROP TABLE customers")
     on = {"state": 2, "action": "order_by", "columns": ["orders.total"]}
-    found = await search(resume=True, explorer=choice(on), attempts=9)
-    assert found.ended == "stuck"
+    assert (await search(resume=True, explorer=choice(on), attempts=9)).ended == "stuck"
     assert "State 2 reads what has changed since." in search.prompts[-1].text
-
-
-async def test_databases_of_one_name_do_not_mix(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        url = f"sqlite:///{make_shop(tmp_path / name / 'shop.db')}"
-        found = await explore(db=url, models=["offline"], home=tmp_path / "home", attempts=2)
-        assert found.attempts == 2
-    assert len(list((tmp_path / "home" / "explored").iterdir())) == 2
 
 
 @pytest.mark.parametrize(
@@ -290,6 +270,10 @@ async def test_limits_that_make_no_sense_are_refused(tmp_path: Path, limits: dic
         await explore(db="sample", models=["offline"], home=tmp_path, **limits)
 
 
-def test_a_search_of_a_database_without_tables_is_over() -> None:
-    assert SearchTree(Catalog("none", "sqlite", ())).coverage == 1.0
-    assert explored_folder(Path("x"), Catalog("", "sqlite", ()), "").name.startswith("database-")
+async def test_databases_of_one_name_do_not_mix(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        url = f"sqlite:///{make_shop(tmp_path / name / 'shop.db')}"
+        found = await explore(db=url, models=["offline"], home=tmp_path / "home", attempts=2)
+        assert found.attempts == 2
+    assert len(list((tmp_path / "home" / "explored").iterdir())) == 2

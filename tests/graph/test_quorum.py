@@ -336,12 +336,6 @@ async def test_a_revision_that_brings_nothing_leaves_the_winner(run: Run, reply:
     assert len(ran.answer.candidates) == (3 if lost or reply is None else 4)
 
 
-@pytest.mark.parametrize("failure", ["no json", GONE])
-async def test_a_validator_that_fails_costs_its_verdict_only(run: Run, failure: Any) -> None:
-    ran = await run(replies(validator=failure), **ALWAYS)
-    assert (ran.answer.status, ran.answer.candidates[0].approved) == ("answered", None)
-
-
 async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(run: Run) -> None:
     said = script(
         sql_writer=written(NOTHING),

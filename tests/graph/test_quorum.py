@@ -247,6 +247,13 @@ async def test_exploration_can_be_left_out_and_limited(run: Run) -> None:
     assert (await run(said, max_queries=2, max_corrections=1)).calls()["exploration_corrector"] > 0
 
 
+async def test_candidates_that_fail_dispute_nothing(run: Run) -> None:
+    said = replies(self_refiner=repaired(BROKEN))
+    ran = await run(said | {f"sql_writer/c{number}": written(BROKEN) for number in (1, 2)})
+    assert (ran.answer.sql, ran.calls()["column_explorer"]) == (GOOD, 0)
+    assert ran.calls()["sql_writer"] > 3
+
+
 @pytest.mark.heavy
 async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))

@@ -25,7 +25,7 @@ from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Recipe, switch
+from quorum.graph.recipes.recipe import BLANKS, HEADS, Count, Recipe, switch
 from quorum.graph.state import RunState
 from quorum.knowledge.search.values import SHOWN
 
@@ -63,12 +63,8 @@ class Quorum(Recipe):
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
     max_corrections: Count = switch(1, "corrections of one exploration query")
-    blanks_give_way: bool = switch(
-        True, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
-    )
-    count_heads: bool = switch(
-        True, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
-    )
+    blanks_give_way: bool = switch(True, BLANKS)
+    count_heads: bool = switch(True, HEADS)
 
     @property
     def begins_alone(self) -> bool:

@@ -28,6 +28,10 @@ from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, 
 from quorum.graph.recipes.recipe import AtLeastOne, Count, PaperRecipe, switch
 from quorum.graph.state import RunState
 
+CONFIRM_EMPTY = (
+    "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)"
+)
+
 
 @dataclass(frozen=True)
 class Recap(PaperRecipe):
@@ -41,10 +45,7 @@ class Recap(PaperRecipe):
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one query of Action's", paper="open"
     )
-    confirm_empty: bool = switch(
-        False,
-        "the SelfRefiner may confirm an empty result (ours)",
-    )
+    confirm_empty: bool = switch(False, CONFIRM_EMPTY)
     max_actions: AtLeastOne = switch(10, "actions of one candidate", paper="open")
     max_link_steps: AtLeastOne = switch(linkers.MAX_LINK_STEPS, "commands of the SchemaLinker")
     exploration: bool = switch(

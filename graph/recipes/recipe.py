@@ -24,6 +24,10 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 """A limit without which a recipe makes no sense."""
 
 
+BLANKS = "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+HEADS = "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+
+
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
     """A field that is a switch or a limit of a recipe.
 
@@ -79,12 +83,8 @@ class Recipe:
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
     bound: RunOptions | None = field(default=None, compare=False)
-    blanks_give_way: bool = switch(
-        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
-    )
-    count_heads: bool = switch(
-        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
-    )
+    blanks_give_way: bool = switch(False, BLANKS)
+    count_heads: bool = switch(False, HEADS)
 
     def __post_init__(self) -> None:
         for role in self.roles:

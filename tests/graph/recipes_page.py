@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -39,7 +39,10 @@ KINDS = ("equation", "Algorithm")
 _MENTION = re.compile(
     r"\((ReFoRCE first version|ReFoRCE|ReCAPAgent-SQL|SSEV|Spider-Agent|SQLAgent),\s([^()]+)\)"
 )
-_NUMBERED = re.compile(r"(equation|Algorithm)s? ([\d, andto]+)")
+_PART = re.compile(
+    r"(equation|Algorithm)s? (\d+)(?: (to|and) (\d+))?(?:, ((?:step|line)s? [\d toand]*\d))?"
+    r"|(\d+\.[\d.]*\d|(?:Table|Figure) \d+|Appendix \w)"
+)
 
 
 class Row(NamedTuple):
@@ -105,33 +108,11 @@ def mentions(text: str) -> Iterator[tuple[str, str, str]]:
     ``(SQLAgent, Algorithm 3, lines 7 to 9)`` has one, ``(ReFoRCE, equations 4 to 6)`` three.
     """
     for paper, said in _MENTION.findall(" ".join(text.split())):
-        parts = re.split(r",\s(?=[^\d]*\d|Appendix)", said)
-        for part, within in ((each, then) for each, then in _with_places(parts)):
-            if numbered := _NUMBERED.fullmatch(part):
-                yield from ((paper, f"{numbered[1]} {number}", within) for number in _numbers(numbered[2]))
-            else:
-                yield paper, part.removeprefix("section "), within
-
-
-def _with_places(parts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Join "step 2" or "lines 7 to 9" to the part before."""
-    waiting = ""
-    for part in parts:
-        if re.match(r"(steps?|lines?) ", part):
-            yield waiting, part
-            waiting = ""
-        else:
-            if waiting:
-                yield waiting, ""
-            waiting = part
-    if waiting:
-        yield waiting, ""
-
-
-def _numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of "4 to 6", "5 and 6" or "1, 2 and 5"."""
-    for first, last in re.findall(r"(\d+)(?: to (\d+))?", text):
-        yield from range(int(first), int(last or first) + 1)
+        for kind, first, joint, last, within, other in _PART.findall(said):
+            numbers = range(int(first), int(last) + 1) if joint == "to" else filter(None, (first, last))
+            yield from ((paper, f"{kind} {number}", within) for number in numbers)
+            if other:
+                yield paper, other, ""
 
 
 def numbers(recipe: str) -> str:

@@ -69,22 +69,16 @@ async def test_the_corrector_is_asked_for_later_queries_only_where_some_wait(tie
     assert "<syntax>" not in alone, "no syntax mends the name of a column"
 
 
-async def test_the_explorer_sees_how_the_answers_differ_beside_their_sql(tied: Run) -> None:
-    ran = await tied()
-    prompt = ran.prompt("column_explorer")
-    for label, query in zip("AB", ran.of("exploration")[0]["rivals"], strict=True):
-        assert f'<rival_sql answer="{label}">\n{query}\n</rival_sql>' in prompt
-    said = ran.of("exploration")[0]["differences"]
-    assert any("`city`" in sentence for sentence in said)
-    assert all(f"- {sentence}\n" in prompt for sentence in said)
-
-
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:
+    """The explorer sees how the answers differ beside their SQL."""
     ran = await tied()
-    said = ran.of("exploration")[0]["differences"]
+    (begun,), prompt = ran.of("exploration"), ran.prompt("column_explorer")
+    for label, query in zip("AB", begun["rivals"], strict=True):
+        assert f'<rival_sql answer="{label}">\n{query}\n</rival_sql>' in prompt
+    assert any("`city`" in sentence for sentence in begun["differences"])
     early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", -1)
     assert "<differences>" not in early
-    assert all(f"- {sentence}\n" in late for sentence in said)
+    assert all(f"- {sentence}\n" in text for sentence in begun["differences"] for text in (prompt, late))
     assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
 
 

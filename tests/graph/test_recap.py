@@ -384,8 +384,6 @@ UNREPAIRED: dict[str, Any] = {"exploration": True, "max_refinements": 0}
     [
         ({"plan_critique": CRITICAL}, {"max_plans": 3}, "planner", 3),
         ({"plan_critique": CRITICAL}, {"max_plans": 1}, "plan_critique", 0),
-        ({"action": [sql(TOWN), STOP], "self_refiner": unknown}, {"max_refinements": 4}, "self_refiner", 4),
-        ({"action": [sql(TOWN), STOP], "self_refiner": unknown}, {"max_refinements": 0}, "self_refiner", 0),
         ({"action": LOOKS}, {"max_actions": 6}, "action", 6),
         ({"action": sql(TOWN), "schema_linker": SEEKING}, {"max_link_steps": 5}, "schema_linker", 5),
         (EXPLORING, {"max_refinements": 0}, "column_explorer", 0),

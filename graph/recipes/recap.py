@@ -28,9 +28,7 @@ from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, 
 from quorum.graph.recipes.recipe import AtLeastOne, Count, PaperRecipe, switch
 from quorum.graph.state import RunState
 
-CONFIRM_EMPTY = (
-    "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)"
-)
+CONFIRM_EMPTY = "the SelfRefiner may confirm an empty result (ours)"
 
 
 @dataclass(frozen=True)

@@ -190,12 +190,9 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
 NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
 
 
-async def test_an_empty_result_shows_near_misses_and_may_be_confirmed(run: Run) -> None:
+async def test_an_empty_result_may_be_confirmed(run: Run) -> None:
     none = f"{NOTHING} AND id > 1"
     ran = await run(replies(sql_writer=written(none), self_refiner=repaired(None)), votes=1)
-    prompt = ran.prompt("self_refiner")
-    for line in ("only city = 'Nowhere': 0 rows", "only id > 1: 2 rows", "FROM customers: 3 rows"):
-        assert f"- {line}" in prompt
     assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
 
 

@@ -87,7 +87,7 @@ async def test_a_repair_that_repeats_itself_does_not_end_a_candidate(run: Run, a
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 4}
     assert ran.answer.usage["queries"] <= 1, "the same SQL runs once"
     prompt = ran.prompt("self_refiner").rpartition("<task>")[2]
-    assert not {text for text in ("is the answer", "give null", "<near_misses>") if text in prompt}
+    assert not {text for text in ("is the answer", "give null") if text in prompt}
 
     def late(prompt: Prompt) -> Any:
         return repaired(GOOD if prompt.turn == 3 else again)

@@ -87,36 +87,16 @@ class Asking:
 
 
 @dataclass(frozen=True)
-class Effort:
-    """The effort that a candidate took.
-
-    Attributes:
-        repairs: Queries that replaced an earlier one.
-        explored: It explored the database itself, or was shown what an exploration found.
-        calls, tokens: Of models; tokens in and out.
-        queries: That ran on the database for it.
-    """
-
-    repairs: int
-    explored: bool
-    calls: int
-    tokens: int
-    queries: int
-
-
-@dataclass(frozen=True)
 class Course:
     """The course of a run, by its events.
 
     Attributes:
         explored: Whether a column exploration was begun.
         first_tie: Whether the first vote was a tie; None without a vote.
-        efforts: Of its candidates that ended.
     """
 
     explored: bool = False
     first_tie: bool | None = None
-    efforts: tuple[Effort, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -281,7 +261,7 @@ class Manifest:
 
     Attributes:
         suite, scorer: Names; ``rules`` says whose rules judge.
-        metrics: Of the scorer: ``{"name", "title", "meaning", "unit"}`` and, of one that is defined for a
+        metrics: Of the scorer: ``{"name", "title", "meaning"}`` and, of one that is defined for a
             group of questions only, ``"only"``; ``ex`` first.
         options: ``quorum.graph.options.RunOptions`` that count for answers, without database, places and
             secrets; and ``gold``, if questions saw only their gold's ``tables`` or ``columns``.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,7 +54,7 @@ async def answer_question(
         NeedsReply: As ``on_clarify`` or ``on_approve`` raised it.
         QuorumError: The run cannot go on; its trace says so too.
     """
-    trace, asked = context.trace, _Asked(context, on_clarify, on_approve)
+    trace = context.trace
     outside = var_child_runnable_config.set(None)  # else a graph around this one would take its checkpoints
     config: Any = {"configurable": {"thread_id": trace.lease.run if trace.lease else trace.run_id}}
     try:
@@ -66,7 +65,8 @@ async def answer_question(
             start: Any = None if under_way else {"question": question}
             output = await graph.ainvoke(start, config, context=context, durability="sync")
             while waiting := output.get("__interrupt__"):
-                reply: Command[Any] = Command(resume=await asked.replies(waiting))
+                asked = await _replies(waiting, context, on_clarify, on_approve)
+                reply: Command[Any] = Command(resume=asked)
                 output = await graph.ainvoke(reply, config, context=context, durability="sync")
         answer = Answer.model_validate(output["answer"])
     except NeedsReply as waiting:
@@ -94,60 +94,44 @@ def _check_checkpoint(error: Exception, path: Path) -> None:
         raise QuorumError(f"The checkpoint {path} cannot be used: {error}.", hint=hint) from error
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """Whoever replies to what a run asks."""
+async def _replies(
+    waiting: Sequence[Interrupt], context: Context, on_clarify: Any, on_approve: Any
+) -> dict[str, str]:
+    """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
 
-    context: Context
-    on_clarify: OnClarify | None
-    on_approve: OnApprove | None
-
-    async def replies(self, waiting: Sequence[Interrupt]) -> dict[str, str]:
-        """Ask the user; return the reply to each interrupt by its id. The time they take is not the run's.
-
-        Branches that want to run the same query get one reply; ``all`` is one for all of them. Replies that
-        were given are passed on before the run ends for want of another.
-        """
-        await self.context.trace.aflush()
-        start = self.context.ledger.clock()
-        replies, said = dict[str, str](), dict[str, str]()
-        for each in sorted(
-            waiting, key=lambda each: not each.value.get("refused")
-        ):  # it says why it asks again
-            try:
-                if each.value.get("kind") != "approval":
-                    replies[each.id] = await self._clarified(each.value)
-                    continue
-                asked = Approval.model_validate(each.value)
-                if ALL not in said.values() and asked.sql not in said:
-                    said[asked.sql] = await self._approved(asked)
-                replies[each.id] = said.get(asked.sql, ALL)
-            except NeedsReply:
-                if not replies:
-                    raise
-        self.context.ledger.spent_seconds -= self.context.ledger.clock() - start
-        return replies
-
-    async def _clarified(self, asked: Any) -> str:
-        assert self.on_clarify is not None  # without it no run is begun that may ask
-        reply = self.on_clarify(Clarification.model_validate(asked))
-        return (await reply if inspect.isawaitable(reply) else reply) or ""  # LangGraph takes None for none
-
-    async def _approved(self, asked: Approval) -> str:
-        assert self.on_approve is not None
-        reply = self.on_approve(asked)
-        given = await reply if inspect.isawaitable(reply) else reply
-        return read_approval(given) or str(given)  # the run says what it does not understand
+    Branches that want to run the same query get one reply; ``all`` is one for all of them. Replies that
+    were given are passed on before the run ends for want of another.
+    """
+    await context.trace.aflush()
+    start = context.ledger.clock()
+    replies, said = dict[str, str](), dict[str, str]()
+    refused_first = sorted(waiting, key=lambda each: not each.value.get("refused"))
+    for each in refused_first:  # they say why they ask again
+        try:
+            if each.value.get("kind") != "approval":
+                reply = await _said(on_clarify, Clarification.model_validate(each.value))
+                replies[each.id] = reply or ""  # LangGraph takes None for none
+                continue
+            asked = Approval.model_validate(each.value)
+            if ALL not in said.values() and asked.sql not in said:
+                reply = await _said(on_approve, asked)
+                said[asked.sql] = read_approval(reply) or str(reply)  # the run says if it is no reply
+            replies[each.id] = said.get(asked.sql, ALL)
+        except NeedsReply:
+            if not replies:
+                raise
+    context.ledger.spent_seconds -= context.ledger.clock() - start
+    return replies
 
 
-_MACHINE = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO", "EMFILE", "ENFILE", "ENOMEM")
-    if hasattr(errno, name)
-}
+async def _said(on: Any, asked: Clarification | Approval) -> Any:
+    reply = on(asked)  # without it no run is begun that may ask
+    return await reply if inspect.isawaitable(reply) else reply
+
+
+_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO, errno.EMFILE, errno.ENFILE}
+_MACHINE |= {errno.ENOMEM}
 _SQLITE = ("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_CANTOPEN", "SQLITE_NOMEM", "SQLITE_READONLY")
-
-_FULL = "no space is left for the run's checkpoint"
 
 
 def check_machine(error: Exception) -> None:
@@ -155,6 +139,7 @@ def check_machine(error: Exception) -> None:
     sqlite = str(getattr(error, "sqlite_errorname", ""))
     own = isinstance(error, MemoryError) or sqlite.startswith(_SQLITE)
     if own or (isinstance(error, OSError) and error.errno in _MACHINE):
-        what = _FULL if sqlite == "SQLITE_FULL" else str(error) or type(error).__name__
+        full = sqlite == "SQLITE_FULL"
+        what = "no space is left for the run's checkpoint" if full else str(error) or type(error).__name__
         hint = "See to its disk, memory or limit of open files."
         raise MachineFailed(f"This machine cannot go on: {what}.", hint=hint) from error

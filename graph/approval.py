@@ -9,22 +9,24 @@ was asked and replied stands in the trace, which a killed process's successor re
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from quorum.graph.clarification import Asked
-from quorum.graph.runs import Event
+from quorum.graph.clarification import Asked, words_of
 from quorum.graph.values import ALWAYS, approval_bytes
 from quorum.tools.admission import Proposal
-from quorum.tools.record import Recorder, request_of
+from quorum.tools.record import request_of
 from quorum.tools.results.readable import size_text
+
+if TYPE_CHECKING:
+    from quorum.graph.trace import Trace
 
 MAX_ASKED = 3
 """Times the user is asked about a query until it is not approved."""
@@ -62,9 +64,15 @@ class Approval(Asked):
     agent: str = ""
     candidate: str = ""
 
+    def value(self) -> dict[str, Any]:
+        """Return the interrupt's value."""
+        args = {"sql": self.sql, "database": self.database, "reads": self.reads}
+        return self.form("run_query", args, says=self.why)
+
 
 def read_approval(reply: Any) -> str:
     """``yes``, ``no`` or ``all``; empty if it cannot be told. ``{"reply": "yes"}`` is understood, too."""
+    reply = words_of(reply, approve=YES, reject=NO)
     if isinstance(reply, dict) and len(reply) == 1:
         (reply,) = reply.values()
     if isinstance(reply, bool):
@@ -106,25 +114,19 @@ class Approvals:
     Attributes:
         rule: The option ``approve``, not ``never``.
         database, dialect: For the user.
-        step: LangGraph's id of the step that runs now, the same when it runs again.
-        earlier: Events of the run's interrupted processes.
     """
 
     rule: str
     database: str
     dialect: str
-    record: Recorder
-    step: Callable[[], str]
-    earlier: Iterable[Event] = ()
+    trace: Trace
     _asked: defaultdict[str, dict[str, Approval]] = field(default_factory=lambda: defaultdict(dict))
     _replies: dict[tuple[str, str], str] = field(default_factory=dict)
     _said: dict[str, str] = field(default_factory=dict)
     _told: set[tuple[str, str]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        for event in self.earlier:
-            if event["kind"] not in (ASKED, REPLIED):
-                continue
+        for event in self.trace.earlier_approvals:
             step, query = place = event.get("task", ""), event["query"]
             if event["kind"] == ASKED:
                 about = {name: event[name] for name in Approval.model_fields if name in event}
@@ -176,7 +178,7 @@ class Approvals:
             raise attempt.ended
         asked = _approval(proposal, why, self.database, self.dialect)
         self._asked[step][query] = asked
-        self.record(ASKED, query=query, **asked.model_dump(exclude={"kind", "how", "refused"}))
+        self.trace.record(ASKED, query=query, **asked.model_dump(exclude={"kind", "how", "refused"}))
         return self._interrupted(place, asked)
 
     def _replay(self) -> None:
@@ -185,7 +187,7 @@ class Approvals:
         Raises:
             GraphInterrupt: A reply is still missing.
         """
-        attempt, step = _ATTEMPT.get(), self.step()
+        attempt, step = _ATTEMPT.get(), self.trace.step()
         if attempt is None or attempt.replayed:
             return
         if attempt.ended:
@@ -203,7 +205,7 @@ class Approvals:
         known, asking = self._replies.get(place, ""), asked
         for _ in range(MAX_ASKED):
             try:
-                reply = read_approval(interrupt(asking.model_dump()))
+                reply = read_approval(interrupt(asking.value()))
             except GraphInterrupt as ended:
                 if known:
                     return known  # of a process that was killed before LangGraph had kept the reply
@@ -215,12 +217,12 @@ class Approvals:
             if reply:
                 break
             asking = asked.model_copy(update={"refused": f"That is no reply to this. {asked.how}"})
-        return known or self._note(place, reply or NO, asked)
-
-    def _note(self, place: tuple[str, str], reply: str, asked: Approval) -> str:
-        about = {"agent": "user", "candidate": asked.candidate, "query": place[1]}
-        self.record(REPLIED, **about, reply=reply, sql=asked.sql, bytes=asked.bytes)
-        return self._keep(place, reply)
+        if known:
+            return known
+        about: dict[str, Any] = {"agent": "user", "candidate": asked.candidate, "query": place[1]}
+        about |= {"reply": reply or NO, "sql": asked.sql, "bytes": asked.bytes}
+        self.trace.record(REPLIED, **about)
+        return self._keep(place, reply or NO)
 
     def _keep(self, place: tuple[str, str], reply: str) -> str:
         """Remember a reply; of several to the same text the one that allows more counts elsewhere."""
@@ -230,7 +232,7 @@ class Approvals:
         return reply
 
     def _place(self, sql: str) -> tuple[str, str]:
-        return self.step(), request_of(sql)
+        return self.trace.step(), request_of(sql)
 
 
 def _all_is_being_said() -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from quorum.tools.query import ErrorKind
 
@@ -251,14 +251,12 @@ class Rules:
         return max(LEAST_WEIGHT, self.weights.get(expert, 1.0))
 
 
-class Strategy(Protocol):
-    """Weighs ballots, all of which may vote; their order must not matter.
+Strategy: TypeAlias = Callable[[Sequence[Ballot], Rules], Awaitable[Vote]]
+"""Weighs ballots, all of which may vote; their order must not matter.
 
-    ``hold_vote`` reads of the ``Vote`` that it returns: the weighed ``clusters``, the ``margin``, and a
-    ``winner`` that was drawn with a ``seed``, or whose cluster wins whatever the others weigh.
-    """
-
-    async def __call__(self, ballots: Sequence[Ballot], rules: Rules) -> Vote: ...
+``hold_vote`` reads of the ``Vote`` that it returns: the weighed ``clusters``, the ``margin``, and a
+``winner`` that was drawn with a ``seed``, or whose cluster wins whatever the others weigh.
+"""
 
 
 def rank(ballot: Ballot) -> tuple[bool, int, str, str]:

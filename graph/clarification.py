@@ -20,7 +20,7 @@ MAX_ASKED = 3
 
 
 class Asked(BaseModel):
-    """The value of every interrupt of a run, which LangGraph gives to whoever replies.
+    """What an interrupt of a run asks of whoever replies.
 
     Attributes:
         kind: ``clarification`` or ``approval``: which of the two the rest is.
@@ -31,6 +31,42 @@ class Asked(BaseModel):
     kind: str
     how: str
     refused: str = ""
+
+    def form(self, action: str, args: dict[str, str], *, says: str) -> dict[str, Any]:
+        """Return the interrupt's value: the fields, and what chat front-ends make buttons of.
+
+        These are LangChain's human-in-the-loop request (``action_requests``, ``review_configs``), which Agent
+        Chat UI shows, and Agent Inbox's, which its older versions show.
+
+        Args:
+            action, args: What a person allows or declines, with what they should see of it.
+            says: What they are asked, in Markdown.
+        """
+        description = "\n\n".join(part for part in (self.refused, says, self.how) if part)
+        allowed = ["approve", "reject", "respond"]
+        config = {"allow_accept": True, "allow_ignore": True, "allow_respond": True, "allow_edit": False}
+        return self.model_dump() | {
+            "action_requests": [{"name": action, "args": args, "description": description}],
+            "review_configs": [{"action_name": action, "allowed_decisions": allowed}],
+            "action_request": {"action": action, "args": args},
+            "config": config,
+            "description": description,
+        }
+
+
+def words_of(reply: Any, *, approve: str, reject: str) -> Any:
+    """Return what a reply of such a front-end says; any other reply as it is.
+
+    ``{"decisions": [{"type": "respond", "message": "B"}]}`` and
+    ``[{"type": "response", "args": "B"}]`` mean B.
+    """
+    decisions = reply.get("decisions") if isinstance(reply, dict) else reply
+    if not isinstance(decisions, list) or len(decisions) != 1 or not isinstance(decisions[0], dict):
+        return reply
+    said = decisions[0]
+    spoken = said.get("message", said.get("args"))
+    types = {"approve": approve, "accept": approve, "reject": reject, "ignore": reject}
+    return types.get(str(said.get("type")), spoken)
 
 
 class Choice(BaseModel):
@@ -69,6 +105,11 @@ class Clarification(Asked):
     dialect: str
     own_words: bool = True
 
+    def value(self) -> dict[str, Any]:
+        """Return the interrupt's value, of which "approve" keeps the vote."""
+        args = {"question": self.question} | {choice.label: choice.says for choice in self.choices}
+        return self.form("choose_reading", args, says="\n".join(self.differences))
+
 
 class Reply(BaseModel):
     """A reply: ``label`` of an answer, ``words`` that add to the question, or ``keep`` the vote."""
@@ -88,6 +129,7 @@ def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
 
     ``B``, ``b.`` and ``answer B`` are a label; so is ``{"choice": "B"}``, as a form may give it.
     """
+    reply = words_of(reply, approve="", reject="")
     if isinstance(reply, dict) and set(reply) == {"choice"}:
         reply = reply["choice"]
     if reply is None:

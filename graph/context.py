@@ -11,7 +11,6 @@ import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -20,7 +19,7 @@ from quorum.agents.prompting import PromptContext
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of, to_the_end
-from quorum.graph.runs import Event, RunFolder, Spent, new_run_id
+from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
@@ -91,11 +90,6 @@ class Context:
         return replace(self.database, limits=limits, cache=self.bounded_cache)
 
     @property
-    def unkept(self) -> Sequence[str]:
-        """Limits on bytes that the database cannot keep, in sentences."""
-        return unkept(self.database.connector, self.options)
-
-    @property
     def votes(self) -> int:
         """Candidates at most; each model writes one at least."""
         return self.options.votes or max(self.recipe.votes, len(self.models))
@@ -122,11 +116,6 @@ class Context:
         """The temperature of candidates that are sampled."""
         given = self.options.temperature
         return self.recipe.temperature if given is None else given
-
-    @property
-    def experts(self) -> ExpertLedger:
-        """The weights kept between runs."""
-        return experts_in(self.options.home)
 
     @property
     def demonstration(self) -> bool:
@@ -208,11 +197,12 @@ async def open_context(
     trace = await to_the_end(
         lambda: _trace(options, question, run_id, resume, secrets, listener, meta), Trace.close
     )
-    async with _gone_after_failure(trace, new=not resume), AsyncExitStack() as stack:
-        stack.push_async_callback(trace.aclose)
-        stack.push(partial(_never_began, trace, not resume))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(_closing(trace, new=not resume))
         stack.enter_context(rare_collections())
-        ledger = _ledger(options, await asyncio.to_thread(trace.usage_so_far) if resume else None, shared)
+        ledger = await asyncio.to_thread(trace.ledger) if resume else Ledger()
+        ledger.shared = shared
+        ledger.budget = Budget(options.max_calls, options.max_usd, options.deadline, options.max_run_bytes)
         loading = asyncio.ensure_future(_loaded(recipe))
 
         async def begun(found: Resources) -> None:
@@ -275,20 +265,19 @@ def seconds_for_values(ledger: Ledger) -> float | None:
     return None if left is None else left / 4
 
 
-def _never_began(trace: Trace, new: bool, _: object, error: BaseException | None, __: object) -> None:
-    """Mark a new run as over if an error keeps it from beginning, so that no process resumes it."""
-    trace.over = trace.over or (new and isinstance(error, Exception))
-
-
 @asynccontextmanager
-async def _gone_after_failure(trace: Trace, *, new: bool) -> AsyncIterator[None]:
-    """Delete a new run's folder where an error, which is no interruption, keeps the run from beginning."""
+async def _closing(trace: Trace, *, new: bool) -> AsyncIterator[None]:
+    """Close the trace; a new run that an error, which is no interruption, keeps from beginning is gone."""
+    failed = False
     try:
         yield
     except Exception:
-        if new:
-            await asyncio.to_thread(shutil.rmtree, trace.folder)
+        trace.over = failed = new
         raise
+    finally:
+        await trace.aclose()
+        if failed:
+            await asyncio.to_thread(shutil.rmtree, trace.folder)
 
 
 def unkept(connector: Connector, options: Options) -> list[str]:
@@ -315,9 +304,7 @@ def _database(options: RunOptions, resources: Resources, ledger: Ledger, trace: 
     if options.approve != NEVER:
         from quorum.graph.approval import Approvals
 
-        about: dict[str, Any] = {"record": trace.record, "step": trace.step}
-        about |= {"earlier": trace.earlier_approvals}
-        approver = Approvals(options.approve, catalog.name, catalog.dialect, **about)
+        approver = Approvals(options.approve, catalog.name, catalog.dialect, trace)
     return Database(
         connector=resources.connector,
         catalog=catalog,
@@ -381,11 +368,3 @@ def _check_version(run: RunFolder) -> None:
             f"The run {run.run_id} was begun by another version of Quorum and cannot go on.",
             hint="Ask its question again; its trace can still be read.",
         )
-
-
-def _ledger(options: RunOptions, spent: Spent | None, shared: Ledger | None) -> Ledger:
-    budget = Budget(options.max_calls, options.max_usd, options.deadline, options.max_run_bytes)
-    if spent is None:
-        return Ledger(budget, shared=shared)
-    accounts: dict[str, Any] = {"by_agent": spent.by_agent, "by_model": spent.by_model}
-    return Ledger(budget, spent_seconds=spent.seconds, total=spent.total, shared=shared, **accounts)

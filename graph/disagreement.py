@@ -8,7 +8,6 @@ asks for one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -31,13 +30,10 @@ if TYPE_CHECKING:
 
 MAX_PER_KIND = 4  # sentences on columns, on conditions, on rows
 MAX_NAMED = 3  # things named in one sentence
-MAX_TEXT = 80  # characters of an expression, where it need not be longer to tell it apart
+MAX_TEXT = 200  # characters of an expression that is told
 MAX_CELL = 60  # characters of a cell
-MAX_APART = 300  # characters in which two expressions differ; of a longer one nothing is told
-CONTEXT = 8  # words and marks that are shown around a difference
 ONLY_ROWS = ("removes duplicates by", "groups by")
 """Clauses that have made no difference where the rows are the same."""
-_WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -199,10 +195,10 @@ class _Pair:
                 if count:
                     yield f"only {side} has {key}{_listed(map(_value, some), count)}"
         if found.cell:
-            row, first, second = found.cell
-            one, two = _plain(first), _plain(second)
-            says = _apart(one, [two]) or _size(one), _apart(two, [one]) or _size(two)
-            yield f"{f'for {_value(row)}, ' if key else ''}{a} says {says[0]}, {b} {says[1]}"
+            row, *cells = found.cell
+            texts = map(_plain, cells)
+            one, two = (x if len(x) <= MAX_TEXT else f"a text of {len(x):,} characters" for x in texts)
+            yield f"{f'for {_value(row)}, ' if key else ''}{a} says {one}, {b} {two}"
 
     @property
     def other_rows(self) -> bool:
@@ -214,13 +210,10 @@ class _Pair:
         places, tables = self.found.differing, [side.table for side in self.sides]
         known = self.summaries and [each.columns for each in self.summaries]
         if known and all(len(shown) == t.num_columns for shown, t in zip(known, tables, strict=True)):
-            shown = [[known[side][place] for place in places[side]] for side in (0, 1)]
+            shown = [[(known[side][place], place) for place in places[side]] for side in (0, 1)]
             return [
-                [
-                    text if _apart(text, shown[1 - side]) else self._name(side, place)
-                    for text, place in zip(shown[side], places[side], strict=True)
-                ]
-                for side in (0, 1)
+                [text if len(text) <= MAX_TEXT else self._name(side, place) for text, place in of_side]
+                for side, of_side in enumerate(shown)
             ]
         return [[self._name(side, place) for place in places[side]] for side in (0, 1)]
 
@@ -230,41 +223,15 @@ class _Pair:
     def _own(self, verb: str, *parts: Iterable[str]) -> Iterator[str]:
         """A sentence on what only one side has, as far as a sentence can say it."""
         one, other = (list(dict.fromkeys(part)) for part in parts)
-        own = [[text for text in one if text not in other], [text for text in other if text not in one]]
-        apart = [[_apart(text, own[1 - side]) for text in own[side]] for side in (0, 1)]
-        if any(any(not text for text in texts) for texts in apart):
+        own = [text for text in one if text not in other], [text for text in other if text not in one]
+        if any(len(text) > MAX_TEXT for texts in own for text in texts):
             return
-        texts = [_listed(map(_code, texts)) for texts in apart]
+        texts = [_listed(map(_code, texts)) for texts in own]
         a, b = self.sides
         if all(texts):
             yield f"{a} {verb} {texts[0]}; {b} {texts[1]}"
         elif any(texts):
             yield f"only {a if texts[0] else b} {verb} {texts[0] or texts[1]}"
-
-
-def _apart(text: str, others: Sequence[str] = ()) -> str:
-    """A long text, cut at its ends where the most similar of ``others`` is the same.
-
-    What differs is never cut: empty where it is too long to be shown.
-    """
-    mine, best = _WORD.findall(text), (0, 0)
-    for other in others:
-        theirs = _WORD.findall(other)
-        most = min(len(mine), len(theirs))
-        start = next((i for i in range(most) if mine[i] != theirs[i]), most)
-        end = next((i for i in range(most - start) if mine[-1 - i] != theirs[-1 - i]), most - start)
-        best = max(best, (start, end), key=sum)
-    if len(text) <= MAX_TEXT:
-        return text
-    start, end = (max(0, shared - CONTEXT) for shared in best)
-    middle = "".join(mine[start : len(mine) - end])
-    if len(middle) > MAX_APART:
-        return ""
-    return f"{'… ' if start else ''}{middle}{' …' if end else ''}"
-
-
-def _size(text: str) -> str:
-    return f"a text of {len(text):,} characters"
 
 
 def _rows(count: int) -> str:

@@ -44,7 +44,7 @@ class Exploration:
     Attributes:
         ended: ``coverage``, ``attempts``, ``stuck``, or the limit that was reached (``max_calls``, …).
         outcomes: Of all expansions so far, by outcome.
-        by_table: Triplets that read each table.
+
         usage: Of this process.
         run: Folder of its trace.
     """
@@ -56,7 +56,7 @@ class Exploration:
     attempts: int
     triplets: int
     outcomes: dict[str, int]
-    by_table: dict[str, int]
+
     usage: Usage
     run: Path
 
@@ -203,8 +203,7 @@ def _wire_branch(search: Search) -> RecipeGraph:
 
 def _summary(search: Search, ended: str, context: Context) -> Exploration:
     store, tree = search.store, search.tree
-    read = ({tree.head(table) for table, _ in triplet.columns} for triplet in store.triplets)
-    tables = Counter(table for tables in read for table in tables)
+
     return Exploration(
         folder=context.options.home,
         ended=ended,
@@ -213,7 +212,6 @@ def _summary(search: Search, ended: str, context: Context) -> Exploration:
         attempts=search.tried,
         triplets=len(store.triplets),
         outcomes=dict(Counter(each.outcome for each in store.expansions)),
-        by_table=dict(tables.most_common()),
         usage=context.ledger.total,
         run=context.trace.folder,
     )

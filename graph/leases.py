@@ -270,21 +270,18 @@ def run_id_of(thread: str) -> str:
     return thread.partition(":")[0]
 
 
-def lease_of(url: str, run: RunFolder) -> Lease | None:
-    """Take the lease of a run that goes on; None for one whose checkpoints lie in its folder.
+def lease_of(url: str, run: RunFolder) -> Lease:
+    """Take the lease of a run that goes on, whose checkpoints are in PostgreSQL.
 
     Raises:
         LeaseLost: Another process has it, or has answered it.
         ConfigurationError: No database is given.
         QuorumError: Postgres cannot be asked.
     """
-    thread = run.meta().get("thread")
-    if not thread:
-        return None
     if not url:
         hint = "Give the option checkpoints as the run was begun with."
         raise ConfigurationError(f"The checkpoints of the run {run.run_id} are in PostgreSQL.", hint=hint)
-    lease = leases_at(url).take(str(thread))
+    lease = leases_at(url).take(str(run.meta()["thread"]))
     if (run.folder / "answer.json").exists():
         lease.release(ended=True, answered=True)
         raise LeaseLost(

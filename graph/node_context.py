@@ -35,7 +35,7 @@ OTHER_RECIPE = "The options ask for another recipe, or other switches, than the 
 class _Own:
     """A context that a graph opened for itself, and how many nodes are using it now."""
 
-    opening: asyncio.Task[Context]
+    opening: asyncio.Future[Context]
     users: int = 0
     used: float = field(default_factory=time.monotonic)
 
@@ -92,8 +92,9 @@ async def context_of(
     if not run_id:
         await _close_idle(runs)
         context = await open_context(given, recipe, question, owned=True, **given.handles)
-        run_id = context.trace.run_id
-        runs[run_id] = _Own(asyncio.ensure_future(_ready(context)))
+        run_id, opened = context.trace.run_id, asyncio.get_running_loop().create_future()
+        opened.set_result(context)
+        runs[run_id] = _Own(opened)
     elif run_id not in runs:
         _release(run_id)
         runs[run_id] = _Own(asyncio.ensure_future(_reopen(given, recipe, question, run_id)))
@@ -122,15 +123,11 @@ def _check(same: bool) -> None:
         raise ConfigurationError(OTHER_RECIPE, hint="Build it from find_recipe(name, switches).")
 
 
-async def _ready(context: Context) -> Context:
-    return context
-
-
 async def _reopen(given: RunOptions, recipe: Recipe, question: str, run_id: str) -> Context:
     """The context of a run that goes on, from an interrupt or a fork, after it was closed."""
     context = await open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
     asked, named = (await asyncio.to_thread(context.trace.meta))["options"]["database"], given.database
-    asked = [asked] if isinstance(asked, str) else asked  # a run of an earlier version
+
     for secret in context.trace.redact:
         named = [url.replace(secret, REDACTED) for url in named]
     if named != asked:

@@ -165,7 +165,7 @@ class Options(BaseModel):
     )
     models: values.Names = option(
         ["offline"],
-        "`provider:name` such as `openai:gpt-4.1`, `offline`, `replay:FILE` or `scripted:FILE`; several vote",
+        "`provider:name` such as `openai:gpt-4.1`, `offline` or `replay:FILE`; several vote",
         unset="none",
         metavar="SPEC",
         flag="--model",
@@ -200,7 +200,7 @@ class Options(BaseModel):
     )
     switches: values.Switches = option(
         {},
-        "the recipe's switches and limits, e.g. `sql_critique=false`",
+        "the recipe's switches and limits, e.g. `max_refinements=2`",
         metavar="NAME=VALUE",
         flag="--switch",
     )
@@ -423,11 +423,4 @@ class RunOptions(Options):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunOptions:
         """Options from ``run.json``; keys of other versions are left out."""
-        named = as_named(values)
-        return cls(**{name: value for name, value in named.items() if name in cls.model_fields})
-
-
-def as_named(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Kept options as they are called now: ``max_bytes`` was what is ``result_bytes`` since 2026-11-23."""
-    older = "max_bytes" in kept and "result_bytes" not in kept
-    return {"result_bytes" if older and name == "max_bytes" else name: kept[name] for name in kept}
+        return cls(**{name: value for name, value in values.items() if name in cls.model_fields})

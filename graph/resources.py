@@ -23,7 +23,6 @@ from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog, Withheld
 from quorum.knowledge.definitions.dbt import with_properties
-from quorum.knowledge.definitions.model import DeclaredKey, with_definitions
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.naming import write_full_name
@@ -35,7 +34,7 @@ from quorum.knowledge.search.values import Place, ValueIndex
 from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools import guard
-from quorum.tools.database_facts import SECONDS, contradicted, read_values
+from quorum.tools.database_facts import SECONDS, read_values
 from quorum.tools.databases import connect_all
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.catalog_cache import CatalogCache
@@ -111,8 +110,7 @@ class Resources:
         Raises:
             DatabaseUnavailable: The database is closed.
         """
-        self.read_values(seconds)
-        index = await self._values.index()
+        index = await asyncio.shield(self.read_values(seconds))
         dialect, spelt = self.catalog.dialect, dict[Place, str]()
         for table, column in self.catalog.columns():
             parts = [part for part in (table.database, table.schema, table.name) if part]
@@ -124,10 +122,14 @@ class Resources:
         missing = sorted(spelt[place] for place in (index.unread | index.cut) if place in spelt)
         return by_column, missing
 
-    def read_values(self, seconds: float | None = None) -> None:
-        """Begin to read the values that ``matches`` looks at, unless that was begun; arguments as there."""
-        bound = SECONDS if seconds is None else seconds
-        self._values.read(self.connector, self.linter.catalog, bound)
+    def read_values(self, seconds: float | None = None) -> asyncio.Task[ValueIndex]:
+        """Begin to read the values that ``matches`` looks at, unless that was begun; again if it failed."""
+        task = self._values.reading
+        if task is None or (task.done() and (task.cancelled() or task.exception())):
+            bound = SECONDS if seconds is None else seconds
+            task = asyncio.ensure_future(read_values(self.connector, self.linter.catalog, bound))
+            self._values.reading = task
+        return task
 
     def showing(self, part: Catalog) -> Self:
         """The same handles, with a part of the catalog for the agents; the lint keeps to the whole."""
@@ -166,27 +168,17 @@ OPENED_WITH = frozenset({
 """Options that resources are opened with; runs that share them may differ in all others."""
 
 
+@dataclass
 class _Values:
-    """The index of a database's values, made once for all runs that share it."""
+    """The index of a database's values, which is made once for all runs that share it."""
 
-    def __init__(self) -> None:
-        self._reading: asyncio.Task[ValueIndex] | None = None
-
-    def read(self, connector: Connector, catalog: Catalog, seconds: float) -> None:
-        """Begin to read, once; again if it failed."""
-        before = self._reading
-        if before is None or (before.done() and (before.cancelled() or before.exception())):
-            self._reading = asyncio.ensure_future(read_values(connector, catalog, seconds))
-
-    async def index(self) -> ValueIndex:
-        assert self._reading is not None
-        return await asyncio.shield(self._reading)
+    reading: asyncio.Task[ValueIndex] | None = None
 
     async def aclose(self) -> None:
         """Stop reading."""
-        if self._reading is not None:
-            self._reading.cancel()
-            await asyncio.gather(self._reading, return_exceptions=True)
+        if self.reading is not None:
+            self.reading.cancel()
+            await asyncio.gather(self.reading, return_exceptions=True)
 
 
 @dataclass(frozen=True)
@@ -210,9 +202,11 @@ class OpenModels:
 
 def secrets_of(options: RunOptions, api_key: str = "") -> tuple[str, ...]:
     """Texts that no trace may hold: the models' key, and what is secret in URLs."""
-    urls = (_base_url(options), options.checkpoints, *options.database)
-    found = (_key(api_key), *(secret for url in urls for secret in url_secrets(url)))
-    return tuple(secret for secret in found if secret)
+    settings = _settings(options, api_key)
+    found = [settings.api_key.get_secret_value()] if settings.api_key else []
+    for url in (settings.base_url, options.checkpoints, *options.database):
+        found += url_secrets(url)
+    return tuple(filter(None, found))
 
 
 async def open_models(
@@ -226,10 +220,9 @@ async def open_models(
     Raises:
         ConfigurationError: A model or a price is wrong.
     """
-    key = _key(api_key)
     own = chat_models or {}
     async with AsyncExitStack() as stack:
-        models = await asyncio.to_thread(_models, options, key, own)
+        models = await asyncio.to_thread(_models, options, api_key, own)
         for spec, model in models.items():
             if spec not in own:
                 stack.push_async_callback(model.aclose)
@@ -262,8 +255,9 @@ async def open_resources(
         DatabaseUnavailable: The database cannot be opened or read.
     """
     urls, documents = await asyncio.to_thread(_sources, options)
-    demonstrations = await asyncio.to_thread(_demonstrations, options)
-    knowledge = await asyncio.to_thread(_knowledge, options)
+    few = options.demonstrations
+    demonstrations = await asyncio.to_thread(Demonstrations.load, few) if few else None
+    knowledge = await asyncio.to_thread(KnowledgeBase.load, options.kb) if options.kb else KnowledgeBase()
     async with AsyncExitStack() as stack:
 
         async def all_models() -> OpenModels:
@@ -356,11 +350,11 @@ def _sources(options: Options) -> tuple[list[str], Documents | None]:
 
 def database_urls(urls: Iterable[str], home: Path) -> list[str]:
     """The URLs that can be opened; the sample database is made where it is missing."""
-    return [_sample_url(home) if url == SAMPLE else url for url in urls]
 
+    def sample() -> str:
+        return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
 
-def _sample_url(home: Path) -> str:
-    return f"sqlite:///{quote(str(sample_database(home / 'sample').resolve()))}"
+    return [sample() if url == SAMPLE else url for url in urls]
 
 
 def catalog_cache(options: Options) -> CatalogCache:
@@ -397,8 +391,6 @@ async def read_catalog(
 ) -> Catalog:
     """The catalog as agents see it, with what is said beside the database's file and defined in documents.
 
-    Its notes tell which declared relationships the rows contradict, where there are rows.
-
     Args:
         cache: Where a server's catalog is cached; without it the database is read.
 
@@ -408,27 +400,13 @@ async def read_catalog(
     cached = cache is not None and cache.rights is None
     reading = cache.catalog(connector, samples=samples) if cache and cached else None
     catalog = await (reading or connector.catalog(samples=samples))
-    catalog, declared = await asyncio.to_thread(_described, catalog, connector, documents)
-    notes = await contradicted(connector, catalog, declared)
-    catalog = replace(catalog, notes=(*catalog.notes, *notes)) if notes else catalog
+    catalog = await asyncio.to_thread(_described, catalog, connector, documents)
     return await cache.rights.seen(catalog, connector) if cache and cache.rights else catalog
 
 
-def _described(
-    catalog: Catalog, connector: Connector, documents: Documents | None
-) -> tuple[Catalog, tuple[DeclaredKey, ...]]:
+def _described(catalog: Catalog, connector: Connector, documents: Documents | None) -> Catalog:
     catalog = with_file_descriptions(connector, catalog)
-    if documents is None:
-        return catalog, ()
-    return with_definitions(with_properties(catalog, documents.texts), documents.definitions)
-
-
-def _demonstrations(options: RunOptions) -> Demonstrations | None:
-    return Demonstrations.load(options.demonstrations) if options.demonstrations else None
-
-
-def _knowledge(options: RunOptions) -> KnowledgeBase:
-    return KnowledgeBase.load(options.kb) if options.kb else KnowledgeBase()
+    return with_properties(catalog, documents.texts) if documents else catalog
 
 
 def explored_in(root: Path, options: Options, catalog: Catalog, *, static: bool = False) -> Path:
@@ -450,17 +428,10 @@ def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) ->
     return replace(found, triplets=fits)
 
 
-def _key(given: str) -> str:
-    return given or os.environ.get("OPENAI_API_KEY", "")
-
-
-def _base_url(options: RunOptions) -> str:
-    return options.base_url or os.environ.get("OPENAI_BASE_URL", "")
-
-
-def _settings(options: RunOptions, key: str) -> ModelSettings:
+def _settings(options: RunOptions, api_key: str) -> ModelSettings:
+    key = api_key or os.environ.get("OPENAI_API_KEY", "")
     return ModelSettings(
-        base_url=_base_url(options),
+        base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", ""),
         api_key=SecretStr(key) if key else None,
         temperature=0.0,
         timeout=options.timeout,
@@ -469,10 +440,10 @@ def _settings(options: RunOptions, key: str) -> ModelSettings:
     )
 
 
-def _models(options: RunOptions, key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
-    settings = _settings(options, key)
+def _models(options: RunOptions, api_key: str, own: Mapping[str, BaseChatModel]) -> dict[str, Model]:
+    specs = [own.get(spec, spec) for spec in options.specs]
     with IMPORTING:
-        made = make_models([own.get(spec, spec) for spec in options.specs], settings=settings)
+        made = make_models(specs, settings=_settings(options, api_key))
     check_priced(made, Budget(max_usd=options.max_usd))
     return dict(zip(options.specs, made, strict=True))
 
@@ -485,4 +456,4 @@ def open_embedder(options: RunOptions, *, api_key: str = "") -> CachedEmbedder |
     """
     if not options.embedding_model:
         return None
-    return make_embedder(options.embedding_model, _settings(options, _key(api_key)), options.home)
+    return make_embedder(options.embedding_model, _settings(options, api_key), options.home)

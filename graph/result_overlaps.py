@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,26 +20,14 @@ class ResultOverlaps:
     """Compares results by fingerprint, each loaded and each pair compared once, when first asked for.
 
     Args:
-        loaders: Per fingerprint a function that gives the result.
+        results: By fingerprint; a path is of a file that ``quorum.tools.results.write_result`` kept.
         ordered: The order of rows counts.
     """
 
-    def __init__(self, loaders: Mapping[str, Callable[[], Result]], *, ordered: bool = False) -> None:
-        self._loaders, self._ordered = dict(sorted(loaders.items())), ordered
+    def __init__(self, results: Mapping[str, Result | Path], *, ordered: bool = False) -> None:
+        self._results, self._ordered = dict(sorted(results.items())), ordered
         self._forms: dict[str, Canonical] = {}
         self._overlaps: dict[tuple[str, str], Overlap] = {}
-
-    @classmethod
-    def from_tables(cls, tables: Mapping[str, Result], *, ordered: bool = False) -> ResultOverlaps:
-        """Compare results in memory, by fingerprint."""
-        return cls({mark: partial(tables.__getitem__, mark) for mark in tables}, ordered=ordered)
-
-    @classmethod
-    def from_files(cls, files: Mapping[str, Path], *, ordered: bool = False) -> ResultOverlaps:
-        """Compare results that ``quorum.tools.results.write_result`` kept, by fingerprint."""
-        from quorum.tools.results.files import read_result
-
-        return cls({mark: partial(read_result, path) for mark, path in files.items()}, ordered=ordered)
 
     @cached_property
     def clusters(self) -> dict[str, str]:
@@ -52,7 +40,7 @@ class ResultOverlaps:
         """
         from quorum.tools.results.compare import cluster_keys
 
-        marks = list(self._loaders)
+        marks = list(self._results)
         if len(marks) < 2:
             return dict(zip(marks, marks, strict=True))
         return dict(
@@ -61,13 +49,13 @@ class ResultOverlaps:
 
     async def aclusters(self) -> dict[str, str]:
         """``clusters`` without blocking the event loop."""
-        return self.clusters if len(self._loaders) < 2 else await asyncio.to_thread(lambda: self.clusters)
+        return self.clusters if len(self._results) < 2 else await asyncio.to_thread(lambda: self.clusters)
 
     async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
         """Return how far the results of two candidates agree; not at all where one has none.
 
         Raises:
-            KeyError: A result of theirs is not among the loaders.
+            KeyError: A result of theirs is not among those given.
             QuorumError: A result's file is missing or damaged.
         """
         from quorum.tools.results.overlap import Overlap
@@ -87,7 +75,9 @@ class ResultOverlaps:
 
     def _form(self, mark: str) -> Canonical:
         from quorum.tools.results.canonical import canonical
+        from quorum.tools.results.files import read_result
 
         if mark not in self._forms:
-            self._forms[mark] = canonical(self._loaders[mark]())
+            found = self._results[mark]
+            self._forms[mark] = canonical(read_result(found) if isinstance(found, Path) else found)
         return self._forms[mark]

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.tools.ledger import Usage, usage_dict
+from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.record import stored_text, with_texts
 
 _REMOVE = "Without that file the run goes on from its checkpoint, if it has one."
@@ -55,16 +55,6 @@ class RunIds:
 
 
 new_run_id = RunIds()
-
-
-@dataclasses.dataclass(frozen=True)
-class Spent:
-    """The usage of a run so far, from its events; ``seconds`` is wall clock."""
-
-    total: Usage
-    by_agent: dict[str, Usage]
-    by_model: dict[str, Usage]
-    seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,37 +177,26 @@ class RunFolder:
         """
         return stored_text(self.folder, sha)
 
-    def usage_so_far(self) -> Spent:
-        """Add up the ``usage`` of all events, so that a resumed run's ledger continues.
+    def ledger(self) -> Ledger:
+        """Return a ledger without limits that has the ``usage`` of all events, and goes on from the last.
 
         Raises:
             QuorumError: A line is no event.
         """
-        known = {item.name for item in dataclasses.fields(Usage)}
-        total, seconds = Usage(), 0.0
-        by_agent, by_model = dict[str, Usage](), dict[str, Usage]()
+        ledger, known = Ledger(), {item.name for item in dataclasses.fields(Usage)}
         for event in self.events(whole=False):
-            seconds = max(seconds, event["t"])
+            ledger.spent_seconds = max(ledger.spent_seconds, event["t"])
             if isinstance(used := event.get("usage"), dict):
                 usage = Usage(**{key: value for key, value in used.items() if key in known})
-                total.add(usage)
-                by_agent.setdefault(agent_of(event), Usage()).add(usage)
-                if model := event.get("model"):
-                    by_model.setdefault(str(model), Usage()).add(usage)
-        return Spent(total, by_agent, by_model, seconds)
+                ledger.charge(str(event.get("agent") or "run"), usage, model=str(event.get("model") or ""))
+        return ledger
 
     def usage(self) -> dict[str, Any]:
         """Return the usage so far in the ledger's form; empty if the events cannot be read."""
         try:
-            spent = self.usage_so_far()
-        except (QuorumError, OSError, KeyError, TypeError):
+            return self.ledger().as_dict()
+        except (QuorumError, OSError):
             return {}
-        return usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds)
-
-
-def agent_of(event: Event) -> str:
-    """The agent that an event's usage belongs to; model calls name it ``role``."""
-    return str(event.get("agent") or event.get("role") or "run")
 
 
 def find_run(home: Path, run: str) -> Path:
@@ -268,8 +247,7 @@ def _begun(folder: Path) -> RunSummary:
         meta = RunFolder(folder).meta()
     except QuorumError:
         return RunSummary(folder.name, "", "unreadable", "")
-    given = meta.get("options", {}).get("database") or []
-    databases = [str(url) for url in (given if isinstance(given, list) else [given])]
+    databases = list(map(str, meta.get("options", {}).get("database") or []))
     return RunSummary(
         folder.name,
         str(meta.get("question", "")),

@@ -123,7 +123,6 @@ class PromptExtras:
         samples: The same as data, from which ``rows`` of a smaller schema are made.
         demonstrations: A JSON list of questions with their SQL.
         findings: A JSON list of what exploration found: purpose, sql, result.
-        rivals: A JSON list of queries that answer the question differently, which exploration is aimed at.
         differences: A JSON list of sentences on how earlier answers disagree.
         given: A query to begin with, by which role, and its summary: the Reviser's, the ReadingWriter's.
     """
@@ -132,7 +131,6 @@ class PromptExtras:
     samples: str = ""
     demonstrations: str = ""
     findings: str = ""
-    rivals: str = ""
     differences: str = ""
     given: str = ""
 

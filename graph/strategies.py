@@ -17,7 +17,6 @@ from quorum.graph.ballots import (
     UNANSWERABLE,
     Ballot,
     Cluster,
-    Decided,
     Rules,
     Strategy,
     Vote,
@@ -66,12 +65,6 @@ def _by_weight(groups: list[Cluster]) -> Vote:
     """
     first, second, *_ = *sorted((group.weight for group in groups), reverse=True), 0.0
     return Vote(None, tuple(groups), margin=first * (1 - SLACK) - second)
-
-
-def _absolute(groups: Sequence[Cluster]) -> float:
-    """Return how far the heaviest cluster's weight exceeds that of all others together."""
-    heaviest = max(group.weight for group in groups)
-    return heaviest * (1 - SLACK) - (math.fsum(group.weight for group in groups) - heaviest)
 
 
 async def majority(ballots: Sequence[Ballot], rules: Rules) -> Vote:  # noqa: ARG001 (the interface's)
@@ -150,15 +143,12 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Vote:
         ]
         scored.append((_rounded(math.fsum(support)), group, lead))
     scored.sort(key=lambda item: (-item[0], rank(item[2])))
-    margin = _absolute(groups)
+    heaviest = max(groups, key=lambda group: group.weight)
+    others = math.fsum(group.weight for group in groups) - heaviest.weight
+    margin = heaviest.weight * (1 - SLACK) - others
     families = await _families(scored, rules.overlaps)
-    absolute = max(groups, key=lambda group: group.weight).key if margin > 0 else None
-    return Vote(_first_of(families, absolute), tuple(families), margin=margin)
-
-
-def _first_of(groups: Sequence[Cluster], key: str | None) -> str | None:
-    """Return the candidate that stands for the cluster ``key``."""
-    return next((group.candidates[0] for group in groups if group.key == key), None)
+    absolute = [family for family in families if margin > 0 and family.key == heaviest.key]
+    return Vote(absolute[0].candidates[0] if absolute else None, tuple(families), margin=margin)
 
 
 def _rounded(weight: float) -> float:
@@ -241,7 +231,39 @@ async def hold_vote(
         ConfigurationError: There is no such strategy, or ``rules`` lack what it needs.
     """
     weigh, rules = find_strategy(strategy), rules or Rules()
-    cast = sorted(ballots, key=plainness)
+    voters, box = _voters(sorted(ballots, key=plainness), strategy, rules)
+    if not voters:
+        return box
+    weighed, best = await weigh(voters, rules), {ballot.candidate: rank(ballot) for ballot in voters}
+    drawn = weighed.winner if weighed.seed is not None else None
+    outright = None if drawn else weighed.winning
+    heaviest = max(cluster.weight for cluster in weighed.clusters)
+    total = math.fsum(cluster.weight for cluster in weighed.clusters)
+
+    def leads(cluster: Cluster) -> bool:
+        return cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9)
+
+    def order(cluster: Cluster) -> tuple[object, ...]:
+        first = min(best[name] for name in cluster.candidates)
+        return (0, not cluster.fingerprint, first) if leads(cluster) else (1, -cluster.weight, first)
+
+    clusters = tuple(replace(each, share=each.weight / total) for each in sorted(weighed.clusters, key=order))
+    winner, leading = drawn or clusters[0].candidates[0], sum(map(leads, weighed.clusters))
+    tied = tuple(each.key for each in clusters[:leading]) if leading > 1 and not drawn else ()
+    made = replace(box, winner=winner, clusters=clusters, margin=weighed.margin, seed=weighed.seed)
+    if drawn:
+        made = replace(made, decided="draw", decision=f"{drawn} was drawn with seed {weighed.seed}.")
+    elif tied:
+        settled = "settled by approval, then fewest repairs, then the SQL's hash"
+        said = f"{len(tied)} answers tie; {settled}."
+        made = replace(made, tie=True, tied=tied, decided="tie_rule", decision=said)
+    share = made.winning.share if made.winning else 0.0
+    approved = next(ballot.approved for ballot in voters if ballot.candidate == winner)
+    return replace(made, share=share, approved=approved, decided=made.decided or "vote")
+
+
+def _voters(cast: Sequence[Ballot], strategy: str, rules: Rules) -> tuple[list[Ballot], Vote]:
+    """Return those who may vote, and the vote as it is before they are weighed."""
     answers = [ballot for ballot in cast if ballot.fingerprint and not ballot.error]
     plausible = [ballot for ballot in answers if not (rules.blanks_give_way and ballot.blank)]
     lacking = [ballot for ballot in cast if ballot.error == UNANSWERABLE]
@@ -256,47 +278,7 @@ async def hold_vote(
         excluded=tuple((ballot.candidate, ballot.reason) for ballot in cast if ballot not in voters),
         unanswerable=tuple(ballot.candidate for ballot in lacking),
     )
-    box = replace(box, notes=_notes(box, len(plausible or answers)))
-    return _count(box, voters, await weigh(voters, rules)) if voters else box
-
-
-def _count(box: Vote, voters: Sequence[Ballot], weighed: Vote) -> Vote:
-    """Return ``box`` with the winner: drawn, else of the cluster that wins outright, else of the heaviest."""
-    best = {ballot.candidate: rank(ballot) for ballot in voters}
-    drawn = weighed.winner if weighed.seed is not None else None
-    heaviest = max(cluster.weight for cluster in weighed.clusters)
-    outright = None if drawn else weighed.winning
-    top = [
-        cluster
-        for cluster in weighed.clusters
-        if (cluster is outright if outright else math.isclose(cluster.weight, heaviest, rel_tol=1e-9))
-    ]
-    rest = [cluster for cluster in weighed.clusters if cluster not in top]
-    top.sort(key=lambda cluster: (not cluster.fingerprint, min(best[name] for name in cluster.candidates)))
-    rest.sort(key=lambda cluster: (-cluster.weight, min(best[name] for name in cluster.candidates)))
-    total = math.fsum(cluster.weight for cluster in weighed.clusters)
-    clusters = tuple(replace(cluster, share=cluster.weight / total) for cluster in (*top, *rest))
-    winner = drawn or clusters[0].candidates[0]
-    tied = tuple(cluster.key for cluster in top) if len(top) > 1 and not drawn else ()
-    decided: Decided = "draw" if drawn else "tie_rule" if tied else "vote"
-    settled = "settled by approval, then fewest repairs, then the SQL's hash"
-    decisions: dict[str, str] = {
-        "draw": f"{drawn} was drawn with seed {weighed.seed}.",
-        "tie_rule": f"{len(tied)} answers tie; {settled}.",
-    }
-    return replace(
-        box,
-        winner=winner,
-        clusters=clusters,
-        share=next(cluster.share for cluster in clusters if winner in cluster.candidates),
-        approved=next(ballot.approved for ballot in voters if ballot.candidate == winner),
-        tie=bool(tied),
-        tied=tied,
-        margin=weighed.margin,
-        seed=weighed.seed,
-        decided=decided,
-        decision=decisions.get(decided, ""),
-    )
+    return voters, replace(box, notes=_notes(box, len(plausible or answers)))
 
 
 def _notes(box: Vote, answers: int) -> tuple[str, ...]:

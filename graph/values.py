@@ -126,14 +126,9 @@ def _checked(check: Callable[[Any], object], value: Any) -> Any:
     return value
 
 
-def _check_strategy(name: str) -> None:
+def _check_unless_auto(check: Callable[[str], object], name: str) -> None:
     if name != AUTO:
-        find_strategy(name)
-
-
-def _check_stopping(name: str) -> None:
-    if name != AUTO:
-        find_stopping(name)
+        check(name)
 
 
 def _check_prices(given: dict[str, dict[str, float]]) -> None:
@@ -162,10 +157,10 @@ Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
 ]
 RoleModels = Annotated[dict[str, str], BeforeValidator(_pairs)]
-Strategy = Annotated[str, AfterValidator(partial(_checked, _check_strategy))]
+Strategy = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_strategy)))]
 Clarify = Annotated[Literal["off", "on", "always"], BeforeValidator(_switched)]
 Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
-StoppingRule = Annotated[str, AfterValidator(partial(_checked, _check_stopping))]
+StoppingRule = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_stopping)))]
 Place = Annotated[Path, AfterValidator(_place)]
 MaybePlace = Annotated[Path | None, AfterValidator(_place), BeforeValidator(lambda path: path or None)]
 """A place, or none: a form gives an empty text for none."""

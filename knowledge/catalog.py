@@ -91,18 +91,6 @@ class ForeignKey:
 
 
 @dataclass(frozen=True)
-class Metric:
-    """A figure that a team has defined, at the table that it is computed from.
-
-    ``expression`` is its formula, in SQL as far as its definition is; empty where unknown.
-    """
-
-    name: str
-    expression: str = ""
-    description: str = ""
-
-
-@dataclass(frozen=True)
 class Table:
     """A table or view. ``database`` and ``schema`` are empty where the engine has none.
 
@@ -119,7 +107,6 @@ class Table:
     primary_key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     distinct_rows: int | None = None
-    metrics: tuple[Metric, ...] = ()
 
     @property
     def full_name(self) -> str:
@@ -223,8 +210,8 @@ class Catalog:
                 yield table, column
 
 
-_COLUMN, _TABLE, _CATALOG, _FIELD, _KEY, _METRIC = (
-    tuple(each.name for each in fields(kind)) for kind in (Column, Table, Catalog, Field, ForeignKey, Metric)
+_COLUMN, _TABLE, _CATALOG, _FIELD, _KEY = (
+    tuple(each.name for each in fields(kind)) for kind in (Column, Table, Catalog, Field, ForeignKey)
 )
 _REST = [name for name in _CATALOG if name not in ("tables", "withheld")]
 
@@ -265,7 +252,7 @@ def _plain(value: Any, numbers: dict[Column, int] | None) -> Any:
         return value
     if isinstance(value[0], Column) and numbers is not None:
         return [numbers[column] for column in value]
-    names = {Field: _FIELD, ForeignKey: _KEY, Metric: _METRIC}.get(type(value[0]))
+    names = {Field: _FIELD, ForeignKey: _KEY}.get(type(value[0]))
     return value if names is None else [_row(part, names) for part in value]
 
 
@@ -288,6 +275,5 @@ def _table(row: list[Any], columns: list[Column]) -> Table:
             "foreign_keys": tuple(
                 ForeignKey(tuple(own), table, tuple(other)) for own, table, other in found["foreign_keys"]
             ),
-            "metrics": tuple(Metric(*part) for part in found["metrics"]),
         }
     )

@@ -82,7 +82,7 @@ def is_installed(module: str) -> bool:
 def install_command(*requirements: str) -> str:
     """The command that installs packages for the Python that runs this.
 
-    Example: ```/env/bin/python -m pip install 'xlsxwriter>=3.2'```, backquotes included.
+    Example: ```/env/bin/python -m pip install 'python-calamine>=0.5'```, backquotes included.
     """
     return f"`{shlex.join([sys.executable, '-m', 'pip', 'install', *requirements])}`"
 

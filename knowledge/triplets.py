@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.index import Embedder, TextIndex
 from quorum.knowledge.search.lexical import distinctive, terms
 
@@ -109,17 +108,6 @@ class Explored:
     triplets: tuple[Triplet, ...] = ()
     expansions: tuple[Expansion, ...] = ()
     problems: list[str] = field(default_factory=list)
-
-    def find(self, id: str) -> Triplet:
-        """The triplet with this id.
-
-        Raises:
-            ConfigurationError: There is none.
-        """
-        found = next((triplet for triplet in self.triplets if str(triplet.id) == id), None)
-        if found is None:
-            raise ConfigurationError(f"There is no triplet {id!r}.", hint="quorum kb show --triplets")
-        return found
 
     def nearest(
         self, question: str, context: Iterable[str], k: int, *, embedder: Embedder | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quorum.answer import Answer
 from quorum.knowledge.errors import ConfigurationError
-from quorum.session import OneQuestion
+from quorum.session import OneQuestion, Quorum
 from quorum.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from quorum.graph.runs import Event
 
 
-async def ask(
+def ask(
     question: str = "",
     *,
     resume: str | None = None,
     run_id: str = "",
     talk: str = "",
     **session: Any,
-) -> Answer:
-    """Answer one question in a session of its own.
+) -> Coroutine[Any, Any, Answer]:
+    """Answer one question in a session of its own: ``answer = await ask("…", db="shop.db", models=[…])``.
 
     Args:
         talk: A run in whose conversation it is asked (``quorum.Quorum.chat``).
@@ -37,10 +37,10 @@ async def ask(
     Raises:
         ConfigurationError, DatabaseUnavailable, ModelUnavailable: As ``quorum.Quorum.ask``.
     """
-    async with OneQuestion(**session) as quorum:
-        if talk:
-            return await quorum.chat(run=talk).ask(question, run_id=run_id)
-        return await quorum.ask(question, resume=resume, run_id=run_id)
+    quorum = OneQuestion(**session)
+    if talk:
+        return quorum.chat(run=talk).ask(question, run_id=run_id)
+    return quorum.ask(question, resume=resume, run_id=run_id)
 
 
 def ask_sync(question: str = "", **arguments: Any) -> Answer:
@@ -89,7 +89,7 @@ async def explore(
             nothing can run on it.
         DatabaseUnavailable, ModelUnavailable: As ``quorum.ask``.
     """
-    session = OneQuestion(db=db, models=models, settings=settings, chat_models=chat_models, **options)
+    session = Quorum(db=db, models=models, settings=settings, chat_models=chat_models, **options)
     settings = session.settings
     for name, fits in (
         ("coverage must be above 0 and at most 1", 0 < coverage <= 1),

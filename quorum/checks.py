@@ -34,11 +34,10 @@ EXTRAS = {
     "snowflake": (("snowflake.connector",), "Snowflake databases"),
     "sqlalchemy": (("sqlalchemy",), "databases without a connector of their own"),
     "studio": (("langgraph_cli", "langgraph_api"), "langgraph dev, and so make dev"),
-    "xlsx": (("python_calamine", "xlsxwriter"), "databases in .xlsx, quorum ask --out FILE.xlsx"),
+    "xlsx": (("python_calamine",), "databases in .xlsx"),
 }
 """The modules of each extra, and what needs them."""
 ENDPOINT_SECONDS = 3.0
-OPENAI = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True)
@@ -56,32 +55,28 @@ class Check:
     hint: str = ""
 
 
-def all_checks(settings: Settings, *, online: bool = False) -> Iterator[Check]:
+def all_checks(settings: Settings) -> Iterator[Check]:
     """Every check in turn; what is worth knowing of extras comes last.
 
     A check that breaks is a finding itself, and the others are still made.
-
-    Args:
-        online: Ask the models' endpoints even where that goes out to the internet.
     """
     yield Check("python", True, f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield from _each("environment", _strangers())
     yield from _each("traces", _home(settings))
     yield from _each("recipe", _recipe(settings))
-    yield from _each("model", _models(settings, online=online))
+    yield from _each("model", _models(settings))
     if not settings.database:
         hint = "Set QUORUM_DATABASE=sqlite:///shop.db, or database in quorum.toml, or pass --db."
         yield Check("database", False, "none is configured", hint)
     documents: list[Documents] = []
     found = list(_each("documents", _documents(settings.documents, documents)))
-    opened: list[tuple[Connector, Catalog]] = []
+    known, every_opens = documents[0] if documents else None, bool(settings.database)
     for url in settings.database:
-        look = _database(url, settings, documents[0] if documents else None, opened)
-        yield from _each("database", look)
-    if opened and len(opened) == len(settings.database):
-        yield from _each("rights", _rights(settings, documents[0] if documents else None))
-    if len(opened) == len(settings.database) > 1:
-        yield from _each("databases", _together(settings, opened))
+        judged = list(_each("database", _database(url, settings, known)))
+        every_opens &= all(check.ok is not False for check in judged)
+        yield from judged
+    if every_opens:
+        yield from _each("rights", _rights(settings, known))
     yield from found
     for extra, (modules, purpose) in EXTRAS.items():
         yield from _each(f"extra {extra}", _extra(extra, modules, purpose, settings))
@@ -139,7 +134,7 @@ def _recipe(settings: Settings) -> Iterator[Check]:
     yield Check("recipe", True, f"{recipe.name}: {recipe.summary}")
 
 
-def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
+def _models(settings: Settings) -> Iterator[Check]:
     from quorum.tools.models import ModelSettings, make_model
 
     if not settings.models:
@@ -158,16 +153,15 @@ def _models(settings: Settings, *, online: bool) -> Iterator[Check]:
         )
         offline = " a rule-based demonstration, no language model;" if spec.startswith("offline") else ""
         yield Check(f"model {spec}", True, f"can be asked;{offline} {priced}")
-    if any(spec.startswith("openai:") for spec in settings.specs) and (online or settings.base_url):
-        yield _endpoint(settings)
+    if any(spec.startswith("openai:") for spec in settings.specs) and settings.base_url:
+        yield _endpoint(settings, settings.base_url)
 
 
-def _endpoint(settings: Settings) -> Check:
+def _endpoint(settings: Settings, url: str) -> Check:
     """Check that the endpoint answers and accepts the key; no model is asked, nothing is billed."""
     import httpx
 
-    parts = urlsplit(settings.base_url or OPENAI)
-    shown = mask_url(settings.base_url or OPENAI)
+    parts, shown = urlsplit(url), mask_url(url)
     try:
         reply = httpx.get(
             parts._replace(path=f"{parts.path.rstrip('/')}/models").geturl(),
@@ -190,17 +184,14 @@ def _endpoint(settings: Settings) -> Check:
     return Check("endpoint", True, f"{shown} answers{note}")
 
 
-def _database(
-    url: str, settings: Settings, documents: Documents | None, found: list[tuple[Connector, Catalog]]
-) -> Iterator[Check]:
-    """Open one database, once, and describe it; if it opens, add it to ``found``."""
+def _database(url: str, settings: Settings, documents: Documents | None) -> Iterator[Check]:
+    """Open one database, once, and describe it."""
     shown = mask_url(url)
     try:
         connector, catalog, account = asyncio.run(_opened(url, settings, documents))
     except QuorumError as error:
         yield Check("database", False, f"{shown} does not open read-only: {error}")
         return
-    found.append((connector, catalog))
     tables, columns = count(len(catalog.tables), "table"), sum(len(t.columns) for t in catalog.tables)
     sealed = account is None or account.sealed
     how = (
@@ -248,22 +239,6 @@ def _rights(settings: Settings, documents: Documents | None) -> Iterator[Check]:
     )
 
 
-def _together(settings: Settings, found: list[tuple[Connector, Catalog]]) -> Iterator[Check]:
-    """Say how queries read several databases that can each be opened."""
-    from quorum.graph.resources import database_urls
-    from quorum.tools.databases import connect_all
-    from quorum.tools.databases.many.catalog import united
-    from quorum.tools.databases.many.connector import ManyConnector
-
-    connector = connect_all(database_urls(settings.database, settings.home))
-    how = f"{found[0][1].dialect} joins them itself"
-    if isinstance(connector, ManyConnector):
-        how = "each table's part is fetched, and joined by DuckDB"
-        if len(connector.members) == len(found):  # else an engine joins some of them, which are named as one
-            how += f" as {', '.join(sorted({table.database for table in united(found)[0].tables}))}"
-    yield Check("databases", True, f"{len(found)} in one question: {how}")
-
-
 def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
     """Say if a database can estimate what queries read, and which options have no effect without that."""
     from quorum.graph.context import unkept
@@ -305,8 +280,5 @@ def _documents(folder: Path | None, read: list[Documents]) -> Iterator[Check]:
     documents = Documents.load(folder)
     read.append(documents)
     words = sum(len(chunk.body.split()) for chunk in documents.chunks)
-    text = f"{folder}: {len(documents.texts):,} read, {words:,} words"
-    defined = documents.definitions
-    text += f"; definitions in {', '.join(each.file for each in defined)}" if defined else ""
-    yield Check("documents", True, text)
+    yield Check("documents", True, f"{folder}: {len(documents.texts):,} read, {words:,} words")
     yield from (Check("documents", None, note) for note in documents.notes)

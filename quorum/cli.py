@@ -36,7 +36,7 @@ COMMANDS = {
     "trace": "Show a run step by step.",
     "votes": "Replay votes over recorded candidates.",
     "eval": "Measure recipes on benchmarks or own questions; report, compare, score.",
-    "recipes": "List the recipes, or one with its switches and deviations.",
+    "recipes": "List the recipes, or one with its switches.",
 }
 
 USAGE_ERROR = 2

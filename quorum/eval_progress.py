@@ -13,8 +13,7 @@ from rich.text import Text
 
 from quorum.evals.records import Record
 from quorum.evals.reports.format import percent
-from quorum.evals.reports.frame import Frame, right, unscorable
-from quorum.evals.reports.statistics import mean_of
+from quorum.evals.reports.frame import LINKING, Frame, answered, right, unscorable
 from quorum.evals.running.verdicts import FAULT
 from quorum.text import count, dollars, duration, one_line
 
@@ -22,7 +21,6 @@ LINE_SECONDS = 10.0
 """Between two lines where there is no terminal."""
 
 _SUMS = ("model_calls", "input_tokens", "output_tokens", "cached_tokens", "queries")
-_LINKING = ("table_recall", "table_precision", "column_recall", "column_precision")
 
 
 class Tally:
@@ -104,21 +102,18 @@ class Tally:
     def summary(self) -> dict[str, Any]:
         """Return figures over the questions that ended, for JSON: shares are 0 to 1, None if unknown."""
         frame = Frame.of(self.records.values())
-        ex, executes, valid = (frame.share(name) for name in ("ex", "executes", "valid"))
-        linked = [record.linking for record in frame.records if record.linking]
+        ex = frame.mean("ex")
         return {
             "asked": self.asked,
             "ended": self.done,
             "finished": frame.count(lambda record: record.finished),
-            "answered": frame.answers,
-            "ex": ex.share if ex else None,
-            "ex_se": ex.se if ex else None,
+            "answered": frame.count(answered),
+            "ex": ex.mean,
+            "ex_se": ex.se,
             "unscorable": dict(Counter(record.gold for record in frame.records if unscorable(record))),
-            "executes": executes.share if executes else None,
-            "valid": valid.share if valid else None,
-            "linking_questions": len(linked),
-            **{name: mean_of(getattr(each, name) for each in linked).mean for name in _LINKING},
-            **{name: int(frame.cost(name).known_total or 0) for name in _SUMS},
+            "linking_questions": frame.count(lambda record: record.linking),
+            **{name: frame.mean(name).mean for name in ("executes", "valid", *LINKING)},
+            **{name: sum(int(it.usage.get(name) or 0) for it in frame.records) for name in _SUMS},
             "usd": self.usd,
             "seconds": round(self.seconds, 2),
             "errors": dict(self.errors.most_common()),

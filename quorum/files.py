@@ -1,44 +1,27 @@
-"""An answer as a file: all its rows as CSV, JSON, Parquet or a workbook, or a chart of them."""
+"""An answer as a file: all its rows as CSV, JSON or Parquet, or a chart of them."""
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Callable, Collection, Iterator
-from datetime import date, datetime
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from quorum.evals.paths import check_no_file, write_bytes
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
-from quorum.text import count, trust
+from quorum.text import count
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Make: TypeAlias = Callable[[Answer], tuple[bytes, str]]
-"""Makes the content of a file, and says what is in it."""
-
-Kinds: TypeAlias = dict[str, Make]
-"""Formats by suffix."""
+DRAWN = (".svg", ".png", ".pdf")
+"""Suffixes of pictures, which need the extra `plots`."""
+ROWS, CHARTS = (".csv", ".json", ".parquet"), (*DRAWN, ".json")
 
 
 class NoChart(QuorumError):
     """A result has no shape for a chart."""
-
-
-NEEDS = {
-    ".xlsx": ("xlsx", "A workbook", "xlsxwriter"),
-    **dict.fromkeys((".svg", ".png", ".pdf"), ("plots", "A chart", "vl_convert")),
-}
-"""Suffixes that need a package: the extra that installs it, what is written, the package."""
-
-SHEET_ROWS, SHEET_COLUMNS, SHEET_TEXT = 1_048_575, 16_384, 32_767
-"""The limits of a sheet: rows below the header, columns, characters of a cell."""
-
-SHEET_EXACT = 10**15
-"""Whole numbers from here on would lose digits in a sheet, which knows doubles only: they are text there."""
 
 
 def check_file(path: Path, kinds: Collection[str]) -> None:
@@ -55,30 +38,37 @@ def check_file(path: Path, kinds: Collection[str]) -> None:
     if path.is_dir():
         raise ConfigurationError(f"{path} is a folder, not a file.", hint="Name a file to write.")
     check_no_file(path.parent, hint="Name another file to write.")
-    if suffix in NEEDS and not is_installed(NEEDS[suffix][2]):
-        extra, what, package = NEEDS[suffix]
-        raise missing_extra(extra, what, needs=package)
+    if suffix in DRAWN and not is_installed("vl_convert"):
+        raise missing_extra("plots", "A chart", needs="vl_convert")
 
 
-def write_file(answer: Answer, path: Path, kinds: Kinds) -> str:
-    """Write an answer with a result, whole or not at all; says what is in the file: ``3 rows``.
+def write_rows(answer: Answer, path: Path) -> str:
+    """Write all rows of an answer, whole or not at all; returns what is in the file: ``3 rows``.
+
+    Raises:
+        ConfigurationError: It cannot be written there.
+        QuorumError: The rows cannot be read.
+    """
+    table, suffix = answer.to_arrow(), path.suffix.lower()
+    write_bytes(path, _json(answer, table) if suffix == ".json" else TABLES[suffix](table))
+    return count(table.num_rows, "row")
+
+
+def write_chart(answer: Answer, path: Path) -> str:
+    """Draw the rows of an answer, or write their Vega-Lite specification (``.json``); returns what is drawn.
 
     Raises:
         ConfigurationError: It cannot be written there.
         NoChart: The rows have no shape for one.
-        QuorumError: The rows cannot be read, or do not fit the format.
+        QuorumError: The rows cannot be read.
     """
-    made, said = kinds[path.suffix.lower()](answer)
-    write_bytes(path, made)
-    return said
+    from quorum.chart import chart_of, picture
 
-
-def _rows(write: Callable[[Answer, pa.Table], bytes]) -> Make:
-    def make(answer: Answer) -> tuple[bytes, str]:
-        table = answer.to_arrow()
-        return write(answer, table), count(table.num_rows, "row")
-
-    return make
+    chart, suffix = chart_of(answer.to_arrow()), path.suffix.lower()
+    if isinstance(chart, str):
+        raise NoChart(f"These rows have no chart: {chart}")
+    write_bytes(path, chart.spec_text().encode() if suffix == ".json" else picture(chart, suffix[1:]))
+    return chart.note or count(len(chart.across.values), "row")
 
 
 def _csv(table: pa.Table) -> bytes:
@@ -111,93 +101,5 @@ def _parquet(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _xlsx(answer: Answer, table: pa.Table) -> bytes:
-    """The rows on one sheet, the question and its SQL on another; no text becomes a formula or a link."""
-    import xlsxwriter
-
-    if table.num_rows > SHEET_ROWS or table.num_columns > SHEET_COLUMNS:
-        size = f"{count(table.num_rows, 'row')} and {count(table.num_columns, 'column')}"
-        raise QuorumError(f"A sheet cannot hold {size}.", hint="Write .parquet or .csv instead.")
-    made = io.BytesIO()
-    with xlsxwriter.Workbook(made, {"default_date_format": "yyyy-mm-dd hh:mm:ss"}) as book:
-        bold, day = book.add_format({"bold": True}), book.add_format({"num_format": "yyyy-mm-dd"})
-        sheet = book.add_worksheet("Rows")
-        sheet.freeze_panes(1, 0)
-        for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
-            sheet.write_string(0, place, name, bold)
-            for row, value in enumerate(_cells(column), 1):
-                _write_cell(sheet, row, place, value, day)
-        sheet.autofit(400)
-        about = book.add_worksheet("About")
-        facts = {"Question": answer.question, "SQL": answer.sql, "Status": answer.status.replace("_", " ")}
-        trusted = ": ".join(filter(None, (trust(answer)[0], answer.grounds)))
-        facts |= {"Confidence": trusted, "Run": answer.run_id}
-        for row, (name, text) in enumerate(facts.items()):
-            about.write_string(row, 0, name, bold)
-            about.write_string(row, 1, text[:SHEET_TEXT])
-    return made.getvalue()
-
-
-def _cells(column: pa.ChunkedArray) -> Iterator[Any]:
-    """Values for a sheet: dates that it can hold as dates, all others JSON-ready."""
-    import pyarrow as pa
-
-    from quorum.tools.results.values import plain_column
-
-    plain = plain_column(column)
-    kind = column.type
-    moments = pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
-    for value in plain:
-        yield _moment(value) if moments and value is not None else value
-
-
-def _moment(text: str) -> Any:
-    """A moment between 1900-03-01 and 9999, to the millisecond; else the text as it is."""
-    try:
-        found = date.fromisoformat(text) if len(text) == 10 else datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    exact = getattr(found, "microsecond", 0) % 1000 == 0
-    return found if exact and text >= "1900-03-01" else text
-
-
-def _write_cell(sheet: Any, row: int, place: int, value: Any, day: Any) -> None:
-    if isinstance(value, list | dict):
-        value = json.dumps(value, ensure_ascii=False)
-    elif isinstance(value, int) and abs(value) >= SHEET_EXACT:
-        value = str(value)
-    if not isinstance(value, str):
-        sheet.write(row, place, value, day if type(value) is date else None)
-        return
-    if len(value) > SHEET_TEXT:
-        raise QuorumError(
-            f"A value in row {row:,} has {len(value):,} characters; a cell holds {SHEET_TEXT:,}.",
-            hint="Write .parquet or .csv instead.",
-        )
-    sheet.write_string(row, place, value)
-
-
-def _chart(suffix: str) -> Make:
-    def make(answer: Answer) -> tuple[bytes, str]:
-        from quorum.chart import chart_of, picture
-
-        chart = chart_of(answer.to_arrow())
-        if isinstance(chart, str):
-            raise NoChart(f"These rows have no chart: {chart}")
-        made = chart.spec_text().encode() if suffix == ".json" else picture(chart, suffix[1:])
-        return made, chart.note or count(len(chart.across.values), "row")
-
-    return make
-
-
 TABLES: dict[str, Callable[[pa.Table], bytes]] = {".csv": _csv, ".jsonl": _json_lines, ".parquet": _parquet}
 """Formats of plain tables."""
-
-ROWS: Kinds = {
-    ".csv": _rows(lambda _, table: _csv(table)),
-    ".json": _rows(_json),
-    ".parquet": _rows(lambda _, table: _parquet(table)),
-    ".xlsx": _rows(_xlsx),
-}
-CHARTS: Kinds = {suffix: _chart(suffix) for suffix in (".svg", ".png", ".pdf", ".json")}
-"""``.json`` is the chart's Vega-Lite specification."""

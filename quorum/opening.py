@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from quorum.answer import Answer
-from quorum.graph.answer import Answer as _Answer
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, resumed_options
@@ -113,16 +112,6 @@ def load_graph(options: RunOptions) -> Recipe:
         import quorum.graph.answering  # noqa: F401
 
         return recipe_of(options)
-
-
-def keep_convention(answer: _Answer, settings: Settings) -> None:
-    """Keep the reading that the user chose as a note of the knowledge base; a warning where it cannot be."""
-    from quorum import teaching
-
-    try:
-        answer.convention = str(teaching.keep_convention(answer, settings))
-    except ConfigurationError as error:
-        answer.warnings.append(f"The reading that you chose was not kept: {error}")
 
 
 def check_askable(

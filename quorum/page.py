@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
 from quorum.knowledge.errors import QuorumError
 from quorum.render import READ, counting
-from quorum.report import Entry, Report, report_of
+from quorum.report import Report, report_of
 from quorum.text import (
     cell,
     count,
@@ -36,27 +36,6 @@ from quorum.tools.results.readable import size_text
 if TYPE_CHECKING:
     from jinja2 import Template
 
-_PALETTE = 12  # colours for agents in the template's style sheet
-_LOST, _WAIT = "failed call", "waiting to try again"
-
-
-@dataclass(frozen=True)
-class Block:
-    """A call, or the wait after one that failed: where it starts and how wide it is, in percent."""
-
-    left: float
-    width: float
-    look: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Lane:
-    """A candidate's calls (or those all share) over the run's time."""
-
-    name: str
-    blocks: list[Block]
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -74,12 +53,7 @@ def page_of(report: Report, *, charts: bool = True) -> str:
         charts: Draw the answer's rows where they have a shape for it.
     """
     answer = report.answer
-    shown: dict[str, Any] = {
-        "report": report,
-        "lanes": _lanes(report),
-        "legend": _looks(report),
-        "read": READ,
-    }
+    shown: dict[str, Any] = {"report": report, "read": READ}
     if answer is None:
         status = "failed" if report.error else "exploration" if report.explored else "unfinished"
         return _template().render(shown, status=status, tone="warn")
@@ -129,39 +103,6 @@ def _template() -> Template:
     )
     made.globals["shown_rows"] = partial(shown_rows, limit=300)
     return made.get_template("trace.html")
-
-
-def _looks(report: Report) -> dict[str, str]:
-    """A style for each agent that made calls, in order of appearance, and for what was lost."""
-    calls = [entry for section in report.sections for entry in section.entries if entry.is_call]
-    agents = dict.fromkeys(entry.step.agent for entry in calls)
-    looks = {agent: f"a{number % _PALETTE}" for number, agent in enumerate(agents)}
-    lost = {_LOST: "lost"} if any(entry.step.tone in ("bad", "warn") for entry in calls) else {}
-    return looks | lost | ({_WAIT: "wait"} if any(entry.wait for entry in calls) else {})
-
-
-def _lanes(report: Report) -> list[Lane]:
-    looks = _looks(report)
-    entries = [entry for section in report.sections for entry in section.entries]
-    total = max([float(report.usage.get("seconds") or 0), *(entry.step.t for entry in entries)], default=0.0)
-    if total <= 0:
-        return []
-    lanes: dict[str, list[Block]] = {}
-    for entry in entries:
-        blocks = lanes.setdefault(entry.step.candidate or "all", [])
-        if entry.is_call:
-            blocks += _blocks(entry, looks[entry.step.agent], total)
-    return [Lane(name, blocks) for name, blocks in lanes.items() if blocks]
-
-
-def _blocks(entry: Entry, look: str, total: float) -> Iterator[Block]:
-    step = entry.step
-    label = f"{step.agent} · {duration(entry.seconds)} · {step.gist}"
-    start, width = max(0.0, step.t - entry.seconds), max(0.25, 100 * entry.seconds / total)  # a hair is seen
-    yield Block(100 * start / total, width, "lost" if step.tone in ("bad", "warn") else look, label)
-    if entry.wait:
-        wait = min(entry.wait, total - step.t)  # a run may have ended meanwhile
-        yield Block(100 * step.t / total, 100 * wait / total, "wait", f"{_WAIT}: {duration(entry.wait)}")
 
 
 def write_pages(runs: Iterable[tuple[str, Path]]) -> set[Path]:

@@ -18,7 +18,6 @@ from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.text import agreement, clusters_of, count, laid_out, listed, one_line
-from quorum.tools.ledger import usage_dict
 from quorum.tools.sql import KNOWN_DIALECTS
 from quorum.tools.sql.writing import format_sql
 
@@ -30,7 +29,6 @@ _TELLING = {("action", "sql"), ("writing", "sql"), ("result", "rows"), ("finding
 _TELLING |= {("query", "parts")}
 _TELLING |= {("exploration_given_up", "sql")}
 _REPAIRS = {"sql_review", "refinement", "stage_review", "correction", "revision"}
-_LOST = {"model_retry", "model_failed"}
 _ROUND_ENDS = {"vote", "linking"}
 _HIDDEN = {
     *("t", "kind", "agent", "role", "candidate", "usage", "messages", "reply", "parsed", "preview"),
@@ -65,17 +63,6 @@ class Entry:
 
     step: Step
     details: list[Detail]
-
-    seconds: float = 0.0
-    """Seconds that it took, 0 if the event does not say; it ended at ``step.t``."""
-
-    wait: float = 0.0
-    """Seconds that were waited after it, before the next try."""
-
-    @property
-    def is_call(self) -> bool:
-        """True if it took time of its own: a query, or a call of a model, lost ones included."""
-        return self.is_low_level or self.step.kind in _LOST
 
     @property
     def is_low_level(self) -> bool:
@@ -188,8 +175,7 @@ def report_of(run: RunFolder) -> Report:
     sections = _sections(events, answer, dialect)
     usage = answer.usage if answer else {}
     if not usage.keys() >= {"by_agent", "by_model"}:
-        spent = run.usage_so_far()
-        usage = usage_dict(spent.total, spent.by_agent, spent.by_model, spent.seconds) | usage
+        usage = run.ledger().as_dict() | usage
     asked = str(meta.get("turn") or meta.get("question", ""))
     question = answer.question if answer else asked
     return Report(
@@ -235,7 +221,7 @@ def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
         why = one_line(str(event.get("thought") or event.get("reasoning") or ""), _GIST)
         step = replace(step, gist=f"writes a query. {why}".removesuffix(" "))
     details = [*_messages(event), *_fields(event, step.gist, dialect, before), *_preview(event)]
-    return Entry(step, details, float(event.get("seconds") or 0.0), float(event.get("wait") or 0.0))
+    return Entry(step, details)
 
 
 def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[Section]:

@@ -19,7 +19,6 @@ from quorum.opening import (
     Opening,
     check_askable,
     ended,
-    keep_convention,
     load_graph,
     named_models,
     resumed,
@@ -221,6 +220,8 @@ class Quorum:
                 context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
             )
             if made.meant:
+                from quorum.teaching import keep_convention
+
                 await asyncio.to_thread(keep_convention, made, self.settings)
             return Answer.of(made)
 
@@ -412,6 +413,14 @@ class Quorum:
 
 
 class OneQuestion(Quorum):
-    """A session that ends with its question: the guard's process is left for the next one."""
+    """A session that closes with its question: the guard's process is left for the next one."""
 
     _lasting = False
+
+    @asynccontextmanager
+    async def _until_closed(self) -> AsyncIterator[None]:
+        try:
+            async with super()._until_closed():
+                yield
+        finally:
+            await self.aclose()

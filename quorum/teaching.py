@@ -20,7 +20,6 @@ from quorum.graph.options import Options
 from quorum.graph.resources import database_urls, seen_catalog
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.settings import NO_DATABASE, Settings, resumed_options
 from quorum.tools.databases import connect_all
@@ -28,10 +27,10 @@ from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError, QueryResult
-from quorum.tools.results.canonical import blank_reason, canonical
+from quorum.tools.results.canonical import canonical
 from quorum.tools.results.compare import cluster_keys
 from quorum.tools.sql import fixed_dates
-from quorum.tools.sql.linking import changed_tables, marks_hold, table_marks
+from quorum.tools.sql.linking import changed_tables, table_marks
 from quorum.tools.urls import REDACTED
 
 
@@ -136,18 +135,21 @@ async def correct(
     return replace(taught, result=outcome)
 
 
-def keep_convention(answer: Answer, settings: Settings) -> Path:
+def keep_convention(answer: Answer, settings: Settings) -> None:
     """Keep the reading that the user chose as a note of the team, which later questions are shown.
 
-    Raises:
-        ConfigurationError: The knowledge base cannot be written to.
+    The answer gets the note's file (``convention``), or a warning where it cannot be written.
     """
     question = " ".join(answer.question.split())
     said = ", ".join(filter(None, (_user(""), _today())))
     tables = ", ".join(answer.tables)
     text = f'# {tables}\n\nAsked "{question}", this is meant: {answer.meant} (chosen: {said})\n'
     name = hashlib.sha256(question.casefold().encode(errors="surrogatepass")).hexdigest()[:12]
-    return KnowledgeBase.load(settings.knowledge).keep_note(f"meant-{name}", text)
+    try:
+        kept = KnowledgeBase.load(settings.knowledge).keep_note(f"meant-{name}", text)
+        answer.convention = str(kept)
+    except ConfigurationError as error:
+        answer.warnings.append(f"The reading that you chose was not kept: {error}")
 
 
 def correct_sync(run: str, sql: str, **arguments: Any) -> Taught:
@@ -214,21 +216,15 @@ async def take_in(pairs: Iterable[VerifiedPair], database: Database, folder: Pat
     return Intake(kept, known, elsewhere, refused)
 
 
-async def verify(pairs: Iterable[VerifiedPair | Triplet], database: Database) -> dict[Any, str]:
-    """Run the queries of pairs again; by id, why one fails, says nothing or answers its question no more."""
-    failed = dict[Any, str]()
+async def verify(pairs: Iterable[VerifiedPair], database: Database) -> dict[str, str]:
+    """Run the queries of pairs again; by id, why one fails, or answers its question no more."""
+    failed = dict[str, str]()
     for pair in pairs:
-        outcome, wrong = await execute(database, pair.sql, agent="verify"), ""
+        outcome = await execute(database, pair.sql, agent="verify")
         if isinstance(outcome, QueryError):
-            wrong = outcome.describe()
-        elif not isinstance(pair, Triplet):
-            changed = await asyncio.to_thread(changed_tables, pair, database.catalog)
-            wrong = f"The columns of {', '.join(changed)} have changed since." if changed else ""
-        elif blank := await asyncio.to_thread(blank_reason, outcome.table):
-            wrong = f"The result is {blank} now."
-        elif not marks_hold(pair.tables, database.catalog):
-            wrong = "The columns of its tables have changed since."
-        failed |= {pair.id: wrong} if wrong else {}
+            failed[pair.id] = outcome.describe()
+        elif changed := await asyncio.to_thread(changed_tables, pair, database.catalog):
+            failed[pair.id] = f"The columns of {', '.join(changed)} have changed since."
     return failed
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from rich.console import Console
@@ -24,65 +23,52 @@ if TYPE_CHECKING:
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
 
+Asked = TypeVar("Asked", "Clarification", "Approval")
 
-class Dialog:
-    """Asks the user: ``clarify`` and ``approve`` are the command line's ``on_clarify`` and ``on_approve``.
+
+def dialogs(progress: Progress, settings: Settings, *, resumed: bool = False) -> dict[str, Any]:
+    """Return ``on_clarify`` and ``on_approve`` as far as the settings need them and a user can be asked.
 
     Both return the user's line, "" where the input ends, and raise ``KeyboardInterrupt`` at once on Ctrl-C,
     which an event loop would put off.
 
     Args:
         progress: Pauses while the user thinks.
+        resumed: The run has settings of its own, which may need both.
     """
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-
-    def clarify(self, asked: Clarification) -> str:
+    def clarify(asked: Clarification) -> str:
         """Ask which of several answers is meant."""
         labels = [choice.label for choice in asked.choices]
         own = ", or say it in your own words" if asked.own_words else ""
-        prompt = f"{', '.join(labels)}{own} (Enter: {labels[0]})"
-        return self._line(partial(show_clarification, asked), prompt, refused=asked.refused)
+        return _line(asked, show_clarification, f"{', '.join(labels)}{own} (Enter: {labels[0]})", progress)
 
-    def approve(self, asked: Approval) -> str:
+    def approve(asked: Approval) -> str:
         """Ask before a query runs."""
-        show = partial(show_approval, asked)
-        return self._line(show, "yes, no, or all (Enter: no)", refused=asked.refused)
+        return _line(asked, show_approval, "yes, no, or all (Enter: no)", progress)
 
-    def _line(self, show: Callable[[Console], None], prompt: str, *, refused: str) -> str:
-        """Return the user's line.
-
-        Args:
-            refused: Why the line before was of no use; shown instead of the question.
-        """
-        with self._progress.paused():
-            if refused:
-                click.secho(printable(refused), fg="yellow", err=True)
-            else:
-                show(self._progress.console)
-            before = signal.signal(signal.SIGINT, signal.default_int_handler)
-            try:
-                return str(click.prompt(prompt, default="", show_default=False, err=True))
-            except click.Abort as error:
-                if isinstance(error.__context__, KeyboardInterrupt):
-                    raise KeyboardInterrupt from None
-                return ""
-            finally:
-                signal.signal(signal.SIGINT, before)
-
-
-def dialogs(progress: Progress, settings: Settings, *, resumed: bool = False) -> dict[str, Any]:
-    """Return ``on_clarify`` and ``on_approve`` as far as the settings need them and a user can be asked.
-
-    Args:
-        resumed: The run has settings of its own, which may need both.
-    """
-    if not on_terminal():
+    if not sys.stdin.isatty():
         return {}
-    dialog = Dialog(progress)
-    asks = {"on_clarify": dialog.clarify} if resumed or settings.clarify != "off" else {}
-    return asks | ({"on_approve": dialog.approve} if resumed or settings.approve != "never" else {})
+    asks = {"on_clarify": clarify} if resumed or settings.clarify != "off" else {}
+    return asks | ({"on_approve": approve} if resumed or settings.approve != "never" else {})
+
+
+def _line(asked: Asked, show: Callable[[Asked, Console], None], prompt: str, progress: Progress) -> str:
+    """Return the user's line; why the line before was of no use is shown instead of the question."""
+    with progress.paused():
+        if asked.refused:
+            click.secho(printable(asked.refused), fg="yellow", err=True)
+        else:
+            show(asked, progress.console)
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            return str(click.prompt(prompt, default="", show_default=False, err=True))
+        except click.Abort as error:
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            return ""
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 def show_clarification(asked: Clarification, out: Console) -> None:
@@ -121,11 +107,6 @@ def _show_sql(sql: str, dialect: str, out: Console) -> None:
     out.print(Padding(text, (0, 0, 0, 4)))
 
 
-def on_terminal() -> bool:
-    """Return True if a user can be asked."""
-    return sys.stdin.isatty()
-
-
 def check_terminal(option: str, instead: str) -> None:
     """Raise if no user can be asked.
 
@@ -136,5 +117,5 @@ def check_terminal(option: str, instead: str) -> None:
     Raises:
         ConfigurationError: Standard input is no terminal.
     """
-    if not on_terminal():
+    if not sys.stdin.isatty():
         raise ConfigurationError(f"{option} asks on the terminal, and standard input is none.", hint=instead)

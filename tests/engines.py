@@ -66,7 +66,7 @@ class Inside(Child):
         header = json.loads(answer.read(length))
         if "error" in header:
             raise EngineFailed(**header["error"])
-        return Reply(header, answer.read())
+        return header, answer.read()
 
     @override
     def kill(self) -> None:

@@ -1,285 +1,195 @@
-"""Reads schema text back into a catalog: the oracle of its losslessness."""
+"""Reads schema text back into a catalog: the oracle of its losslessness.
+
+A line that does not follow the format of ``quorum.knowledge.schema.writer`` fails an assertion.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias, TypeVar
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.schema.grammar import BARE_NAME, BARE_PATH, Cell, bare_type_end
 from quorum.knowledge.schema.name_ranges import ITEM, day_of
 from quorum.knowledge.schema.nested import rebuild
 from quorum.knowledge.schema.writer import last_segment
 
-MAX_EXPANSION = 1_000_000
-"""Names that one item may stand for: text is data, and may be hostile."""
-
 T = TypeVar("T")
-Counts: TypeAlias = tuple[int | None, int | None]
-"""Rows of a table, and how many of them differ where that is fewer."""
-_FACT = re.compile(r"[0-9][0-9,]* tables|([0-9][0-9,]*) rows(?:, ([0-9][0-9,]*) distinct)?|rows (.*)")
-_COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?")
-_UNESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\"}
-_QUOTED = {mark: re.compile(rf"{mark}((?:[^{mark}\\]|{mark}{mark}|\\.)*){mark}") for mark in '"`'}
-_UNESCAPE = re.compile(r"\\u([0-9a-f]{4})|\\(.)")
+Name: TypeAlias = tuple[str, ...]
+"""The parts of a table's full name."""
+
+_FACT = re.compile(r"[0-9,]+ tables|([0-9,]+) rows(?:, ([0-9,]+) distinct)?|rows (.*?)( each)?")
+_COUNT = re.compile(r"([0-9]+)(?: with ([0-9]+) distinct)?|\?")
+_QUOTED = re.compile(r'(["`])((?:(?!\1)[^\\]|\1\1|\\.)*)\1')
+_ESCAPE = re.compile(r"\\(?:u([0-9a-f]{4})|(.))")
+_UNESCAPES = {"n": "\n", "r": "\r", "t": "\t"}
 _ODDITIES = re.compile(r'(?:"(?:[^"\\]|""|\\.)*"|(?! --[ ^]).)*')
 _BARE_VALUE = re.compile(r"[^,\]]*")
 
 
-class SchemaTextError(Exception):
-    """A text that should be schema text cannot be read; the message names the line."""
-
-
 def parse_schema(text: str) -> Catalog:
-    """Read schema text back into a catalog: the inverse of ``quorum.knowledge.compress.render``.
+    """Read schema text back into a catalog: the inverse of ``quorum.knowledge.schema.render.render``.
 
-    Every table, column name, type, nested path, key, row count and name of a metric comes back exactly.
-    Tables come in the text's order; members of a group all get the columns, descriptions, samples and
-    inferred paths that the text gives for the group. Descriptions and samples are as (cut as) the text
-    has them.
-
-    Raises:
-        SchemaTextError: A line does not follow the format; the message quotes it.
+    Every table, column name, type, nested path, key and row count comes back exactly. Tables come in the
+    text's order; members of a group all get the columns, descriptions, samples and inferred paths that the
+    text gives for the group. Descriptions and samples are as (cut as) the text has them.
     """
-    reader = _Reader()
-    for number, line in enumerate(text.split("\n"), 1):
-        try:
-            reader.line(line)
-        except (ValueError, SchemaTextError) as error:
-            raise SchemaTextError(f"line {number} is no schema text: {error}") from error
-    reader.end_block()
-    return Catalog(reader.name, reader.dialect, tuple(reader.tables), tuple(reader.notes))
+    title, *lines = text.split("\n")
+    scanner = Scanner(title)
+    assert scanner.take("# database ")
+    name, _, dialect = scanner.name(), scanner.take(" ("), scanner.name()
+    notes = tuple(line.removeprefix("# note: ") for line in lines if line.startswith("# note: "))
+    tables: dict[Name, Table] = {}
+    said: dict[str, str] = {}
+    block = None
+    for line in (line for line in [*lines, "table "] if line and line[0] != "#"):
+        if line.startswith("table"):
+            tables |= block.tables() if block else {}
+            block = _Block(Scanner(line), tables, said) if line != "table " else None
+        else:
+            assert block, f"before the first table: {line}"
+            block.line(line)
+    return Catalog(name, dialect, tuple(tables.values()), notes)
 
 
-@dataclass
-class _Column:
-    """A column while its nested lines are read."""
-
-    column: Column
-    exact: list[Field] = field(default_factory=list)
-    fields: list[Field] = field(default_factory=list)
-
-    def finish(self) -> Column:
-        if not (self.exact or self.fields):
-            return self.column
-        kind, declared = rebuild(self.column.name, self.column.type, self.exact)
-        return replace(self.column, type=kind, fields=(*declared, *self.fields))
-
-
-@dataclass
 class _Block:
-    """What the header of a block says, and its body as read so far."""
+    """What the header of a block says, and its body as read so far.
 
-    names: list[tuple[str, ...]]
-    kind: str = "table"
-    counts: list[Counts] = field(default_factory=list)
-    base: Table | None = None
-    description: str = ""
-    member_descriptions: dict[tuple[str, ...], str] = field(default_factory=dict)
-    columns: list[_Column] = field(default_factory=list)
-    removed: list[str] = field(default_factory=list)
-    primary: list[str] = field(default_factory=list)
-    foreign: list[ForeignKey] = field(default_factory=list)
-    metrics: list[Metric] = field(default_factory=list)
-    member: tuple[str, ...] = ()
-    rows: dict[tuple[str, ...], list[list[Cell]]] = field(default_factory=dict)
-    samples: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    Args:
+        known: The tables of earlier blocks.
+        said: The last description of each name, which ``--^`` repeats.
+    """
 
-    def filled(self, member: tuple[str, ...], columns: Sequence[Column]) -> list[Column]:
+    def __init__(self, scanner: Scanner, known: dict[Name, Table], said: dict[str, str]) -> None:
+        self.names = [scanner.full_name()] if scanner.take("table ") else scanner.members()
+        kind, counts = scanner.facts(len(self.names)) if scanner.take(" (") else ("table", [])
+        self.kind, self.counts = kind, counts or [(None, None)] * len(self.names)
+        self.base = known[scanner.full_name()] if scanner.take(" like ") else None
+        text = scanner.rest if scanner.take(" -- ") else ""
+        assert text == scanner.rest, f"unexpected in a header: {scanner.rest}"
+        self.descriptions = dict.fromkeys(self.names, text)
+        self.columns: list[Column] = []
+        self.nested: list[tuple[list[Field], list[Field]]] = []  # of each column: exact paths, relative ones
+        self.removed: list[str] = []
+        self.primary: list[str] = []
+        self.foreign: list[ForeignKey] = []
+        self.member = self.names[0]
+        self.rows: dict[Name, list[list[Cell]]] = {}
+        self.samples: dict[Name, dict[str, tuple[str, ...]]] = {}
+        self._said = said
+
+    def tables(self) -> dict[Name, Table]:
+        """The block's tables by their full names."""
+        columns = [self._finished(*each) for each in zip(self.columns, self.nested, strict=True)]
+        primary, foreign = tuple(self.primary), tuple(self.foreign)
+        if self.base:
+            primary, foreign = self.base.primary_key, self.base.foreign_keys
+            new = {column.name: column for column in columns}
+            kept = [column for column in self.base.columns if column.name not in self.removed]
+            columns = [new.pop(column.name, column) for column in kept] + list(new.values())
+        return {
+            name: Table(
+                name[-1],
+                tuple(self._filled(name, columns)),
+                *("", "", *name)[-2:-4:-1],
+                self.kind,
+                self.descriptions[name],
+                rows,
+                primary,
+                foreign,
+                distinct,
+            )
+            for name, (rows, distinct) in zip(self.names, self.counts, strict=True)
+        }
+
+    def _finished(self, column: Column, nested: tuple[list[Field], list[Field]]) -> Column:
+        exact, relative = nested
+        kind, declared = rebuild(column.name, column.type, exact) if exact else (column.type, ())
+        return replace(column, type=kind, fields=(*declared, *relative))
+
+    def _filled(self, name: Name, columns: list[Column]) -> Iterator[Column]:
         """The columns with what lines below them tell of one table."""
-        own = self.samples.get(member, {})
-        columns = [replace(c, samples=own[c.name], complete=False) if c.name in own else c for c in columns]
-        rows = self.rows.get(member, ())
-        if any(len(row) != len(columns) for row in rows):
-            raise SchemaTextError(f"a row of {'.'.join(member)} has more or fewer values than columns")
-        cells = zip(*rows, strict=True) if rows else ((),) * len(columns)
-        return [
-            column.with_cells(values) if values and ... not in values else column
-            for column, values in zip(columns, cells, strict=True)
-        ]
-
-
-class _Reader:
-    def __init__(self) -> None:
-        self.name, self.dialect = "", ""
-        self.notes: list[str] = []
-        self.tables: list[Table] = []
-        self._known: dict[tuple[str, ...], Table] = {}
-        self._open: _Block | None = None
-        self._last: dict[str, str] = {}  # the last description of each name
+        rows, own = self.rows.get(name, []), self.samples.get(name, {})
+        for column, *cells in zip(columns, *rows, strict=True):
+            if column.name in own:
+                yield replace(column, samples=own[column.name], complete=False)
+            else:
+                yield column.with_cells(cells) if cells and ... not in cells else column
 
     def line(self, line: str) -> None:
-        if line.startswith("#"):
-            self._comment(line)
-        elif line.startswith(("table ", "tables ")):
-            self.end_block()
-            self._open = self._header(line)
-        elif line.startswith("    "):
-            self._nested(Scanner(line, 4))
-        elif line.startswith("  "):
-            self._body(Scanner(line, 2))
-        elif line.strip():
-            raise SchemaTextError(f"unexpected: {line[:80]}")
-
-    def end_block(self) -> None:
-        block, self._open = self._open, None
-        if block is None:
-            return
-        columns = [column.finish() for column in block.columns]
-        primary, foreign, metrics = tuple(block.primary), tuple(block.foreign), tuple(block.metrics)
-        if block.base is not None:
-            columns = _changed(block.base.columns, block.removed, columns)
-            primary, foreign = block.base.primary_key, block.base.foreign_keys
-            metrics = block.base.metrics
-        for i, parts in enumerate(block.names):
-            database, schema, name = ("", "", *parts)[-3:]
-            rows, distinct = block.counts[i] if i < len(block.counts) else (None, None)
-            text = block.member_descriptions.get(parts, block.description)
-            own = tuple(block.filled(parts, columns))
-            keys = primary, foreign, distinct
-            table = Table(name, own, schema, database, block.kind, text, rows, *keys, metrics)
-            self.tables.append(table)
-            self._known[parts] = table
-
-    def _comment(self, line: str) -> None:
-        if line.startswith("# note: "):
-            self.notes.append(line[8:])
-        elif line.startswith("# database ") and not self.name:
-            scanner = Scanner(line, len("# database "))
-            self.name = scanner.name()
-            if scanner.take(" ("):
-                self.dialect = scanner.name()
-
-    def _header(self, line: str) -> _Block:
         scanner = Scanner(line)
-        block = _Block([scanner.full_name()] if scanner.take("table ") else read_members(scanner))
-        if scanner.take(" ("):
-            block.kind, block.counts = read_facts(scanner, len(block.names))
-        if scanner.take(" like "):
-            base = scanner.full_name()
-            if base not in self._known:
-                raise SchemaTextError(f"{'.'.join(base)} is not described above the tables that are like it")
-            block.base = self._known[base]
-        if scanner.take(" -- "):
-            block.description = scanner.rest
-        elif scanner.rest:
-            raise SchemaTextError(f"unexpected in a header: {scanner.rest[:60]}")
-        return block
-
-    def _block(self) -> _Block:
-        if self._open is None:
-            raise SchemaTextError("a column stands before the first table")
-        return self._open
-
-    def _body(self, scanner: Scanner) -> None:
-        block = self._block()
-        if scanner.rest == "(columns unknown)":
+        if scanner.take("    "):
+            self._nested_line(scanner)
             return
+        assert scanner.take("  "), f"unexpected: {line}"
         if scanner.take("- "):
-            block.removed += scanner.names()
+            self.removed += scanner.names()
         elif scanner.take("-- "):
-            parts = scanner.full_name()
-            block.member_descriptions[parts] = scanner.rest.removeprefix(": ")
+            name = scanner.full_name()
+            self.descriptions[name] = scanner.rest.removeprefix(": ")
         elif scanner.take("= "):
-            block.member = scanner.full_name()
+            self.member = scanner.full_name()
             while scanner.take(": ") or scanner.take(", "):
-                column = scanner.name()
-                scanner.take(" ")
-                block.samples.setdefault(block.member, {})[column] = scanner.values()[0]
+                column, _, (values, _) = scanner.name(), scanner.take(" "), scanner.values()
+                self.samples.setdefault(self.member, {})[column] = values
         elif scanner.take("| "):
-            block.rows.setdefault(block.member or block.names[0], []).append(scanner.row())
+            self.rows.setdefault(self.member, []).append(scanner.row())
         elif scanner.take("primary key ("):
-            block.primary = scanner.names()
+            self.primary = scanner.names()
         elif scanner.take("foreign key ("):
-            block.foreign.append(_foreign_key(scanner))
-        elif scanner.take("metric: "):
-            block.metrics.append(_metric(scanner))
-        else:
+            names, _, table = scanner.names(), scanner.take(") -> "), scanner.full_name()
+            theirs = scanner.names() if scanner.take(" (") else ()
+            self.foreign.append(ForeignKey(tuple(names), ".".join(table), tuple(theirs)))
+        elif scanner.rest != "(columns unknown)":
             scanner.take("+ ")
-            self._columns(block, scanner)
+            self._columns(scanner)
 
-    def _columns(self, block: _Block, scanner: Scanner) -> None:
-        names = scanner.names()
-        scanner.take(" ")
-        kind = scanner.type()
-        if scanner.take(" PK"):
-            block.primary += names
+    def _columns(self, scanner: Scanner) -> None:
+        names, _, kind = scanner.names(), scanner.take(" "), scanner.type()
+        self.primary += names if scanner.take(" PK") else []
         nullable, nulls = not scanner.take(" NOT NULL"), scanner.take(" :NULLs")
         if scanner.take(" -> "):
             *table, column = scanner.full_name()
-            block.foreign += [ForeignKey((name,), ".".join(table), (column,)) for name in names]
-        columns = [Column(name, kind, nullable=nullable, nulls=nulls) for name in names]
-        if scanner.rest.startswith(" ["):
-            scanner.take(" ")
-            samples, complete = scanner.values()
-            columns[0] = replace(columns[0], samples=samples, complete=complete)
+            self.foreign += [ForeignKey((name,), ".".join(table), (column,)) for name in names]
+        samples, complete = (
+            scanner.values() if scanner.rest.startswith(" [") and scanner.take(" ") else ((), False)
+        )
         if scanner.take(" ! "):
-            scanner.oddities()
-        columns[0] = replace(columns[0], description=self._description(scanner, names[0]))
-        block.columns += map(_Column, columns)
+            scanner.match(_ODDITIES)
+        first = Column(names[0], kind, self._description(scanner, names[0]), samples, (), nullable, complete)
+        self.columns += [
+            replace(first, nulls=nulls),
+            *(Column(n, kind, nullable=nullable, nulls=nulls) for n in names[1:]),
+        ]
+        self.nested += [([], []) for _ in names]
 
-    def _description(self, scanner: Scanner, name: str) -> str:
-        if scanner.take(" -- "):
-            self._last[name] = scanner.rest
-        elif scanner.rest != " --^":
-            if scanner.rest:
-                raise SchemaTextError(f"unexpected behind a type: {scanner.rest[:60]}")
-            return ""
-        if name not in self._last:
-            raise SchemaTextError(f"--^ refers to nothing above: {scanner.line[:60]}")
-        return self._last[name]
-
-    def _nested(self, scanner: Scanner) -> None:
-        block = self._block()
-        if not block.columns:
-            raise SchemaTextError("a nested path stands before the first column")
-        column = block.columns[-1]
+    def _nested_line(self, scanner: Scanner) -> None:
         mark = next((mark for mark in "~." if scanner.take(mark)), "")
-        paths = scanner.paths()
-        scanner.take(" ")
-        kind = scanner.type()
+        paths, _, kind = scanner.paths(), scanner.take(" "), scanner.type()
         if mark == "~":
             text = scanner.rest.removeprefix(" -- ")
         else:
             text = self._description(scanner, last_segment(mark + paths[0]))
-        found = column.fields if mark else column.exact
+        found = self.nested[-1][1 if mark else 0]
         found += [Field(path, kind, text, inferred=mark == "~") for path in paths]
 
-
-def _foreign_key(scanner: Scanner) -> ForeignKey:
-    names = scanner.names()
-    scanner.take(") -> ")
-    table = scanner.full_name()
-    theirs = scanner.names() if scanner.take(" (") else ()
-    return ForeignKey(tuple(names), ".".join(table), tuple(theirs))
-
-
-def _metric(scanner: Scanner) -> Metric:
-    name = scanner.name()
-    expression = scanner.expression() if scanner.take(" = ") else ""
-    text = scanner.rest if scanner.take(" -- ") else ""
-    if not text and scanner.rest:
-        raise SchemaTextError(f"unexpected behind a metric: {scanner.rest[:60]}")
-    return Metric(name, expression, text)
-
-
-def _changed(base: Sequence[Column], removed: Sequence[str], added: Sequence[Column]) -> list[Column]:
-    new = {column.name: column for column in added}
-    return [new.pop(c.name, c) for c in base if c.name not in removed] + list(new.values())
+    def _description(self, scanner: Scanner, name: str) -> str:
+        if scanner.take(" -- "):
+            self._said[name] = scanner.rest
+        elif scanner.rest != " --^":
+            assert not scanner.rest, f"unexpected behind a type: {scanner.rest}"
+            return ""
+        return self._said[name]
 
 
 class Scanner:
-    """Reads the tokens of a line from left to right.
+    """Reads the tokens of a line from left to right; ``at`` is the index of what comes next."""
 
-    Every method moves ``at``, the index of what comes next, and raises ``SchemaTextError`` where that is
-    something else.
-    """
-
-    def __init__(self, line: str, at: int = 0) -> None:
-        self.line, self.at = line, at
+    def __init__(self, line: str) -> None:
+        self.line, self.at = line, 0
 
     @property
     def rest(self) -> str:
@@ -292,16 +202,19 @@ class Scanner:
         self.at += len(text) if found else 0
         return found
 
-    def _token(self, bare: re.Pattern[str], what: str, marks: str = '"') -> str:
-        mark = next((mark for mark in marks if self.line.startswith(mark, self.at)), "")
-        found = (_QUOTED[mark] if mark else bare).match(self.line, self.at)
-        if not found:
-            raise SchemaTextError(f"{'a quoted name has no end' if mark else what}: {self.rest[:60]}")
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str]:
+        """Pass over what matches."""
+        found = pattern.match(self.line, self.at)
+        assert found, f"{pattern.pattern} is expected: {self.rest}"
         self.at = found.end()
-        if not mark:
-            return found[0]
-        text = _UNESCAPE.sub(_unescape, found[1].replace(mark * 2, mark)).encode("utf-16-be", "surrogatepass")
-        return text.decode("utf-16-be", "surrogatepass")  # joins pairs of surrogates
+        return found
+
+    def _token(self, bare: re.Pattern[str], marks: str = '"') -> str:
+        if self.rest[:1] not in set(marks):
+            return self.match(bare)[0]
+        found = self.match(_QUOTED)
+        text = _ESCAPE.sub(_unescape, found[2].replace(found[1] * 2, found[1]))
+        return text.encode("utf-16-be", "surrogatepass").decode("utf-16-be", "surrogatepass")  # joins pairs
 
     def _separated(self, read: Callable[[], T], by: str = ", ") -> list[T]:
         found = [read()]
@@ -310,20 +223,16 @@ class Scanner:
         return found
 
     def name(self) -> str:
-        """A name."""
-        return self._token(BARE_NAME, "a name is expected", '"`')
+        return self._token(BARE_NAME, '"`')
 
     def names(self) -> list[str]:
-        """Names joined by commas."""
         return self._separated(self.name)
 
-    def full_name(self) -> tuple[str, ...]:
-        """The parts of a dotted name."""
+    def full_name(self) -> Name:
         return tuple(self._separated(self.name, "."))
 
     def paths(self) -> list[str]:
-        """Nested paths joined by commas."""
-        return self._separated(lambda: self._token(BARE_PATH, "a path is expected"))
+        return self._separated(lambda: self._token(BARE_PATH))
 
     def type(self) -> str:
         """A type, up to the first mark behind it."""
@@ -332,29 +241,13 @@ class Scanner:
         start, self.at = self.at, bare_type_end(self.line, self.at)
         return self.line[start : self.at]
 
-    def expression(self) -> str:
-        """A metric's formula, up to its description."""
-        if self.line.startswith('"', self.at):
-            return self.name()
-        text = self.rest.partition(" --")[0]
-        self.at += len(text)
-        return text
-
-    def oddities(self) -> str:
-        """What is odd about a column, up to its description."""
-        found = _ODDITIES.match(self.line, self.at)
-        assert found is not None
-        self.at = found.end()
-        return found[0]
-
     def row(self) -> list[Cell]:
-        """The values of a row."""
         return self._separated(self._cell)
 
     def _cell(self) -> Cell:
         marks: dict[str, Cell] = {"NULL": None, "*": ...}
         quoted = self.line.startswith('"', self.at)
-        text = self._token(_BARE_VALUE, "")
+        text = self._token(_BARE_VALUE)
         return text if quoted else marks.get(text, text)
 
     def values(self) -> tuple[tuple[str, ...], bool]:
@@ -362,100 +255,60 @@ class Scanner:
         if self.take("[NULL only]"):
             return (), True
         complete = self.take("[all: ")
-        if not complete:
-            self.take("[")
-        values = self._separated(lambda: self._token(_BARE_VALUE, ""))
-        if not self.take("]"):
-            raise SchemaTextError(f"sample values have no end: {self.line[:60]}")
+        assert complete or self.take("[")
+        values = self._separated(lambda: self._token(_BARE_VALUE))
+        assert self.take("]"), f"sample values have no end: {self.line}"
         return tuple(values), complete
+
+    def members(self) -> list[Name]:
+        """The full names of the tables that ``tables `` is followed by."""
+        assert self.take("tables ")
+        return [name for names in self._separated(self._of_one_schema, "; ") for name in names]
+
+    def _of_one_schema(self) -> list[Name]:
+        start, qualifier = self.at, self.full_name()
+        if not self.take(": "):
+            self.at, qualifier = start, ()
+        return [(*qualifier, name) for names in self._separated(self.item) for name in names]
+
+    def item(self) -> list[str]:
+        """The names that an item stands for."""
+        if not (found := ITEM.match(self.line, self.at)):
+            return [self.name()]
+        self.at = found.end()
+        return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expanded(part)]
+
+    def facts(self, tables: int) -> tuple[str, list[tuple[int | None, int | None]]]:
+        """The kind, and rows and different rows of each table where they are told; passes the bracket."""
+        kind, counts = "table", []
+        if not self.rest.startswith("rows ") and not self.rest[:1].isdigit():
+            kind = self.name()
+            self.take("; ")
+        text = self.rest.partition(")")[0]
+        for fact in filter(None, text.split("; ")):
+            found = _FACT.fullmatch(fact)
+            assert found, f"unknown fact: {fact}"
+            if found[1]:
+                counts = [(_number(found[1]), _number(found[2]))]
+            elif found[3]:
+                pairs = [_COUNT.fullmatch(count) for count in found[3].split(", ")]
+                counts = [(_number(pair[1]), _number(pair[2])) for pair in pairs if pair]
+                counts *= tables if found[4] else 1
+        assert self.take(text + ")")
+        return kind, counts
 
 
 def _unescape(escape: re.Match[str]) -> str:
-    if escape[1]:
-        return chr(int(escape[1], 16))
-    return _UNESCAPES.get(escape[2], escape[2])
-
-
-def read_members(scanner: Scanner) -> list[tuple[str, ...]]:
-    """The full names of the tables that ``tables `` is followed by."""
-    scanner.take("tables ")
-    names: list[tuple[str, ...]] = []
-    qualifier = _qualifier(scanner)
-    while True:
-        names += [(*qualifier, name) for name in read_item(scanner)]
-        if len(names) > MAX_EXPANSION:
-            raise SchemaTextError("a group has too many members")
-        if scanner.take("; "):
-            qualifier = _qualifier(scanner)
-        elif not scanner.take(", "):
-            return names
-
-
-def _qualifier(scanner: Scanner) -> tuple[str, ...]:
-    start = scanner.at
-    try:
-        parts = scanner.full_name()
-    except SchemaTextError:
-        parts = ()
-    if parts and scanner.take(": "):
-        return parts
-    scanner.at = start
-    return ()
-
-
-def read_facts(scanner: Scanner, tables: int) -> tuple[str, list[Counts]]:
-    """The kind, and the counts of each table where they are told; the bracket is passed over."""
-    kind, counts = "table", list[Counts]()
-    if not scanner.rest.startswith("rows ") and not scanner.rest[:1].isdigit():
-        kind = scanner.name()
-        scanner.take("; ")
-    text = scanner.rest.partition(")")[0]
-    for fact in filter(None, text.split("; ")):
-        found = _FACT.fullmatch(fact)
-        if not found:
-            raise SchemaTextError(f"unknown fact: {fact[:60]}")
-        if found[1]:
-            counts = [(_number(found[1]), _number(found[2]))]
-        elif found[3]:
-            each = found[3].endswith(" each")
-            counts = [_counts(count) for count in found[3].removesuffix(" each").split(", ")]
-            counts *= tables if each else 1
-    scanner.take(text + ")")
-    return kind, counts
-
-
-def _counts(text: str) -> Counts:
-    found = _COUNT.fullmatch(text)
-    if not found and text != "?":
-        raise SchemaTextError(f"no number of rows: {text[:60]}")
-    return (_number(found[1]), _number(found[2])) if found else (None, None)
+    return chr(int(escape[1], 16)) if escape[1] else _UNESCAPES.get(escape[2], escape[2])
 
 
 def _number(text: str | None) -> int | None:
     return int(text.replace(",", "")) if text else None
 
 
-def read_item(scanner: Scanner) -> list[str]:
-    """The names that the next item stands for.
-
-    Raises:
-        SchemaTextError: It is no item, or stands for more than a million names.
-    """
-    found = ITEM.match(scanner.line, scanner.at)
-    if not found:
-        return [scanner.name()]
-    scanner.at = found.end()
-    return [found[2] + value + found[4] for part in found[3].split(", ") for value in _expand(part)]
-
-
-def _expand(part: str) -> list[str]:
-    first, dots, last = part.partition("..")
-    if not dots:
-        return [first]
-    one, other = day_of(first), day_of(last)
-    if one and other:
+def _expanded(part: str) -> list[str]:
+    first, _, last = part.partition("..")
+    last = last or first
+    if (one := day_of(first)) and (other := day_of(last)):
         return [(one + timedelta(days=n)).strftime("%Y%m%d").zfill(8) for n in range((other - one).days + 1)]
-    count = int(last) - int(first) + 1
-    if not 0 < count <= MAX_EXPANSION or len(first) != len(last):
-        raise SchemaTextError(f"a range of names that cannot be expanded: {part[:60]}")
-    return [str(int(first) + n).zfill(len(first)) for n in range(count)]
+    return [str(n).zfill(len(first)) for n in range(int(first), int(last) + 1)]

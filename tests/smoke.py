@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 QUESTION = "How many customers are there?"
 NEED_AN_EXTRA = {
-    "xlsx": ["ask", QUESTION, "--out", "rows.xlsx"],
+    "xlsx": ["ask", QUESTION, "--db", "book.xlsx"],
     "plots": ["ask", QUESTION, "--chart", "chart.svg"],
     "embeddings": ["ask", QUESTION, "-q", "--retrieval", "hybrid", "--embedding-model", "some/model"],
     "cluster": ["eval", "run", "questions.jsonl", "--workers", "2", "--out", "evaluation"],
@@ -162,6 +162,7 @@ def main() -> None:
     Path("questions.jsonl").write_bytes((ROOT / "examples" / "questions.jsonl").read_bytes())
     command("eval", "run", "questions.jsonl", "--out", "evaluation")
     check_hint(command("eval", "report", "evaluation", "--html", "report.html", code=2))
+    Path("book.xlsx").write_bytes(b"PK")
     for arguments in NEED_AN_EXTRA.values():
         check_hint(command(*arguments, code=2))
     script = subprocess.run(

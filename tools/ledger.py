@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,7 +96,9 @@ class Ledger:
 
     def as_dict(self) -> dict[str, Any]:
         """Return totals, accounts ``by_agent`` and ``by_model``, and ``seconds``, ready for JSON."""
-        return usage_dict(self.total, self.by_agent, self.by_model, self.seconds())
+        accounts = {"by_agent": self.by_agent, "by_model": self.by_model}
+        shown = {of: {name: used.as_dict() for name, used in each.items()} for of, each in accounts.items()}
+        return self.total.as_dict() | shown | {"seconds": round(self.seconds(), 3)}
 
     def seconds(self) -> float:
         """Return the wall clock of the run so far, in seconds."""
@@ -181,11 +183,3 @@ class Ledger:
         self.reserved_usd = max(0.0, self.reserved_usd - usd)
         if self.shared:
             self.shared.release_call(usd)
-
-
-def usage_dict(
-    total: Usage, by_agent: Mapping[str, Usage], by_model: Mapping[str, Usage], seconds: float
-) -> dict[str, Any]:
-    """Return a ledger's totals and accounts as plain values; ``seconds`` are wall clock."""
-    agents, models = ({name: used.as_dict() for name, used in each.items()} for each in (by_agent, by_model))
-    return total.as_dict() | {"by_agent": agents, "by_model": models, "seconds": round(seconds, 3)}

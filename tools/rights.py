@@ -161,7 +161,7 @@ def _through(
                 found[view.full_name] = view
                 continue
             tree = tree.expression if isinstance(tree, exp.Create) else tree
-            read = {t.full_name for node in tree.find_all(exp.Table) for t in tables.find(node).tables}
+            read = {t.full_name for node in tree.find_all(exp.Table) for t in tables.find(node) or ()}
             if read & (hidden | found.keys()):
                 found[view.full_name] = view
             masks = Lineage(tables, frozenset(masked)).masks(tree) if masked else False
@@ -236,7 +236,6 @@ def _shown(table: Table, withheld: Withheld, seen: set[str]) -> Table:
         columns=tuple(columns),
         description=without(table.description, withheld),
         foreign_keys=tuple(key for key in table.foreign_keys if key.ref_table in seen),
-        metrics=tuple(each for each in table.metrics if not withheld.named(repr(each))),
     )
 
 

@@ -106,11 +106,6 @@ class TripletStore:
         if triplet:
             self.triplets = [each for each in self.triplets if each.shape != triplet.shape] + [triplet]
 
-    def forget(self, id: int) -> None:
-        """Delete a triplet; its expansion stays, so that it is not tried again."""
-        self._connection.execute("DELETE FROM triplets WHERE id = ?", [id])
-        self.triplets = [triplet for triplet in self.triplets if triplet.id != id]
-
     def close(self) -> None:
         """Release the file; safe to call twice."""
         self._connection.close()

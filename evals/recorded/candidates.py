@@ -24,7 +24,7 @@ from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.canonical import Canonical, canonical, is_blank
-from quorum.tools.results.compare import cluster_keys, equal, fingerprint
+from quorum.tools.results.compare import cluster_keys, fingerprint
 from quorum.tools.results.files import read_result
 
 if TYPE_CHECKING:
@@ -128,7 +128,6 @@ class RecordedBallots:
         right: Ids of the candidates that are known to meet the gold.
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
             for the pool, which no pipeline chose from.
-        as_final: Ids of the candidates whose result equals that choice's.
     """
 
     question: str
@@ -136,13 +135,12 @@ class RecordedBallots:
     overlaps: ResultOverlaps
     right: frozenset[str]
     final: bool | None = None
-    as_final: frozenset[str] = frozenset()
 
     def only(self, kept: Iterable[Ballot]) -> RecordedBallots:
         """Return these ballots alone."""
         ballots = tuple(kept)
         own = {ballot.candidate for ballot in ballots}
-        return replace(self, ballots=ballots, right=self.right & own, as_final=self.as_final & own)
+        return replace(self, ballots=ballots, right=self.right & own)
 
     def as_in_paper(self) -> RecordedBallots:
         """Return only the first candidate of each expert, and blank results vote too."""
@@ -228,21 +226,19 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
         scorer = gold if gold and question in gold.files else None
         answers = [each for of_model in recorded.values() for each in of_model.get(question, ())]
         read = [_read(candidate, scorer) for candidate in answers if not candidate.final]
-        finals = {each.model: _read(each, scorer) for each in answers if each.final}
+        finals = {
+            each.model: scorer is not None and scorer.score(question, each.path).match
+            for each in answers
+            if each.final
+        }
         forms = {ballot.fingerprint: form for ballot, form, _ in read if form}
-        overlaps = ResultOverlaps.from_tables(forms)
+        overlaps = ResultOverlaps(forms)
         made = {}
         for name in source.names:
             own = [each for each in read if name in (each[0].expert, POOLED)]
             right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
             voting = _clustered([ballot for ballot, _, _ in own], forms)
-            made[name] = RecordedBallots(question, voting, overlaps, right)
-            if name in finals:
-                _, chosen, is_right = finals[name]
-                like = [
-                    ballot.candidate for ballot, form, _ in own if form and chosen and equal(form, chosen)
-                ]
-                made[name] = replace(made[name], final=is_right, as_final=frozenset(like))
+            made[name] = RecordedBallots(question, voting, overlaps, right, finals.get(name))
         return made
 
     return source
@@ -339,7 +335,7 @@ class _Run:
         forms = {mark: canonical(table) for mark, table in tables.items()}
         blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
         ordered = any(fingerprint(form) != mark for mark, form in forms.items())
-        overlaps = ResultOverlaps.from_tables(forms, ordered=ordered)
+        overlaps = ResultOverlaps(forms, ordered=ordered)
         made = tuple(
             Ballot(
                 it.id,

@@ -16,9 +16,8 @@ VOTES = {
     DRAWN_ONCE: ("RWMA (drawn once)", "#f4b183"),
     "sql_majority": ("naive (majority of SQL)", "#7a7a7a"),
     "majority": ("majority of results", "#1b9e77"),
-    "mbr": ("MBR (weighted)", "#d6569f"),
 }
-"""The votes that the paper compares, and our own: label and colour."""
+"""The votes that the paper compares: label and colour."""
 
 EXPERTS = ("#4c1d6b", "#b8860b", "#a5173c", "#2a7f9e", "#5d7a1f", "#8c564b", "#222222", "#c0559e")
 DASHED, DOTTED = (5, 3), (1, 3)
@@ -59,7 +58,6 @@ def error(learned: OnlineWeights) -> Spec:
     lines: dict[str, Line] = {
         label: (colour, (), [each.mistakes / each.rounds for each in learned.bounds(vote)])
         for vote, (label, colour) in VOTES.items()
-        if vote in learned.votes
     }
     for (expert, lost), colour in zip(learned.experts.items(), _colours(learned), strict=True):
         rates = [sum(lost[:number]) / number for number in range(1, len(lost) + 1)]
@@ -73,7 +71,6 @@ def regret(learned: OnlineWeights) -> Spec:
     lines: dict[str, Line] = {
         label: (colour, (), [each.regret or 0.0 for each in learned.bounds(vote)])
         for vote, (label, colour) in VOTES.items()
-        if vote in learned.votes
     }
     low, high = (edge(edge(values) for _, _, values in lines.values()) for edge in (min, max))
     top = high + max(0.05, 0.2 * (high - low))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
 
@@ -24,7 +24,6 @@ class Outcome:
         tie: The vote ended in a tie.
         samples: Candidates that were asked, failed ones included.
         answered: There was an answer.
-        agrees: It has the same result as the recorded pipeline's choice.
         brier: The squared distance of the vote's confidence from ``right``; 0 without an answer.
     """
 
@@ -32,7 +31,6 @@ class Outcome:
     tie: float = 0.0
     samples: float = 0.0
     answered: float = 0.0
-    agrees: float = 0.0
     brier: float = 0.0
 
 
@@ -119,15 +117,9 @@ class ReplayedVote:
         total, sure = sum(chances.values()), confidence(vote)
         if vote.cannot_answer:
             return Ending(total, vote, Outcome(tie=float(vote.tie)))
-        right, agrees = (
-            _part(chances, names) / total for names in (self._recorded.right, self._recorded.as_final)
-        )
+        right = sum(chances[name] for name in chances if name in self._recorded.right) / total
         brier = right * (sure - 1) ** 2 + (1 - right) * sure**2
-        return Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, agrees, brier))
-
-
-def _part(chances: Mapping[str, float], names: Container[str]) -> float:
-    return sum(chance for name, chance in chances.items() if name in names)
+        return Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, brier))
 
 
 def _chances(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:

@@ -17,8 +17,8 @@ import numpy as np
 from quorum.evals.recorded.candidates import Source
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.records import Record
-from quorum.evals.reports.calibration import Calibration as Quality
-from quorum.evals.reports.calibration import calibrate
+from quorum.evals.reports.statistics import Calibration as Quality
+from quorum.evals.reports.statistics import calibrate
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, SIGNS, Calibration, features, load, tokens
 from quorum.graph.runs import RunFolder

@@ -22,7 +22,7 @@ from typing import Any
 
 from quorum.evals.recorded.candidates import FINAL, POOLED, RecordedBallots, Source
 from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
-from quorum.evals.recorded.weights import COMPARED, NEVER, Feedback, OnlineWeights, learn_question, start
+from quorum.evals.recorded.weights import NEVER, Feedback, OnlineWeights, learn_question, start
 from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
@@ -46,10 +46,7 @@ class Row:
             (percentile bootstrap over questions).
         pass_at_k: Share of questions with a right candidate: no strategy can do better.
         ties: Questions that ended in a tie, as expected over orders of arrival.
-        unanswered: Questions without an answer, likewise.
         samples_mean: Candidates asked per question, failed ones included.
-        saved: Share of the recorded candidates that the stopping rule did not ask.
-        agreement: Share of the questions with a recorded choice where the answer's result equals its.
         brier: Of the confidence in the answers given: 0 is perfect.
     """
 
@@ -62,10 +59,7 @@ class Row:
     ex_high: float | None
     pass_at_k: float | None
     ties: float | None
-    unanswered: float
     samples_mean: float
-    saved: float
-    agreement: float | None
     brier: float | None
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,35 +90,24 @@ class _Results:
     """Outcomes of a group's questions, one after the other.
 
     Attributes:
-        candidates: How many each question has.
-        possible: Whether one of them is right.
-        chosen: Whether the recorded pipeline chose one.
+        possible: Whether a candidate is right.
         outcomes: By strategy and stopping rule.
     """
 
-    candidates: list[int] = field(default_factory=list)
     possible: list[bool] = field(default_factory=list)
-    chosen: list[bool] = field(default_factory=list)
     outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
-
-    def latest(self, strategy: str) -> float:
-        """Return the probability that the strategy's answer to the last question is wrong."""
-        return 1 - self.outcomes[strategy, NEVER][-1].right
 
     async def add(self, recorded: RecordedBallots, rules: Rules, orders: int) -> None:
         """Count every vote over one more question."""
         ballots, final = recorded.ballots, recorded.final
         drawn = arrivals(ballots, recorded.question, orders)
-        self.candidates.append(len(ballots))
         self.possible.append(bool(recorded.right))
-        self.chosen.append(final is not None)
         for strategy in STRATEGIES:
             vote = ReplayedVote(recorded, strategy, rules)
             for stopping in STOPPINGS:
                 outcome = await vote.outcome(find_stopping(stopping), drawn)
                 self.outcomes.setdefault((strategy, stopping), []).append(outcome)
-        answered = float(final is not None)
-        chosen = Outcome(float(final or 0), samples=len(ballots), answered=answered, agrees=answered)
+        chosen = Outcome(float(final or 0), samples=len(ballots), answered=float(final is not None))
         self.outcomes.setdefault((FINAL, NEVER), []).append(chosen)
 
 
@@ -155,10 +138,8 @@ async def replay(
             weights = learned.weights if learned and group == POOLED else {}
             rules = Rules(weights, seed=0, dialect=source.dialect_of(question), overlaps=ballots.overlaps)
             await results[group].add(ballots, rules, orders)
-        if learned and question in learnable:  # an expert's answer is the majority of its own candidates
-            lost = {name: results[name].latest("majority") for name in learned.experts}
-            votes = {name: results[POOLED].latest(name) for name in COMPARED}
-            learn_question(learned, found, lost, votes, feedback)
+        if learned and question in learnable:
+            await learn_question(learned, found, source.dialect_of(question), feedback)
         if progress:
             progress(done, len(asked))
     rows = [row for name in names for row in _rows(name, results[name], known=source.known)]
@@ -166,20 +147,18 @@ async def replay(
 
 
 def _rows(model: str, results: _Results, *, known: bool) -> list[Row]:
-    made = [
-        _row(model, strategy, stopping, results, known=known)
-        for strategy, stopping in results.outcomes
-        if strategy != FINAL or any(results.chosen)
-    ]
-    return sorted(made, key=lambda row: row.strategy != FINAL)
+    """Return a group's rows, what the recorded pipeline chose first, if it did."""
+    made = [_row(model, name, results, outcomes, known=known) for name, outcomes in results.outcomes.items()]
+    chosen = any(outcome.answered for outcome in results.outcomes[FINAL, NEVER])
+    kept = [row for row in made if chosen or row.strategy != FINAL]
+    return sorted(kept, key=lambda row: row.strategy != FINAL)
 
 
-def _row(model: str, strategy: str, stopping: str, results: _Results, *, known: bool) -> Row:
-    outcomes = results.outcomes[strategy, stopping]
-    count, final = len(outcomes), strategy == FINAL
+def _row(
+    model: str, name: tuple[str, str], results: _Results, outcomes: list[Outcome], *, known: bool
+) -> Row:
+    (strategy, stopping), count, final = name, len(outcomes), name[0] == FINAL
     mean = expected([(1 / count, outcome) for outcome in outcomes])
-    recorded = sum(results.candidates)
-    agreeing = [one.agrees for one, chosen in zip(outcomes, results.chosen, strict=True) if chosen]
     low, high = bootstrap_interval([outcome.right for outcome in outcomes], resamples=RESAMPLES)
     return Row(
         model=model,
@@ -191,14 +170,6 @@ def _row(model: str, strategy: str, stopping: str, results: _Results, *, known: 
         ex_high=high if known else None,
         pass_at_k=fmean(results.possible) if known else None,
         ties=None if final else mean.tie * count,
-        unanswered=_tidy((1 - mean.answered) * count),
         samples_mean=mean.samples,
-        saved=_tidy(1 - mean.samples * count / recorded) if recorded else 0.0,
-        agreement=fmean(agreeing) if agreeing else None,
         brier=mean.brier / mean.answered if known and mean.answered and not final else None,
     )
-
-
-def _tidy(value: float) -> float:
-    """Rounded, without residues of summing such as -1e-16."""
-    return round(value, DIGITS) + 0.0

@@ -33,7 +33,7 @@ from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import WEIGHTED
 from quorum.tools.experts import MAX_EPSILON, Bounds, best_epsilon, bounds
 
-COMPARED = ("wma", "mbr", "majority", "sql_majority")
+COMPARED = ("wma", "majority", "sql_majority")
 """Strategies whose mistakes are counted beside the experts'."""
 
 DRAWN_EXPERT = "drawn expert"
@@ -62,10 +62,9 @@ class OnlineWeights:
     Attributes:
         experts: Per expert what it lost, question by question: 0 right, 1 wrong.
         rounds: T, where it is known and each expert has one candidate.
-        compared: Strategies.
         seed: Of the draws of ``DRAWN_ONCE``, one for each question.
         punished: Per expert what it was punished for, question by question; None where nothing was known.
-        votes: What each of ``compared`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
+        votes: What each of ``COMPARED`` lost, ``DRAWN_EXPERT`` and ``DRAWN_ONCE``, question by question.
         history: The weights per expert before each question, and after the last.
         overruled: Questions in which ``wma`` was wrong though the experts that were right held most of the
             weight: the gold accepts several results, or not all that are equal within the tolerance.
@@ -73,7 +72,6 @@ class OnlineWeights:
 
     experts: dict[str, list[float]]
     rounds: int | None = None
-    compared: tuple[str, ...] = COMPARED
     seed: int = 0
     punished: dict[str, list[float | None]] = field(init=False)
     votes: dict[str, list[float]] = field(init=False)
@@ -83,7 +81,7 @@ class OnlineWeights:
     def __post_init__(self) -> None:
         self.punished = {name: [] for name in self.experts}
         self.history = [dict.fromkeys(self.experts, 1.0)]
-        self.votes = {name: [] for name in (*self.compared, DRAWN_EXPERT, DRAWN_ONCE)}
+        self.votes = {name: [] for name in (*COMPARED, DRAWN_EXPERT, DRAWN_ONCE)}
 
     @property
     def questions(self) -> int:
@@ -107,7 +105,7 @@ class OnlineWeights:
         votes: Mapping[str, float],
         punished: Mapping[str, float | None] | None = None,
     ) -> None:
-        """Record what the experts and the votes (``compared``) lost in a question, and punish the experts.
+        """Record what the experts and the votes (``COMPARED``) lost in a question, and punish the experts.
 
         Args:
             punished: What the feedback says of the experts; what they lost if None.
@@ -115,7 +113,7 @@ class OnlineWeights:
         weights, total = self.weights, sum(self.weights.values())
         drawn = random.Random(f"{self.seed} {self.questions}").choices([*weights], [*weights.values()])[0]
         lost = {
-            **{name: votes[name] for name in self.compared},
+            **{name: votes[name] for name in COMPARED},
             DRAWN_EXPERT: sum(weight * experts[name] for name, weight in weights.items()) / total,
             DRAWN_ONCE: experts[drawn],
         }
@@ -181,26 +179,27 @@ def _questions(number: int) -> str:
 Feedback = Literal["gold", "execution"]
 """Who says that an expert was wrong: the verdicts of the gold, or that its SQL did not run (SSEV, 3.1.2)."""
 
-WITHOUT_OVERLAPS = tuple(name for name in COMPARED if name != "mbr")
 NEVER = "never"
 
 
-def start(source: Source, compared: tuple[str, ...] = COMPARED) -> OnlineWeights | None:
+def start(source: Source) -> OnlineWeights | None:
     """Level weights of the source's experts; None where there is a single one, or nothing is known."""
     if not source.learnable or POOLED not in source.names:
         return None
     experts: dict[str, list[float]] = {name: [] for name in source.models}
-    return OnlineWeights(experts, None if source.several else len(source.learnable), compared)
+    return OnlineWeights(experts, None if source.several else len(source.learnable))
 
 
-def learn_question(
-    learned: OnlineWeights,
-    found: Mapping[str, RecordedBallots],
-    lost: Mapping[str, float],
-    votes: Mapping[str, float],
-    feedback: Feedback,
+async def learn_question(
+    learned: OnlineWeights, found: Mapping[str, RecordedBallots], dialect: str, feedback: Feedback
 ) -> None:
-    """Learn from one question what the experts lost, as the feedback sees it."""
+    """Learn from one question: an expert's answer is the majority of its own candidates."""
+    rules = Rules(seed=0, dialect=dialect)
+    weighted = replace(rules, weights=learned.weights)
+    lost = {name: await _lost(found.get(name), "majority", rules) for name in learned.experts}
+    votes = {
+        name: await _lost(found[POOLED], name, weighted if name in WEIGHTED else rules) for name in COMPARED
+    }
     punished = {name: _punished(found.get(name), lost[name], feedback) for name in learned.experts}
     learned.learn(lost, votes, punished)
 
@@ -220,18 +219,10 @@ def _punished(found: RecordedBallots | None, lost: float, feedback: Feedback) ->
 
 async def learn(source: Source, feedback: Feedback = "gold") -> OnlineWeights | None:
     """Return the weights after all questions, in the order of ids; None where ``start`` gives none."""
-    if (learned := start(source, WITHOUT_OVERLAPS)) is None:
-        return None
-    for question in source.learnable:
-        found = source.ballots(question)
-        rules = Rules(seed=0, dialect=source.dialect_of(question))
-        weighted = replace(rules, weights=learned.weights)
-        lost = {name: await _lost(found.get(name), "majority", rules) for name in source.models}
-        votes = {
-            name: await _lost(found[POOLED], name, weighted if name in WEIGHTED else rules)
-            for name in WITHOUT_OVERLAPS
-        }
-        learn_question(learned, found, lost, votes, feedback)
+    if learned := start(source):
+        for question in source.learnable:
+            ballots, dialect = source.ballots(question), source.dialect_of(question)
+            await learn_question(learned, ballots, dialect, feedback)
     return learned
 
 

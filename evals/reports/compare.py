@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened, names
-from quorum.evals.reports.format import gist
-from quorum.evals.reports.frame import (
-    COSTS,
-    SHARES,
-    concerns,
-    cost_of,
-    costs_known,
-    metric_of,
-    right,
-    unscorable,
-)
-from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, share_of
+from quorum.evals.reports.format import (
+    NONE,
+    amount,
+    count,
+    dollars,
+    fenced,
+    gist,
+    listed,
+    markdown,
+    percent,
+    points,
+    probability,
+    size,
+    table,
+)  # fmt: skip
+from quorum.evals.reports.frame import Figure, right, unscorable
+from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, mean_of
 from quorum.knowledge.errors import ConfigurationError
 
-Both: TypeAlias = tuple[Record, Record]
-"""A question's record in A and in B."""
+ALPHA = 0.05
+TITLES = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
 
-LINKING = {
-    "table_recall": "table recall",
-    "table_precision": "table precision",
-    "column_recall": "column recall",
-    "column_precision": "column precision",
-}
-"""Fields of ``quorum.evals.records.Linking``, and their titles."""
+WITHOUT_SQL = ("valid", "table_recall", "column_recall")
+"""Figures that are 0 of a question without SQL whose other side has SQL."""
 
-STRICT = {"table_recall": "no table of the gold missed", "column_recall": "no column of the gold missed"}
+Link: TypeAlias = Callable[[Path], str]
+"""The address of a run's trace from the file that shows it; empty without one."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A figure of both evaluations.
+    """A figure of both evaluations, over the ``n`` questions where both have it.
 
     Attributes:
-        unit: ``share`` or ``points`` of a metric; of a cost as in ``quorum.evals.reports.frame.COSTS``.
-        n: Questions where both have it.
-        a, b: Means; None if unknown.
-        low, high: 95 % interval of B minus A (paired bootstrap), where it was asked for.
+        unit: As in ``quorum.evals.reports.frame.Figure``.
+        a, b: Means.
+        low, high: 95 % interval of B minus A (paired bootstrap), of shares.
         gained, lost: Questions where only B, or only A, has it; None of what is more than yes or no.
         p_value: Of McNemar's exact test, two-sided; None as ``gained``.
     """
@@ -55,8 +57,8 @@ class Pair:
     title: str
     unit: str
     n: int
-    a: float | None = None
-    b: float | None = None
+    a: float | None
+    b: float | None
     low: float | None = None
     high: float | None = None
     gained: int | None = None
@@ -80,14 +82,9 @@ class Comparison:
     Attributes:
         a, b: Under names that tell them apart.
         shared: Questions that both ask for.
-        unscorable: Ids of shared questions whose gold is unusable: they are not compared.
-        split: Of each question compared, whether A and B are right.
-        ex: Over these questions.
-        metrics: Means over them where both define the metric; ``ex`` first. After them pass@k, some reading
-            right, and EX with one question where both simulated a user.
-        unscored: Questions that ended in both with EX known in neither, as over schemas.
-        measures: Valid SQL and linking of those; empty without any.
-        costs: Means per question, over the ``priced`` questions that ended in both.
+        unscorable: Ids of shared questions whose gold is unusable: who has them right is not compared.
+        compared: Questions that ended in both and can be scored.
+        figures: By name, those that both have; ``ex`` first.
         differing: The options that differ, and the version, as ``option``, ``a``, ``b``.
     """
 
@@ -95,41 +92,15 @@ class Comparison:
     b: Opened
     shared: tuple[str, ...]
     unscorable: tuple[str, ...]
-    split: dict[str, tuple[bool, bool]]
-    ex: Pair
-    metrics: tuple[Pair, ...]
-    unscored: int
-    measures: tuple[Pair, ...]
-    costs: tuple[Pair, ...]
-    priced: int
+    compared: int
+    figures: dict[str, Pair]
+    flips: tuple[Flip, ...]
     differing: tuple[dict[str, Any], ...]
 
     @property
-    def counts(self) -> dict[str, int]:
-        """Return the questions compared, by who has them right."""
-        parts = {(True, True): "both_right", (False, True): "gained", (True, False): "lost"}
-        found = dict.fromkeys(("both_right", "gained", "lost", "both_wrong"), 0)
-        for rights in self.split.values():
-            found[parts.get(rights, "both_wrong")] += 1
-        return found
-
-    @property
-    def difference(self) -> float | None:
-        """Return the difference of EX, -1 to 1; None if nothing is compared."""
-        counts, compared = self.counts, len(self.split)
-        return (counts["gained"] - counts["lost"]) / compared if compared else None
-
-    @property
-    def p_value(self) -> float:
-        return 1.0 if self.ex.p_value is None else self.ex.p_value
-
-    @property
-    def flips(self) -> list[Flip]:
-        return [
-            Flip("gained" if after else "lost", self.a.records[id], self.b.records[id])
-            for id, (before, after) in self.split.items()
-            if before != after
-        ]
+    def counts(self) -> Counter[str]:
+        """Return how many questions were ``gained`` and ``lost``."""
+        return Counter(flip.change for flip in self.flips)
 
     def only(self, half: Opened) -> int:
         """Return the number of questions that one of the two alone asks for."""
@@ -144,58 +115,45 @@ class Comparison:
         return {
             "suite": self.a.manifest.suite,
             "rules": self.a.manifest.rules,
-            "a": self._half(self.a, 0),
-            "b": self._half(self.b, 1),
+            "a": self._half(self.a),
+            "b": self._half(self.b),
             "shared": len(self.shared),
-            "only_a": self.only(self.a),
-            "only_b": self.only(self.b),
             "unscorable": self.unscorable,
-            "compared": len(self.split),
-            **self.counts,
-            "difference": self.difference,
-            "low": self.ex.low,
-            "high": self.ex.high,
-            "p_value": self.p_value,
-            "metrics": list(map(dataclasses.asdict, self.metrics)),
-            "unscored": self.unscored,
-            "measures": list(map(dataclasses.asdict, self.measures)),
-            "costs": list(map(dataclasses.asdict, self.costs)),
-            "priced": self.priced,
+            "compared": self.compared,
+            "gained": self.counts["gained"],
+            "lost": self.counts["lost"],
+            "figures": {name: dataclasses.asdict(pair) for name, pair in self.figures.items()},
             "differing": self.differing,
             "flips": [
                 {
                     "id": flip.a.id,
                     "question": flip.a.question,
-                    "database": flip.a.database,
-                    "difficulty": flip.a.difficulty,
                     "change": flip.change,
-                    "a": _side(self.a, flip.a),
-                    "b": _side(self.b, flip.b),
+                    "a": _as_dict(self.a, flip.a),
+                    "b": _as_dict(self.b, flip.b),
                 }
                 for flip in self.flips
             ],
         }
 
-    def _half(self, half: Opened, side: int) -> dict[str, Any]:
+    def _half(self, half: Opened) -> dict[str, Any]:
         return {
             "name": half.name,
-            "ex": dataclasses.asdict(share_of(rights[side] for rights in self.split.values())),
             "asked": len(half.asked),
+            "only": self.only(half),
             "unanswered": self.waiting(half),
             "recipe": half.recipe,
             "models": half.models,
-            "shard": half.manifest.shard,
-            "demonstration": bool(half.demonstration),
         }
 
 
-def _side(half: Opened, record: Record) -> dict[str, str]:
+def _as_dict(half: Opened, record: Record) -> dict[str, str]:
     run = half.run_of(record.id)
     place = run.relative_to(half.folder).as_posix() if run else ""
-    return {"sql": record.sql, "reason": reason_of(record), "error": record.error, "run": place}
+    return {"sql": record.sql, "reason": _reason(record), "error": record.error, "run": place}
 
 
-def reason_of(record: Record) -> str:
+def _reason(record: Record) -> str:
     """Return why a question is not right, in words."""
     return record.reason or gist(record.message)
 
@@ -204,36 +162,36 @@ def compare(a: Opened, b: Opened) -> Comparison:
     """Compare over the questions that both ask for.
 
     A question that one of them has not asked yet, or not for lack of an endpoint, is left out and counted;
-    one whose gold is unusable (by either's verdict) is left out and listed. A question that was asked and has
-    no answer is wrong. Where EX is known in neither, valid SQL and linking are compared.
+    one whose gold is unusable (by either's verdict) is left out of scores and listed. A question that was
+    asked and has no answer is wrong.
 
     Raises:
         ConfigurationError: The suites, their rules or their questions are not the same, or none is shared.
     """
     shared = _shared(a, b)
     lacking = [id for id in shared if any(id in it.records and unscorable(it.records[id]) for it in (a, b))]
-    recorded = {id: (a.records[id], b.records[id]) for id in shared if id in a.records and id in b.records}
-    ended = {id: both for id, both in recorded.items() if both[0].finished and both[1].finished}
-    compared = {id: both for id, both in ended.items() if id not in lacking}
-    split = {id: (right(one), right(other)) for id, (one, other) in compared.items()}
-    unscored = [(one, other) for one, other in ended.values() if one.match is other.match is None]
-    priced = [(one, other) for one, other in ended.values() if one.usage and other.usage]
+    ended = [id for id in shared if all(id in it.records and it.records[id].finished for it in (a, b))]
+    compared = [id for id in ended if id not in lacking]
+    rights = {id: (right(a.records[id]), right(b.records[id])) for id in compared}
+    columns = {name: it for name, it in a.frame.columns.items() if name in b.frame.columns}
+    pairs = [
+        _pair(name, figure, _values(a, b, name, compared if figure.everyone else ended))
+        for name, figure in columns.items()
+        if name != "answered"
+    ]
     name_a, name_b = names([[a.folder], [b.folder]])
     return Comparison(
         a=dataclasses.replace(a, name=name_a),
         b=dataclasses.replace(b, name=name_b),
         shared=tuple(shared),
         unscorable=tuple(lacking),
-        split=split,
-        ex=_measure("ex", "EX", list(split.values()), flags=True),
-        metrics=tuple(_metrics(a, compared)),
-        unscored=len(unscored),
-        measures=tuple(each for each in _measures(unscored) if each.n),
-        costs=tuple(
-            _pair(name, *COSTS[name], [tuple(_cost(it, name) for it in both) for both in priced])
-            for name in costs_known(record for both in priced for record in both)
+        compared=len(compared),
+        figures={pair.name: pair for pair in pairs if pair.n},
+        flips=tuple(
+            Flip("gained" if after else "lost", a.records[id], b.records[id])
+            for id, (before, after) in rights.items()
+            if before != after
         ),
-        priced=len(priced),
         differing=tuple(_differing(a, b)),
     )
 
@@ -261,84 +219,38 @@ def _shared(a: Opened, b: Opened) -> list[str]:
     return shared
 
 
-def _metrics(a: Opened, compared: dict[str, Both]) -> Iterator[Pair]:
-    """Yield the scorer's metrics where both define them, then shares. Without an answer a metric is 0."""
-    for metric in a.manifest.metrics:
-        concerned = [both for id, both in compared.items() if concerns(metric, a.asked[id])]
-        known = _known(concerned, partial(_metric, metric["name"]))
-        yield _pair(metric["name"], metric["title"], metric.get("unit", "share"), known)
-    titles = {"possible": "pass@k", "some_reading": "answer or a reading shown right"}
-    if all(any(both[side].asking for both in compared.values()) for side in (0, 1)):
-        titles["with_question"] = "EX with one question"
-    for name, title in titles.items():
-        holds = SHARES[name].holds
-        flags = [(float(bool(holds(one))), float(bool(holds(other)))) for one, other in compared.values()]
-        yield _pair(name, title, "share", flags)
+def _values(a: Opened, b: Opened, name: str, ids: Sequence[str]) -> list[tuple[float, float]]:
+    """Return both sides' values of a figure, of the questions where both have one.
 
-
-def _metric(name: str, record: Record, _: Record) -> float | None:
-    return metric_of(record, name)
-
-
-def _pair(name: str, title: str, unit: str, values: Sequence[Sequence[float | None]]) -> Pair:
-    left, right = (_mean([pair[side] for pair in values]) for side in (0, 1))
-    return Pair(name, title, unit, len(values), left, right)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean; None without values, or if one is unknown."""
-    known = [float(value) for value in values if value is not None]
-    return sum(known) / len(known) if known and len(known) == len(values) else None
-
-
-def _cost(record: Record, name: str) -> float | None:
-    """Return a cost; 0 where the ledger, as an engine that does not report it, has no such key."""
-    return 0.0 if name not in record.usage and name != "tokens_per_call" else cost_of(record, name)
-
-
-def _measures(unscored: Sequence[Both]) -> Iterator[Pair]:
-    """Yield valid SQL over all of them, and linking over those where both sides have the figure.
-
-    A question without SQL is not valid. Where the other side's SQL was compared with gold SQL, it also has a
-    recall of 0, and no precision.
+    Where the other side has a value, no SQL is not valid and links nothing (``WITHOUT_SQL``).
     """
-    flags = [(bool(one.valid), bool(other.valid)) for one, other in unscored]
-    yield _measure("valid", "valid SQL", flags, flags=True)
-    linked = {name: _known(unscored, partial(_linking, name)) for name in LINKING}
-    for name, title in LINKING.items():
-        yield _measure(name, title, linked[name])
-    for name, title in STRICT.items():
-        whole = [(one >= 1, other >= 1) for one, other in linked[name]]
-        yield _measure(f"{name}_strict", title, whole, flags=True)
+    found = []
+    for id in ids:
+        known = [half.frame.columns[name].value(half.asked[id], half.records[id]) for half in (a, b)]
+        if name in WITHOUT_SQL and known != [None, None]:
+            known = [
+                0.0 if value is None and not half.records[id].sql else value
+                for half, value in zip((a, b), known, strict=True)
+            ]
+        left, right = known
+        if left is not None and right is not None:
+            found.append((left, right))
+    return found
 
 
-def _known(
-    pairs: Sequence[Both], value: Callable[[Record, Record], float | None]
-) -> list[tuple[float, float]]:
-    """Return both sides' values where both have one; ``value`` gets a record and the other side's record."""
-    values = ((value(one, other), value(other, one)) for one, other in pairs)
-    return [(left, right) for left, right in values if left is not None and right is not None]
-
-
-def _linking(name: str, record: Record, other: Record) -> float | None:
-    if record.linking is not None:
-        value: float | None = getattr(record.linking, name)
-        return value
-    lost = not record.sql and other.linking is not None and name.endswith("recall")
-    return 0.0 if lost else None
-
-
-def _measure(name: str, title: str, pairs: Sequence[tuple[float, float]], *, flags: bool = False) -> Pair:
-    """Return a figure with its interval; if the values are true or false (``flags``), with the flips."""
-    found = _pair(name, title, "share", pairs)
-    if not pairs:
-        return found
-    low, high = bootstrap_interval([right - left for left, right in pairs])
-    found = dataclasses.replace(found, low=low, high=high)
-    if not flags:
-        return found
-    gained, lost = (sum(sign * (right - left) > 0 for left, right in pairs) for sign in (1, -1))
-    return dataclasses.replace(found, gained=gained, lost=lost, p_value=mcnemar(gained, lost))
+def _pair(name: str, figure: Figure, values: Sequence[tuple[float, float]]) -> Pair:
+    """Return a figure of both, of shares with its interval, of yes and no with the test."""
+    left, right = (mean_of(pair[side] for pair in values).mean for side in (0, 1))
+    made = Pair(name, figure.title, figure.unit, len(values), left, right)
+    if figure.unit != "share" or not values:
+        return made
+    changes = [after - before for before, after in values]
+    low, high = bootstrap_interval(changes)
+    made = dataclasses.replace(made, low=low, high=high)
+    if any(value not in (0.0, 1.0) for pair in values for value in pair):
+        return made
+    gained, lost = changes.count(1.0), changes.count(-1.0)
+    return dataclasses.replace(made, gained=gained, lost=lost, p_value=mcnemar(gained, lost))
 
 
 def _differing(a: Opened, b: Opened) -> Iterator[dict[str, Any]]:
@@ -346,3 +258,121 @@ def _differing(a: Opened, b: Opened) -> Iterator[dict[str, Any]]:
     for name in dict.fromkeys([*left, *right]):
         if left.get(name) != right.get(name):
             yield {"option": name, "a": left.get(name), "b": right.get(name)}
+
+
+# As Markdown
+
+
+def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
+    """Return the comparison as Markdown: short for the terminal, or whole for a pull request.
+
+    Args:
+        link: With it every question that flipped is shown with the SQL of both sides and the address of its
+            traces; without it they are listed by id.
+    """
+    a, b = comparison.a, comparison.b
+    parts = [
+        f"# {markdown(a.manifest.suite)}: {markdown(a.name)} against {markdown(b.name)}",
+        f"**{result(comparison)}**",
+    ]
+    if remarks := [f"- {markdown(note, 1_000)}" for note in notes(comparison)]:
+        parts.append("\n".join(remarks))
+    head = "figure | >questions | >A | >B | >B − A, costs B / A | >95 % interval | >only A | >only B | >p"
+    parts += [
+        f"## A: {markdown(a.name)}, B: {markdown(b.name)}",
+        table(head, map(_row, comparison.figures.values())),
+        "Scores over the questions that ended in both and can be scored. Intervals are paired bootstraps, p "
+        "is McNemar's exact test.",
+    ]
+    if comparison.differing:
+        rows = [(f"`{it['option']}`", _option(it["a"]), _option(it["b"])) for it in comparison.differing]
+        parts += ["## Options that differ", table("option | A | B", rows)]
+    judged = f"Judged by: {markdown(a.manifest.rules)}"
+    return "\n\n".join([*parts, judged, *_flips(comparison, link)]) + "\n"
+
+
+def result(comparison: Comparison) -> str:
+    """Return the difference of EX, with its interval, p-value and meaning."""
+    ex = comparison.figures.get("ex")
+    if ex is None or ex.a is None or ex.b is None or ex.p_value is None:
+        return "EX cannot be compared: no question has it in both."
+    said = (
+        f"EX of B minus A: {points(ex.b - ex.a)} percentage points (95 % interval {points(ex.low)} to "
+        f"{points(ex.high)}, over {count(ex.n, 'question')}; McNemar's p {probability(ex.p_value)})."
+    )
+    gained, lost = comparison.counts["gained"], comparison.counts["lost"]
+    if not gained + lost:
+        return f"{said} No question that is compared tells them apart."
+    better = "B is better" if gained > lost else "A is better"
+    better = "The difference may be chance" if ex.p_value >= ALPHA else better
+    flipped = count(gained + lost, "question")
+    return f"{said} {better}: of {flipped} that only one has right, B has {gained:,} and A {lost:,}."
+
+
+def notes(comparison: Comparison) -> Iterator[str]:
+    """Yield what a reader must know before trusting the figures, most important first."""
+    for letter, half in (("A", comparison.a), ("B", comparison.b)):
+        if half.frame.count(lambda record: record.demonstration):
+            yield f"{letter} holds answers of the rule-based demonstration model, no language model."
+        if waiting := comparison.waiting(half):
+            yield (
+                f"{letter} has not asked {count(waiting, 'question')} that both ask for yet "
+                "(not reached, or no endpoint): they are not compared."
+            )
+        shards, whole = half.shards
+        if missing := [str(number) for number in range(1, whole + 1) if number not in shards]:
+            yield f"{letter} is not whole: shard {', '.join(missing)} of {whole} is missing."
+        if only := comparison.only(half):
+            yield f"Left out: {count(only, 'question')} that only {letter} asks for."
+    if lacking := comparison.unscorable:
+        yield f"Left out of EX for want of gold: {count(len(lacking), 'question')}: {listed(lacking)}."
+
+
+def _row(it: Pair) -> tuple[str | int | None, ...]:
+    """Return the cells of a figure: A, B, and their difference (scores) or ratio (costs)."""
+    shown = {"share": percent, "dollars": dollars, "bytes": size}.get(it.unit, amount)
+    between, span = NONE, NONE
+    if it.a is None or it.b is None:
+        pass
+    elif it.unit == "share":
+        between, span = points(it.b - it.a), f"{points(it.low)} to {points(it.high)}"
+    elif it.a:
+        between = f"×{it.b / it.a:.2f}"
+    p_value = NONE if it.p_value is None else probability(it.p_value)
+    return (markdown(it.title), it.n, shown(it.a), shown(it.b), between, span, it.lost, it.gained, p_value)
+
+
+def _option(value: Any) -> str:
+    """Return an option's value as one line."""
+    if value is None or value == "":
+        return NONE
+    return markdown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+
+def _flips(comparison: Comparison, link: Link | None) -> Iterator[str]:
+    for change, title in TITLES.items():
+        flips = [flip for flip in comparison.flips if flip.change == change]
+        if not flips:
+            continue
+        yield f"## {title} ({count(len(flips), 'question')})"
+        if link is None:
+            records = (flip.a for flip in flips)
+            rows = [(f"`{it.id}`", markdown(it.database), markdown(it.question)) for it in records]
+            yield table("id | database | question", rows)
+            continue
+        for flip in flips:
+            place = ", ".join(part for part in (flip.a.database, flip.a.difficulty) if part)
+            yield f"### `{flip.a.id}` ({markdown(place)})"
+            yield markdown(flip.a.question, 1_000)
+            for letter, half, record in (("A", comparison.a, flip.a), ("B", comparison.b, flip.b)):
+                yield _side(letter, half, record, link)
+                yield fenced(record.sql) if record.sql else "No SQL."
+
+
+def _side(letter: str, half: Opened, record: Record, link: Link) -> str:
+    head = f"**{letter}, {'right' if right(record) else 'wrong'}**"
+    run = half.run_of(record.id)
+    if target := link(run) if run else "":
+        head += f" ([trace]({target}))"
+    why = " ".join(part for part in (record.error.replace("_", " "), _reason(record)) if part)
+    return f"{head}: {markdown(why)}" if why else head

@@ -11,8 +11,8 @@ from typing import Any
 from quorum.evals.folder import MANIFEST, EvalFolder, merged
 from quorum.evals.paths import check_folder
 from quorum.evals.records import Asked, Manifest, Record
-from quorum.evals.reports.calibration import Calibration, calibrate
 from quorum.evals.reports.frame import Frame, answered, right
+from quorum.evals.reports.statistics import Calibration, calibrate
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 
@@ -68,11 +68,6 @@ class Opened:
         }
         given = self.manifest.options.items()
         return {name: value for name, value in given if name not in usual or usual[name] != value}
-
-    @property
-    def demonstration(self) -> int:
-        """Return the number of answers by the rule-based offline model: they say nothing of a model."""
-        return self.frame.count(lambda record: record.demonstration)
 
     @cached_property
     def calibration(self) -> Calibration | None:

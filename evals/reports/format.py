@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quorum.evals.reports.statistics import Mean, Share, Spread
+    from quorum.evals.reports.statistics import Mean
 
 _CONTROL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -21,13 +21,6 @@ _MARKUP = re.compile(r"([\\`*\[\]<>#|~&]|(?<!\w)_|_(?!\w))")
 NONE = "–"
 LISTED = 5
 """Questions that are named; more are counted."""
-
-LONG = 12
-"""Rows above which a table is folded."""
-
-Part: TypeAlias = Literal["mean", "p50", "p95", "high", "total"]
-PARTS: tuple[Part, ...] = get_args(Part)
-"""Of a ``Spread``, in the order of columns."""
 
 
 def printable(text: str) -> str:
@@ -79,11 +72,6 @@ def table(head: str, rows: Iterable[Sequence[str | int | None]]) -> str:
     shown = [[cell if isinstance(cell, str) else whole(cell) for cell in row] for row in rows]
     lines = [[name.removeprefix(">") for name in names], line, *shown]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def folded(title: str, text: str) -> str:
-    """Return text that is shown when its title is clicked."""
-    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>"
 
 
 def listed(ids: Sequence[str]) -> str:
@@ -154,38 +142,24 @@ def clock(time: str) -> str:
     return f"{found.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def level(value: float | None, unit: str = "share") -> str:
-    """A metric in its unit, a share in percent without the sign."""
-    if value is None:
+def level(value: float | None) -> str:
+    """A share in percent, without the sign: ``45.0``."""
+    return NONE if value is None else f"{100 * value:.1f}"
+
+
+def mean_plus_minus(mean: Mean) -> str:
+    """A share in percent with its standard error in percentage points: ``45.0 ± 6.5``."""
+    return level(mean.mean) + ("" if mean.se is None else f" ± {level(mean.se)}")
+
+
+def interval(mean: Mean) -> str:
+    """Return a share's 95 % interval in percent: ``33.1 – 57.5``."""
+    return NONE if mean.low is None else f"{level(mean.low)} – {level(mean.high)}"
+
+
+def mean_and_median(mean: Mean, unit: str) -> str:
+    """A cost per question: ``4.30 / 4.00``, ``$0.0123 / $0.0100``."""
+    if mean.mean is None:
         return NONE
-    return f"{100 * value:.1f}" if unit == "share" else f"{value:.2f}"
-
-
-def interval(share: Share) -> str:
-    """Return a share's interval in percent: ``33.1 – 57.5``."""
-    return NONE if share.low is None else f"{level(share.low)} – {level(share.high)}"
-
-
-def mean_cells(mean: Mean, unit: str = "share") -> tuple[str, str, int]:
-    """A mean, its standard error (of a share in percentage points), and over how many."""
-    return level(mean.mean, unit), level(mean.se, unit), mean.n
-
-
-def plus_minus(share: Share | None) -> str:
-    """``45.0 ± 6.5``, in percent."""
-    if share is None or share.share is None:
-        return "not measurable"
-    return level(share.share) + (f" ± {level(share.se)}" if share.se is not None else "")
-
-
-def mean_plus_minus(mean: Mean, unit: str = "share") -> str:
-    """``62.7 ± 6.0`` of shares in percent, ``71.25 ± 3.10`` of points; a dash without a mean."""
-    return level(mean.mean, unit) + ("" if mean.se is None else f" ± {level(mean.se, unit)}")
-
-
-def price(spread: Spread, part: Part) -> str:
-    """Dollars; ``unknown`` as soon as the price of one question is, for the others say nothing of it."""
-    value: float | None = getattr(spread, part)
-    if spread.unknown:
-        return "unknown"
-    return NONE if value is None else dollars(value)
+    shown = {"dollars": dollars, "bytes": size}.get(unit, amount)
+    return f"{shown(mean.mean)} / {shown(mean.median)}"

@@ -6,109 +6,69 @@ Markdown is GitHub's flavour, for pull requests. Nothing in it names a place of 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from quorum.evals.paths import write_text
+from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.format import (
     NONE,
-    amount,
     clock,
     count,
+    interval,
+    level,
     listed,
     markdown,
+    mean_and_median,
     mean_plus_minus,
-    plus_minus,
-    price,
     table,
 )
-from quorum.evals.reports.frame import COSTS, answered, cost_of, costs_known, tokens_of, unscorable
-from quorum.evals.reports.plots import plots_of, scatter_of
-from quorum.evals.reports.sections import SECTIONS, WHY, grouped
-from quorum.evals.reports.taxonomy import category
+from quorum.evals.reports.frame import (
+    FIGURES,
+    USER,
+    Figure,
+    Frame,
+    answered,
+    category,
+    right,
+    tokens_of,
+    unscorable,
+)
+from quorum.evals.reports.plots import plots_of
+from quorum.evals.reports.statistics import Mean
 from quorum.evals.reports.templating import TRACE_PAGE, relative_link, render, sections_of
+
+WHY = {
+    "missing": "the suite has no gold",
+    "fails": "no gold SQL runs",
+    "differs": "the gold SQL no longer gives the published result",
+    "empty": "the gold SQL returns no row",
+    "not_live": "no live database",
+}
+"""``quorum.evals.scorers.base.GoldState`` in words."""
+
+REPEATS = ("ex_sound", "ex_effort", "some_reading")
+"""Figures that are shown where they differ from EX."""
+
+OF_GROUPS = ("ex", "possible", "with_question")
+"""Figures of each group of questions, with a scorer's metrics."""
 
 
 def report(found: Sequence[Opened]) -> str:
-    """Return the Markdown: the evaluations side by side if there are several, then each by itself."""
-    parts = [f"# {count(len(found), 'evaluation')}"]
-    if taken := ", ".join(markdown(each.name) for each in found if each.demonstration):
-        parts.append(
-            f"> **Demonstration:** the rule-based offline model took part in {taken}. It is no language "
-            "model: these figures show that the machinery works, and say nothing of any model's quality."
-        )
-    parts += [*_unlike(found), *(side_by_side(found) if len(found) > 1 else ())]
+    """Return the Markdown: what was run, all figures side by side, then each evaluation by itself."""
+    parts = [f"# {count(len(found), 'evaluation')}", *unlike(found)]
     for each in found:
-        parts += [f"## {markdown(each.name)}", _head(each)]
-        parts += [piece for section in SECTIONS if each.frame.records for piece in section(each)]
+        parts += [f"**{markdown(each.name)}**", _head(each)]
+    parts += figures(found)
+    for each in found:
+        parts += [f"## {markdown(each.name)}", *sections(each)]
     return "\n\n".join(parts) + "\n"
 
 
-def as_dict(found: Opened) -> dict[str, Any]:
-    """Return an evaluation's figures, ready for JSON: without NaN, and without a path of the machine."""
-    frame, manifest = found.frame, found.manifest
-    values = {
-        "name": found.name,
-        "folders": [folder.resolve().name for folder in found.folders],
-        **{
-            name: getattr(manifest, name)
-            for name in ("suite", "rules", "version", "started", "options", "missing")
-        },
-        "shards": found.shards[0],
-        "shard_count": found.shards[1],
-        "demonstration": found.demonstration,
-        "overall": frame.figures(),
-        "slices": {name: {k: part.figures() for k, part in parts.items()} for name, parts in frame.groups()},
-        "costs": {name: frame.cost(name) for name in costs_known(frame.records)},
-        "calibration": found.calibration,
-        "notes": list(notes(found)),
-        "questions": list(questions(found)),
-    }
-    plain: dict[str, Any] = _plain(values)
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _plain(dataclasses.asdict(value))
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def questions(found: Opened) -> Iterator[dict[str, Any]]:
-    """Yield a row for each question asked for, in order. ``right`` is None if unknown."""
-    for asked, record in found.frame.rows:
-        given = record is not None and answered(record)
-        yield {
-            "id": asked.id,
-            "question": record.question if record else "",
-            "database": asked.database,
-            "difficulty": asked.difficulty,
-            "status": record.status if record else "not asked yet",
-            "right": record.match if record and given else False,
-            "category": category(record) if record else "",
-            "reason": (record.message or record.reason) if record else "",
-            "gold": record.gold if record else "",
-            "confidence": record.confidence if record and given else None,
-            **{name: cost_of(record, name) if record else None for name in ("model_calls", "seconds")},
-            "tokens": tokens_of(record.usage) if record else None,
-            "linking": record.linking if record else None,
-            "run": record.run if record else "",
-        }
-
-
-# Side by side
-
-
-def _unlike(found: Sequence[Opened]) -> Iterator[str]:
+def unlike(found: Sequence[Opened]) -> Iterator[str]:
     """Yield a warning if the evaluations cannot be compared with each other."""
     if len({(each.manifest.suite, each.manifest.rules) for each in found}) > 1:
         yield "The suites or their rules differ: only figures of the same suite can be compared."
@@ -116,156 +76,196 @@ def _unlike(found: Sequence[Opened]) -> Iterator[str]:
         yield "Not all ask the same questions: `quorum eval compare` compares those that two share."
 
 
-Shown: TypeAlias = Callable[[Opened], str]
-"""A figure of an evaluation as text; ``NONE`` if it has none."""
-
-
-def side_by_side(found: Sequence[Opened]) -> Iterator[str]:
-    """Yield a heading and a table with a column for each evaluation, without figures that none has."""
-    rows = [(title, [shown(each) for each in found]) for title, shown in _figures(found)]
-    yield "### Side by side"
+def figures(found: Sequence[Opened]) -> Iterator[str]:
+    """Yield a heading and a table with a row for each figure and a column for each evaluation."""
+    rows = [
+        ("recipe", [markdown(each.recipe) for each in found]),
+        ("models", [markdown(", ".join(each.models)) for each in found]),
+        ("questions", [f"{len(each.frame.rows):,}" for each in found]),
+    ]
+    for name, figure in {name: it for each in found for name, it in each.frame.columns.items()}.items():
+        means = [each.frame.mean(name) for each in found]
+        cells = [_cell(mean, figure) for mean in means]
+        if name == "ex":
+            ex, cells = means, ["not measurable" if cell == NONE else cell for cell in cells]
+        if name not in REPEATS or [mean.mean for mean in means] != [mean.mean for mean in ex]:
+            rows.append((_title(figure), cells))
+        if name == "ex":
+            rows.append(("95 % interval (Wilson), %", [interval(mean) for mean in means]))
+    for title, part in (("AUROC of confidence", "auroc"), ("Brier score", "brier")):
+        fits = [getattr(each.calibration, part, None) for each in found]
+        rows.append((title, [NONE if fit is None else f"{fit:.3f}" for fit in fits]))
+    yield "### Figures"
     yield table(
         " | >".join(["", *(markdown(each.name) for each in found)]),
         [(title, *cells) for title, cells in rows if set(cells) != {NONE}],
     )
     yield (
-        "EX: execution accuracy, the share of all questions asked for whose answer is right; ± s.e. in "
-        "percentage points. Costs are mean / median per question."
+        "EX: execution accuracy, the share of all questions asked for whose answer is right; without a "
+        "record, an answer or usable gold a question counts as wrong. ± is the standard error, in percentage "
+        "points. Costs are mean / median per question. EX with one question is not EX: a simulated user, who "
+        "knows the gold, chose what meets it wherever another reading has another result."
     )
 
 
-def _figures(found: Sequence[Opened]) -> Iterator[tuple[str, Shown]]:
-    def of(name: str) -> Shown:
-        user = name in ("with_question", "user_asked")
-        return lambda it: NONE if user and not it.frame.simulated else plus_minus(it.frame.share(name))
-
-    def fit(name: str) -> Shown:
-        return lambda it: NONE if (value := getattr(it.calibration, name, None)) is None else f"{value:.3f}"
-
-    yield "suite", lambda it: markdown(it.manifest.suite)
-    yield "recipe", lambda it: markdown(it.recipe)
-    yield "models", lambda it: markdown(", ".join(it.models))
-    yield "questions", lambda it: f"{len(it.frame.rows):,}"
-    yield "answered", lambda it: f"{it.frame.answers:,}"
-    yield "EX, %", of("ex")
-    yield "EX with one question, %", of("with_question")
-    yield "user asked, %", of("user_asked")
-    yield "some candidate right (pass@k), %", of("possible")
-    yield "answer or a reading shown right, %", of("some_reading")
-    declared = {metric["name"]: metric for each in found for metric, _, _ in each.frame.declared().values()}
-    for name, metric in declared.items():
-        yield markdown(metric["title"]) + ", %" * (metric["unit"] == "share"), partial(_metric, name)
-    yield "AUROC of confidence", fit("auroc")
-    yield "Brier score of confidence", fit("brier")
-    for name in ("model_calls", "queries", "input_tokens", "output_tokens", "seconds"):
-        yield COSTS[name][0] + ", s" * (name == "seconds"), partial(_mean_and_median, name)
-    yield "price", lambda it: " / ".join(price(it.frame.cost("usd"), part) for part in ("mean", "p50"))
+def _title(figure: Figure) -> str:
+    return markdown(figure.title) + ", %" * (figure.unit == "share")
 
 
-def _metric(name: str, found: Opened) -> str:
-    metric, mean, _ = found.frame.declared().get(name, (None, None, None))
-    return mean_plus_minus(mean, metric["unit"]) if metric and mean else NONE
+def _cell(mean: Mean, figure: Figure) -> str:
+    if figure.unit != "share" or not mean.n:
+        return mean_and_median(mean, figure.unit)
+    return f"{mean_plus_minus(mean)} of {mean.n:,}"
 
 
-def _mean_and_median(name: str, found: Opened) -> str:
-    spread = found.frame.cost(name)
-    return NONE if spread.mean is None else f"{amount(spread.mean)} / {amount(spread.p50)}"
+# One evaluation
 
 
-# Heads and notes
+def sections(found: Opened) -> Iterator[str]:
+    """Yield what an evaluation has besides its figures: EX by group, and the questions that are not right."""
+    frame = found.frame
+    names = [name for name in frame.columns if name in OF_GROUPS or name not in FIGURES | USER]
+    for group, parts in frame.groups() if frame.measurable else ():
+        yield f"### By {group}"
+        yield table(
+            " | >".join([group, "questions", "95 %", *(_title(frame.columns[name]) for name in names)]),
+            [
+                (
+                    markdown(label),
+                    len(part.rows),
+                    interval(part.mean("ex")),
+                    *(mean_plus_minus(part.mean(name)) for name in names),
+                )
+                for label, part in parts.items()
+            ],
+        )
+    if states := _grouped(frame.records, lambda it: "" if it.gold == "ok" else it.gold):
+        yield "### Gold that could not be used"
+        yield table(
+            "state | meaning | >questions | >right | ids",
+            [
+                (markdown(state), WHY.get(state, ""), len(own), sum(map(right, own)), _ids(own))
+                for state, own in states.items()
+            ],
+        )
+    if kinds := _grouped(frame.records, category):
+        total = sum(map(len, kinds.values()))
+        yield f"### Not right: {count(total, 'question')}"
+        rows = [(markdown(kind), len(own), level(len(own) / total), _ids(own)) for kind, own in kinds.items()]
+        yield table("why | >questions | >% | ids", rows)
+
+
+def _grouped(records: Iterable[Record], key: Callable[[Record], str]) -> dict[str, list[Record]]:
+    """Return the records by group, the largest first, without those of the group ``""``."""
+    members: dict[str, list[Record]] = {}
+    for record in records:
+        members.setdefault(key(record), []).append(record)
+    members.pop("", None)
+    return dict(sorted(members.items(), key=lambda item: (-len(item[1]), item[0])))
+
+
+def _ids(records: Iterable[Record]) -> str:
+    return markdown(listed([record.id for record in records]), 1_000)
 
 
 def _head(found: Opened) -> str:
     """Return a list: what was run, and what a reader must know before the figures."""
     options = ", ".join(f"{name} = {value}" for name, value in sorted(found.changed_options.items()))
-    manifest, (shards, shard_count) = found.manifest, found.shards
+    manifest = found.manifest
+    begun = f", begun {clock(manifest.started)} UTC" if manifest.started else ""
     facts = [
-        f"{count(len(found.frame.rows), 'question')} of {markdown(manifest.suite)}, recipe "
-        f"{markdown(found.recipe)}, models {markdown(', '.join(found.models))}, "
-        f"Quorum {markdown(manifest.version)}"
-        + (f", begun {clock(manifest.started)} UTC" if manifest.started else ""),
+        f"{markdown(manifest.suite)}, Quorum {markdown(manifest.version)}{begun}",
         f"options: {markdown(options, 1_000)}" if options else "options: all as by default",
         f"judged by: {markdown(manifest.rules, 1_000)}",
+        *(f"**note**: {markdown(note, 1_000)}" for note in notes(found)),
     ]
-    if shard_count > 1:
-        facts.append(f"{len(shards)} of {shard_count} shards, put together")
-    facts += [f"**note**: {markdown(note, 1_000)}" for note in notes(found)]
     return "\n".join(f"- {fact}" for fact in facts)
 
 
 def notes(found: Opened) -> Iterator[str]:
     """Yield sentences on what the figures leave out and what cannot be measured, the most important first."""
-    records, asked = found.frame.records, len(found.frame.rows)
-    if found.demonstration:
+    frame, asked = found.frame, len(found.frame.rows)
+    if shown := frame.count(lambda record: record.demonstration):
         yield (
-            f"Demonstration: the rule-based offline model took part in {found.demonstration:,} of "
-            f"{count(len(records), 'record')}. It is no language model, and these figures say nothing of one."
+            f"Demonstration: the rule-based offline model took part in {shown:,} of "
+            f"{count(len(frame.records), 'record')}. It is no language model."
         )
-    if shown := str(found.manifest.options.get("gold") or ""):
+    if gold := str(found.manifest.options.get("gold") or ""):
+        seen = [record.id for record in frame.records if not record.restricted]
         yield (
-            f"An ablation, no result of a system: questions saw only the {shown} that their gold needs "
-            f'("oracle {shown}").'
+            f"An ablation, no result of a system: questions saw only the {gold} that their gold needs "
+            f'("oracle {gold}").'
+            + (f" {count(len(seen), 'question')} saw the whole schema: {listed(seen)}." if seen else "")
         )
-        if seen := [record.id for record in records if not record.restricted]:
-            yield f"{count(len(seen), 'question')} saw the whole schema, for want of gold: {listed(seen)}."
-    if lost := [record for record in records if unscorable(record)]:
-        states = Counter(record.gold for record in lost)
-        why = ", ".join(f"{WHY.get(state, state)} ({number})" for state, number in sorted(states.items()))
-        if found.frame.measurable:
-            yield (
-                f"{count(len(lost), 'question')} cannot be scored: {why}. Counted as wrong over all "
-                "questions asked for, left out elsewhere."
-            )
-        else:
-            yield f"0 of {asked} questions can be scored: {why}."
+    if lost := Counter(record.gold for record in frame.records if unscorable(record)):
+        why = ", ".join(f"{WHY.get(state, state)} ({number})" for state, number in sorted(lost.items()))
+        yield f"{count(lost.total(), 'question')} of {asked} cannot be scored: {why}."
     shards, shard_count = found.shards
-    if len(shards) < shard_count:
-        absent = ", ".join(str(n) for n in range(1, shard_count + 1) if n not in shards)
-        yield f"{len(shards)} of {shard_count} shards: the figures say nothing of shards {absent}."
-    if not records:
-        yield "No question has ended yet: there is nothing to measure."
-    elif waiting := asked - len(records):
-        yield (
-            f"{count(waiting, 'question')} of {asked} without a record yet: the run goes on, or "
-            "was interrupted. Counted as wrong."
-        )
-    if failed := found.frame.count(lambda record: not record.finished):
+    if absent := [str(number) for number in range(1, shard_count + 1) if number not in shards]:
+        yield f"{len(shards)} of {shard_count} shards: shard {', '.join(absent)} is missing."
+    if waiting := asked - len(frame.records):
+        yield f"{count(waiting, 'question')} of {asked} without a record yet. Counted as wrong."
+    if failed := frame.count(lambda record: not record.finished):
         yield (
             f"{count(failed, 'question')} failed for want of the model's endpoint or the database. "
             "Counted as wrong; the same `quorum eval run` asks again."
         )
-    if met := found.frame.count(lambda record: not answered(record) and record.match):
-        yield (
-            f"{count(met, 'question')} without an answer had a best effort that is right: it was withheld, "
-            "or a limit ended the run. Counted as wrong, except where best efforts are counted."
-        )
-    if any(record.sql for record in records) and all(record.executes is None for record in records):
-        yield "Whether SQL executes cannot be measured: no live database."
-    if records and not any(record.linking for record in records):
-        yield "Linking cannot be measured: no answer has both SQL and gold SQL that can be read."
-    if without := found.frame.count(lambda record: not record.usage):
-        yield (
-            f"What {count(without, 'question')} cost is not known: no ledger was kept before the failure. "
-            "Costs are those of the others."
-        )
-    if unpriced := found.frame.count(lambda record: record.usage and record.usage.get("usd") is None):
-        yield (
-            f"The price of {count(unpriced, 'question')} is not known: a model's price is not in Quorum's "
-            "list (set `prices`)."
-        )
-    if guessed := sum(int(record.usage.get("estimated_calls") or 0) for record in records):
+    if without := frame.count(lambda record: not record.usage):
+        yield f"What {count(without, 'question')} cost is not known. Costs are those of the others."
+    if unpriced := frame.count(lambda record: record.usage and record.usage.get("usd") is None):
+        yield f"The price of {count(unpriced, 'question')} is not known (set `prices`)."
+    if guessed := sum(int(record.usage.get("estimated_calls") or 0) for record in frame.records):
         yield f"The tokens of {count(guessed, 'model call')} are estimated: the provider did not state them."
-    unsound = grouped((it for it in records if it.gold != "ok" and it.match is not None), lambda it: it.gold)
-    for state, own in unsound.items():
-        meaning = WHY.get(state, state)
-        yield (
-            f"The gold of {count(len(own), 'question')} could not be used ({meaning}): "
-            f"{listed([it.id for it in own])}."
-        )
     yield from found.manifest.missing
 
 
-# The page
+# JSON and the page
+
+
+def as_dict(found: Opened) -> dict[str, Any]:
+    """Return an evaluation's figures, ready for JSON: without NaN, and without a path of the machine."""
+    manifest = found.manifest
+    return {
+        "name": found.name,
+        "folders": [folder.resolve().name for folder in found.folders],
+        **{
+            name: getattr(manifest, name)
+            for name in ("suite", "rules", "version", "started", "shard", "options", "missing")
+        },
+        "figures": _plain(found.frame),
+        "groups": {
+            name: {label: _plain(part) for label, part in parts.items()}
+            for name, parts in found.frame.groups()
+        },
+        "calibration": found.calibration and dataclasses.asdict(found.calibration),
+        "notes": list(notes(found)),
+        "questions": list(questions(found)),
+    }
+
+
+def _plain(frame: Frame) -> dict[str, dict[str, Any]]:
+    return {name: dataclasses.asdict(mean) for name, mean in frame.figures().items()}
+
+
+def questions(found: Opened) -> Iterator[dict[str, Any]]:
+    """Yield a row for each question asked for, in order. ``right`` is None if unknown."""
+    for asked, record in found.frame.rows:
+        row = {"id": asked.id, "database": asked.database, "difficulty": asked.difficulty}
+        if record is None:
+            record = Record(asked.id, "", asked.database, "", "", False, "not asked yet", match=False)
+        given = answered(record)
+        yield {
+            **row,
+            "question": record.question,
+            "status": record.status,
+            "right": record.match if given else False,
+            "category": category(record) if record.ended else "",
+            "reason": record.message or record.reason,
+            "confidence": record.confidence if given else None,
+            **{name: FIGURES[name].of(record) for name in ("model_calls", "seconds")},
+            "tokens": tokens_of(record.usage),
+            "run": record.run,
+        }
 
 
 def write_page(found: Sequence[Opened], path: Path) -> None:
@@ -286,23 +286,20 @@ def page_of(found: Sequence[Opened], folder: Path) -> str:
     Raises:
         ConfigurationError: The extra ``plots`` is not installed.
     """
-    several = len(found) > 1
     return render(
         "report.html",
         chapters=[
             {
                 "found": each,
-                "anchor": f"e{number}",
                 "notes": list(notes(each)),
                 "plots": plots_of(each),
-                "sections": sections_of(piece for section in SECTIONS for piece in section(each)),
+                "sections": sections_of(sections(each)),
                 "questions": [row | {"trace": _link(each, row["id"], folder)} for row in questions(each)],
             }
-            for number, each in enumerate(found, 1)
+            for each in found
         ],
-        side_by_side=sections_of(side_by_side(found)) if several else [],
-        scatter=scatter_of(found) if several else None,
-        warning=next(_unlike(found), "") if several else "",
+        figures=sections_of(figures(found)),
+        warning=next(unlike(found), ""),
     )
 
 

@@ -1,11 +1,11 @@
-"""Means with standard errors, shares with Wilson's interval, quantiles, and tests of paired results."""
+"""Means with their uncertainty, the calibration of a confidence, and tests of paired results."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median, quantiles, stdev
+from statistics import fmean, median, stdev
 
 Z95 = 1.959963984540054
 """Two-sided 95 % of the normal distribution."""
@@ -13,77 +13,36 @@ Z95 = 1.959963984540054
 RESAMPLES = 20_000
 _AT_ONCE = 1_000  # resamples drawn together, which bounds the memory
 
+BINS = 10
+
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over ``n`` values.
+    """A mean over ``n`` values; a share where each of them is 0 or 1.
 
     Attributes:
-        mean: None of no values.
-        se: Its standard error: sample standard deviation (n - 1) over √n; None of fewer than two values.
+        mean, median: None of no values.
+        se: Standard error of the mean: sample standard deviation (n - 1) over √n; None of fewer than two
+            values.
+        low, high: 95 % interval of a share (``wilson``); None of other values.
     """
 
     n: int
     mean: float | None = None
     se: float | None = None
-
-
-@dataclass(frozen=True)
-class Share:
-    """``count`` of ``n``.
-
-    Attributes:
-        share: 0 to 1; None if ``n`` is 0.
-        se: Standard error of the share, as of any mean (``Mean``).
-        low, high: 95 % interval (``wilson``).
-    """
-
-    count: int
-    n: int
-    share: float | None = None
-    se: float | None = None
+    median: float | None = None
     low: float | None = None
     high: float | None = None
 
 
-@dataclass(frozen=True)
-class Spread:
-    """The distribution of the ``n`` known values; all None without any.
-
-    Attributes:
-        unknown: Values that are not known.
-        mean, p50, p95, high: Over the known values; quantiles are interpolated linearly (Hyndman and Fan's
-            type 7, numpy's default), ``high`` is the highest.
-        total: Of all values; None if one is unknown. ``known_total`` is the sum of the known ones.
-    """
-
-    n: int
-    unknown: int
-    mean: float | None = None
-    p50: float | None = None
-    p95: float | None = None
-    high: float | None = None
-    total: float | None = None
-    known_total: float | None = None
-
-
 def mean_of(values: Iterable[float | None]) -> Mean:
     """Return the mean of the values that are defined: neither None nor infinite nor NaN."""
-    known = _finite(values)
-    if len(known) < 2:
-        return Mean(len(known), known[0] if known else None)
-    return Mean(len(known), fmean(known), stdev(known) / math.sqrt(len(known)))
-
-
-def share_of(flags: Iterable[bool]) -> Share:
-    """Return the share of ``flags`` that are true."""
-    given = list(flags)
-    count, n = sum(given), len(given)
-    if n == 0:
-        return Share(0, 0)
-    share = count / n
-    error = math.sqrt(share * (1 - share) / (n - 1)) if n > 1 else None
-    return Share(count, n, share, error, *wilson(count, n))
+    known = [float(value) for value in values if value is not None and math.isfinite(value)]
+    if not known:
+        return Mean(0)
+    error = stdev(known) / math.sqrt(len(known)) if len(known) > 1 else None
+    share = wilson(round(sum(known)), len(known)) if set(known) <= {0.0, 1.0} else (None, None)
+    return Mean(len(known), fmean(known), error, median(known), *share)
 
 
 def wilson(count: int, n: int) -> tuple[float, float]:
@@ -91,42 +50,13 @@ def wilson(count: int, n: int) -> tuple[float, float]:
 
     The score interval without continuity correction (Wilson, 1927), which holds its level for small
     ``n`` and for shares near 0 and 1 as well.
-
-    Raises:
-        ValueError: ``n`` is below 1, or ``count`` is not within 0 to ``n``.
     """
-    if not 0 <= count <= n or n < 1:
-        raise ValueError(f"{count} of {n} is no share")
     share, square = count / n, Z95 * Z95
     centre = (share + square / (2 * n)) / (1 + square / n)
     half = Z95 / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
     low = 0.0 if count == 0 else max(0.0, centre - half)
     high = 1.0 if count == n else min(1.0, centre + half)
     return low, high
-
-
-def spread_of(values: Iterable[float | None]) -> Spread:
-    """Return the distribution of values; None, infinite and NaN are not known."""
-    given = list(values)
-    known = _finite(given)
-    unknown = len(given) - len(known)
-    if not known:
-        return Spread(0, unknown)
-    total = math.fsum(known)
-    return Spread(
-        n=len(known),
-        unknown=unknown,
-        mean=total / len(known),
-        p50=median(known),
-        p95=quantiles(known, n=20, method="inclusive")[-1] if len(known) > 1 else known[0],
-        high=max(known),
-        total=None if unknown else total,
-        known_total=total,
-    )
-
-
-def _finite(values: Iterable[float | None]) -> list[float]:
-    return [float(value) for value in values if value is not None and math.isfinite(value)]
 
 
 def mcnemar(gained: int, lost: int) -> float:
@@ -167,3 +97,68 @@ def bootstrap_interval(values: Sequence[float], *, resamples: int = RESAMPLES) -
         means.append(drawn @ distinct / len(values))
     low, high = np.quantile(np.concatenate(means), (0.025, 0.975))
     return float(low), float(high)
+
+
+# Calibration
+
+Judged = tuple[float, bool]
+"""An answer's confidence, 0 to 1, and whether it is right."""
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Answers of one tenth of the confidences: ``low`` < confidence ≤ ``high`` (the first holds 0 too).
+
+    Attributes:
+        confidence, accuracy: Means over its ``n`` answers.
+    """
+
+    low: float
+    high: float
+    n: int
+    confidence: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Confidence against rightness, over ``n`` answers known to be right or wrong.
+
+    Attributes:
+        brier: Mean squared distance of confidence and rightness (Brier, 1950), 0 to 1, 0 is perfect.
+        brier_base: Of one who always says the share right: a confidence that tells answers apart is below.
+        auroc: How probably a right answer has more confidence than a wrong one; 0.5 is chance, None where all
+            are right or all wrong.
+        bins: Those of ``BINS`` of equal width that have answers, for a reliability diagram.
+    """
+
+    n: int
+    brier: float
+    brier_base: float
+    auroc: float | None
+    bins: tuple[Bin, ...]
+
+
+def calibrate(answers: Iterable[Judged]) -> Calibration | None:
+    """Return the calibration of the confidences; None if no answer has one within 0 to 1."""
+    given = [(sure, right) for sure, right in answers if 0 <= sure <= 1]  # NaN is not
+    if not given:
+        return None
+    accuracy = fmean(right for _, right in given)
+    brier = fmean((sure - right) ** 2 for sure, right in given)
+    return Calibration(len(given), brier, accuracy * (1 - accuracy), _auroc(given), tuple(_bins(given)))
+
+
+def _auroc(answers: Sequence[Judged]) -> float | None:
+    """Return the area under the receiver operating characteristic."""
+    rights, wrongs = ([sure for sure, right in answers if right is kind] for kind in (True, False))
+    pairs = [(sure > other) + (sure == other) / 2 for sure in rights for other in wrongs]
+    return fmean(pairs) if pairs else None
+
+
+def _bins(answers: Sequence[Judged]) -> Iterator[Bin]:
+    for number in range(BINS):
+        low, high = number / BINS, (number + 1) / BINS
+        own = [(sure, right) for sure, right in answers if sure <= high and (sure > low or number == 0)]
+        if own:
+            yield Bin(low, high, len(own), fmean(sure for sure, _ in own), fmean(right for _, right in own))

@@ -11,7 +11,7 @@ import base64
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
 _OWN = Path(__file__).parent / "templates"
 _HEADING = re.compile("##+ (.+)")
-_FOLDED = re.compile(r"<details><summary>(?P<title>[^<]*)</summary>\n\n(?P<text>.*)\n\n</details>", re.DOTALL)
-"""What ``quorum.evals.reports.format.folded`` makes."""
-
 
 TRACE_PAGE = "trace.html"
 """The page of a run, in the run's folder, if somebody has written it."""
@@ -75,7 +72,7 @@ def data_uri(svg: bytes) -> str:
 
 @cache
 def _environment() -> Environment:
-    filters = (shown.amount, shown.clock, shown.gist, shown.percent, shown.plus_minus)
+    filters = (shown.amount, shown.clock, shown.gist)
     return environment(_OWN, **{each.__name__: each for each in filters})
 
 
@@ -102,19 +99,10 @@ def sections_of(pieces: Iterable[str]) -> list[tuple[str, Markup]]:
 
 
 def html_of(pieces: Iterable[str]) -> Markup:
-    """Return pieces of Markdown as HTML: tables, paragraphs and folded parts; HTML in it stays text."""
+    """Return pieces of Markdown as HTML: tables and paragraphs; HTML in it stays text."""
     from markupsafe import Markup
 
-    return Markup("\n".join(_html(pieces)))
-
-
-def _html(pieces: Iterable[str]) -> Iterator[str]:
-    for piece in pieces:
-        if folded := _FOLDED.fullmatch(piece):
-            title, inner = _reader().renderInline(folded["title"]), _rendered(folded["text"])
-            yield f"<details><summary>{title}</summary>{inner}</details>"
-        else:
-            yield _rendered(piece)
+    return Markup("\n".join(map(_rendered, pieces)))
 
 
 def _rendered(text: str) -> str:

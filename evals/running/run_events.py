@@ -1,13 +1,12 @@
-"""An evaluation's view of a run's events: schema shown, failed calls, choices, explorations, effort."""
+"""An evaluation's view of a run's events: schema shown, failed calls, choices, explorations."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from quorum.evals.records import Course, Effort
+from quorum.evals.records import Course
 from quorum.graph.nodes import voting
 from quorum.graph.runs import Event, RunFolder
 from quorum.tools.sql.linking import Linked
@@ -30,9 +29,7 @@ class RunEvents:
         self.choices: Sequence[Mapping[str, Any]] = ()
         self._names = ""  # blob of the linked schema's columns by table, as JSON; empty for the whole schema
         self._failures: dict[str, set[str]] = {}  # by candidate; of calls for none, under ""
-        self._used: dict[str, Counter[str]] = defaultdict(Counter)
-        self._explorers: set[str] = set()
-        self._ended: dict[str, Event] = {}
+        self._explored = False
         self._first_tie: bool | None = None
 
     def __call__(self, event: Event) -> None:
@@ -43,7 +40,6 @@ class RunEvents:
     def learn(self, event: Mapping[str, Any]) -> None:
         """Read an event. A resumed run repeats what failed outside the candidates."""
         name = str(event.get("candidate") or "")
-        self._used[name] += _spent(event)
         match event["kind"]:
             case "model_failed":
                 self._failures.setdefault(name, set()).add(str(event.get("failure", "")))
@@ -60,9 +56,7 @@ class RunEvents:
             case "schema_shown":
                 self._names = event.get("names", "")
             case "exploration":
-                self._explorers.add(name)
-            case "candidate":
-                self._ended[name] = dict(event)
+                self._explored = True
             case "vote" if self._first_tie is None:
                 self._first_tie = bool(event.get("tie"))
 
@@ -73,18 +67,8 @@ class RunEvents:
 
     @property
     def course(self) -> Course:
-        """The run's course: explorations, the end of the first vote, the effort of candidates."""
-        efforts = (
-            Effort(
-                repairs=int(event.get("refinements") or 0),
-                explored=name in self._explorers or bool(event.get("informed")),
-                calls=self._used[name]["calls"],
-                tokens=self._used[name]["tokens"],
-                queries=self._used[name]["queries"],
-            )
-            for name, event in self._ended.items()
-        )
-        return Course(bool(self._explorers), self._first_tie, tuple(efforts))
+        """The run's course: explorations, the end of the first vote."""
+        return Course(self._explored, self._first_tie)
 
     def linked_part(self, run: RunFolder) -> Linked | None:
         """Return the linked part of the catalog; None for the whole.
@@ -97,13 +81,3 @@ class RunEvents:
         names: dict[str, list[str]] = json.loads(run.get(self._names))
         columns = tuple((table, column) for table, each in names.items() for column in each)
         return Linked(tuple(names), columns)
-
-
-def _spent(event: Mapping[str, Any]) -> Counter[str]:
-    """Return what an event's usage adds (``quorum.tools.ledger.Usage``)."""
-    usage = event.get("usage")
-    if not isinstance(usage, dict):
-        return Counter()
-    tokens = int(usage.get("input_tokens") or 0) + int(usage.get("output_tokens") or 0)
-    calls, queries = int(usage.get("model_calls") or 0), int(usage.get("queries") or 0)
-    return Counter(calls=calls, queries=queries, tokens=tokens)

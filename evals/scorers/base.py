@@ -37,20 +37,18 @@ EX = "ex"
 
 @dataclass(frozen=True)
 class Metric:
-    """A figure per question whose mean over questions is reported with its standard error.
+    """A figure per question, 0 to 1, whose mean over questions is reported with its standard error.
 
     Attributes:
         name: Key in verdicts, e.g. ``soft_f1``.
         title: In tables.
         meaning: One sentence, with the source of the rule.
-        unit: ``share`` (0 to 1, shown as percent) or ``points`` (0 to 100 and above, shown as it is).
         only: The group of questions (``EvalQuestion.groups``) that it is defined for; empty for all.
     """
 
     name: str
     title: str
     meaning: str
-    unit: Literal["share", "points"] = "share"
     only: str = ""
 
 

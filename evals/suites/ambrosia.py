@@ -10,7 +10,7 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.ambrosia import AMBIGUOUS, PLAIN, AmbrosiaScorer
-from quorum.evals.suites.files import read_lines, read_table, sqlite_url, text_of
+from quorum.evals.suites.files import on_files, on_sqlite, read_lines, read_table, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://ambrosia-benchmark.github.io"
@@ -38,35 +38,26 @@ def load(folder: Path) -> Suite:
     Raises:
         ConfigurationError: The questions or all their databases are missing, or a question is damaged.
     """
-    if (folder / LINES).is_file():
-        path = folder / LINES
-        found = list(_of_lines(path))
+    if (path := folder / LINES).is_file():
+        found = _of_lines(path)
     else:
         path = next((folder / name for name in TABLES if (folder / name).is_file()), folder / TABLE)
         if not path.is_file():
             message = f"{folder} has neither {LINES} nor {TABLE}."
             raise ConfigurationError(message, hint=f"Get the data from {SOURCE}.")
-        found = list(_of_table(path, read_table(path, source=SOURCE)))
-    questions = tuple(question for question, file in found if file.is_file())
-    absent = sorted({file.name for _, file in found if not file.is_file()})
-    if not questions:
-        what = "none of the databases of" if found else "no question in"
-        raise ConfigurationError(f"{folder} has {what} {path.name}.", hint=f"Get it again from {SOURCE}.")
-    lost = len(found) - len(questions)
-    count = "1 question is" if lost == 1 else f"{lost} questions are"
-    missing = (f"{count} left out: {', '.join(absent)} cannot be found. Get them from {SOURCE}.",)
-    return Suite("ambrosia", folder, questions, AmbrosiaScorer(), missing if lost else ())
+        found = _of_table(path, read_table(path, source=SOURCE))
+    questions, missing = on_files(path, found, source=SOURCE)
+    return Suite("ambrosia", folder, questions, AmbrosiaScorer(), tuple(missing))
 
 
 def _of_lines(path: Path) -> Iterator[tuple[EvalQuestion, Path]]:
-    seen: set[str] = set()
     for number, item in enumerate(read_lines(path, source=SOURCE), start=1):
-        gold, id = item.get("gold"), text_of(item, "id", path, number)
-        if id in seen or not isinstance(gold, list) or not all(isinstance(sql, str) for sql in gold):
-            raise ConfigurationError(f"Entry {number} of {path} has no gold, or its id recurs: {id}.")
-        seen.add(id)
-        name = text_of(item, "database", path, number)
-        text, kind = (text_of(item, key, path, number) for key in ("question", "kind"))
+        gold = item.get("gold")
+        if not isinstance(gold, list) or not all(isinstance(sql, str) for sql in gold):
+            raise ConfigurationError(f"Entry {number} of {path} has no gold.")
+        id, name, text, kind = (
+            text_of(item, key, path, number) for key in ("id", "database", "question", "kind")
+        )
         file = path.parent / "databases" / f"{name}.sqlite"
         yield _question(id, text, kind, gold, file, name, ambiguous=item.get("ambiguous") is True), file
 
@@ -110,13 +101,12 @@ def _question(
     id: str, text: str, kind: str, gold: Sequence[str], file: Path, name: str, ambiguous: bool
 ) -> EvalQuestion:
     ambiguity = AMBIGUOUS if ambiguous else PLAIN
-    return EvalQuestion(
-        id=id,
-        question=text,
+    return on_sqlite(
+        id,
+        text,
+        file,
+        gold,
         database=name,
-        url=sqlite_url(file),
-        dialect="sqlite",
-        gold_sql=tuple(gold),
         difficulty=f"{ambiguity} {kind}",
         groups={"ambiguity": ambiguity, "kind": kind},
         shown_as=name if file.stem != name else "",

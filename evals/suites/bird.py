@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.bird import BirdScorer
-from quorum.evals.suites.files import Item, on_files, read_lines, read_list, sqlite_url, text_of
+from quorum.evals.suites.files import Item, on_files, on_sqlite, read_lines, read_list, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://bird-bench.github.io"
@@ -37,21 +36,21 @@ def load(folder: Path) -> Suite:
     path = _questions_file(folder)
     items = (read_lines if path.suffix == ".jsonl" else read_list)(path, source=SOURCE)
 
-    def make(item: Item, number: int, file: Path) -> EvalQuestion:
-        return EvalQuestion(
-            id=str(item.get("question_id", number)),
-            question=text_of(item, "question", path, number),
-            database=file.stem,
-            url=sqlite_url(file),
-            dialect="sqlite",
-            gold_sql=(text_of(item, "SQL", path, number),),
-            difficulty=str(item.get("difficulty") or ""),
-            knowledge=_knowledge(item.get("evidence")),
-        )
-
     databases = path.parent / LAYOUTS[path.name]
-    questions, missing = on_files(path, items, databases, make, source=SOURCE)
-    return Suite("bird", folder, questions, BirdScorer(), missing)
+
+    def question(item: Item, number: int) -> tuple[EvalQuestion, Path]:
+        database, text, gold = (text_of(item, key, path, number) for key in ("db_id", "question", "SQL"))
+        file = databases / database / f"{database}.sqlite"
+        evidence = str(item.get("evidence") or "").strip()
+        more = {
+            "difficulty": str(item.get("difficulty") or ""),
+            "knowledge": {"evidence": evidence} if evidence not in ("", NO_EVIDENCE) else {},
+        }
+        return on_sqlite(str(item.get("question_id", number)), text, file, [gold], **more), file
+
+    found = (question(item, number) for number, item in enumerate(items))
+    questions, missing = on_files(path, found, source=SOURCE)
+    return Suite("bird", folder, questions, BirdScorer(), tuple(missing))
 
 
 def _questions_file(folder: Path) -> Path:
@@ -68,8 +67,3 @@ def _questions_file(folder: Path) -> Path:
     raise ConfigurationError(
         f"{folder} has none of {', '.join(LAYOUTS)}.", hint=f"They are part of what {SOURCE} offers."
     )
-
-
-def _knowledge(evidence: object) -> Mapping[str, str]:
-    known = isinstance(evidence, str) and evidence.strip() not in ("", NO_EVIDENCE)
-    return {"evidence": str(evidence)} if known else {}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.reports.format import count, listed
 from quorum.knowledge.errors import ConfigurationError
 
 Item: TypeAlias = dict[str, Any]
@@ -106,45 +107,43 @@ def sqlite_url(path: Path) -> str:
     return f"sqlite:///{quote(str(path.resolve()))}"
 
 
+def on_sqlite(id: str, question: str, file: Path, gold: Sequence[str], **more: Any) -> EvalQuestion:
+    """Return a question on a SQLite file, which names its database.
+
+    Args:
+        more: Further fields, which count before these.
+    """
+    usual: dict[str, Any] = {"database": file.stem, "url": sqlite_url(file), "dialect": "sqlite"}
+    return EvalQuestion(id=id, question=question, gold_sql=tuple(gold), **(usual | more))
+
+
 def on_files(
-    path: Path,
-    items: Sequence[Item],
-    databases: Path,
-    make: Callable[[Item, int, Path], EvalQuestion],
-    *,
-    source: str,
-) -> tuple[tuple[EvalQuestion, ...], tuple[str, ...]]:
-    """The questions whose database, ``<db_id>/<db_id>.sqlite``, is there; and what the folder lacks.
+    path: Path, found: Iterable[tuple[EvalQuestion, Path]], *, source: str
+) -> tuple[tuple[EvalQuestion, ...], list[str]]:
+    """Return the questions whose database's file is there, and what the folder lacks.
 
     Args:
         path: The questions' file, for errors.
-        databases: The folder of databases, beside ``path``.
-        make: A question of its entry, the entry's number, and its database's file.
         source: Where to get all of it.
 
     Raises:
-        ConfigurationError: No database is there, an entry is damaged, or two questions have one id.
+        ConfigurationError: No question or no database is there, or two questions have one id.
     """
     questions: dict[str, EvalQuestion] = {}
-    absent: list[str] = []
-    for number, item in enumerate(items):
-        name = text_of(item, "db_id", path, number)
-        file = databases / name / f"{name}.sqlite"
+    absent: list[Path] = []
+    for question, file in found:
         if not file.is_file():
-            absent.append(name)
-            continue
-        question = make(item, number, file)
-        if question.id in questions:
+            absent.append(file)
+        elif question.id in questions:
             hint = f"Get it again from {source}."
             raise ConfigurationError(f"{path} has two questions {question.id}.", hint=hint)
-        questions[question.id] = question
+        else:
+            questions[question.id] = question
     if not questions:
-        raise ConfigurationError(
-            f"{path.parent} has none of the databases of {path.name}.",
-            hint=f"They lie in {databases.name}/<db>/<db>.sqlite of what {source} offers.",
-        )
-    if not absent:
-        return tuple(questions.values()), ()
-    names = ", ".join(sorted(set(absent)))
-    lacks = f"{len(absent)} questions are left out: {databases.name}/ lacks {names}. Get them from {source}."
-    return tuple(questions.values()), (lacks,)
+        what = "none of the databases of" if absent else "no question in"
+        lacks = f"The first would be {absent[0]}. " if absent else ""
+        hint = f"{lacks}Get them from {source}."
+        raise ConfigurationError(f"{path.parent} has {what} {path.name}.", hint=hint)
+    names = listed(sorted({file.name for file in absent}))
+    lacks = f"Left out for want of {names}: {count(len(absent), 'question')}. Get them from {source}."
+    return tuple(questions.values()), [lacks] if absent else []

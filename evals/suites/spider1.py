@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.spider1 import Spider1Scorer
-from quorum.evals.suites.files import Item, on_files, read_list, sqlite_url, text_of
+from quorum.evals.suites.files import Item, on_files, on_sqlite, read_list, text_of
 
 SOURCE = "https://yale-lily.github.io/spider"
 
@@ -32,16 +32,12 @@ def load_test(folder: Path) -> Suite:
 def _load(name: str, folder: Path, questions_file: str, databases: str) -> Suite:
     path = folder / questions_file
 
-    def make(item: Item, number: int, file: Path) -> EvalQuestion:
-        return EvalQuestion(
-            id=f"{number:04}",
-            question=text_of(item, "question", path, number),
-            database=file.stem,
-            url=sqlite_url(file),
-            dialect="sqlite",
-            gold_sql=(text_of(item, "query", path, number),),
-        )
+    def question(item: Item, number: int) -> tuple[EvalQuestion, Path]:
+        database, text, gold = (text_of(item, key, path, number) for key in ("db_id", "question", "query"))
+        file = folder / databases / database / f"{database}.sqlite"
+        return on_sqlite(f"{number:04}", text, file, [gold]), file
 
     items = read_list(path, source=SOURCE)
-    questions, missing = on_files(path, items, folder / databases, make, source=SOURCE)
-    return Suite(name, folder, questions, Spider1Scorer(), missing)
+    found = (question(item, number) for number, item in enumerate(items))
+    questions, missing = on_files(path, found, source=SOURCE)
+    return Suite(name, folder, questions, Spider1Scorer(), tuple(missing))

@@ -89,16 +89,11 @@ async def refine(
 
     Args:
         persist: A query that was tried before runs again; else it ends the candidate.
-        confirm: An empty result may be confirmed, and what each condition leaves is shown.
+        confirm: An empty result may be confirmed.
     """
     error = state.error
     assert error is not None  # the router comes here with an error only
     empty = confirm and error.kind == ErrorKind.EMPTY_RESULT
-    missed: list[str] = []
-    if empty:
-        from quorum.tools.near_misses import near_misses
-
-        missed = await near_misses(context.database, state.sql, state.input.id)
     refined = await tell(
         state,
         context,
@@ -110,7 +105,6 @@ async def refine(
         error=error.message,
         syntax=await context.text(state.syntax_ref),
         plan=state.steps if state.linked_ref else [],
-        near_misses=missed,
         confirm=confirm,
         earlier=state.earlier,
         **await explored(state.input.extras, context),

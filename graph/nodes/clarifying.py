@@ -160,7 +160,7 @@ def _choice(state: RunState, side: Side, candidate: Candidate, meant: Cluster | 
 def _reply(payload: Clarification) -> Reply:
     labels = [choice.label for choice in payload.choices]
     for _ in range(MAX_ASKED):
-        reply = read_reply(interrupt(payload.model_dump()), labels, own_words=payload.own_words)
+        reply = read_reply(interrupt(payload.value()), labels, own_words=payload.own_words)
         if reply.kind != "refused":
             return reply
         payload = payload.model_copy(update={"refused": reply.text})

@@ -29,9 +29,8 @@ from quorum.graph.context import Context
 from quorum.graph.disagreement import Side, close_rivals, disagreements, sides
 from quorum.graph.nodes.prepare import hints
 from quorum.graph.nodes.step import Update, one_line, record, same_query, tell
-from quorum.graph.nodes.writing import items
 from quorum.graph.recipes.recipe import PaperRecipe
-from quorum.graph.state import Attempt, CandidateState, Exploration, Failure, Finding, PromptExtras, RunState
+from quorum.graph.state import Attempt, CandidateState, Exploration, Failure, Finding, RunState
 from quorum.graph.strategies import RIVALS
 from quorum.knowledge.errors import MalformedReply, ModelUnavailable
 from quorum.tools.execute import execute
@@ -47,37 +46,26 @@ ONLY_SCHEMA = "only the schema of the database is here."
 NO_ROW = "(0 rows)"
 
 
-async def aimed(state: RunState, context: Context) -> PromptExtras:
-    """Return the run's extras with the differences between strong answers.
-
-    Explorations are aimed at them, and candidates dispatched later see them.
-    """
-    found = await asyncio.to_thread(_rivals, state, context)
-    differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
-    rivals = [side.sql for side in found]
-    return replace(state.extras, rivals=_put(context, rivals), differences=_put(context, differences))
-
-
-async def begin(state: Exploring, context: Context, *, aim: bool = True, **form: Any) -> Update:
+async def begin(state: Exploring, context: Context, **form: Any) -> Update:
     """ColumnExplorer: write the queries (ReFoRCE, Algorithm 1, step 1).
 
-    The first version does it before anything else (ReFoRCE first version, equation 3). Where only the schema
-    is available no query could run, so none is written.
+    A run's queries are aimed at what strong answers disagree on, which later candidates see as well; a
+    candidate's, as in the paper, at the question alone. The first version explores before anything else
+    (ReFoRCE first version, equation 3). Where only the schema is available no query could run, so none is
+    written.
 
     Args:
-        aim: A run's queries are aimed at what strong answers disagree on; a candidate's as its input says.
         form: Arguments of ``write_queries``.
     """
     begun: Update = {"explored": True} if isinstance(state, RunState) else {}
     if not context.live:
         return {**_ended(state, context, ONLY_SCHEMA), **begun}
-    extras = state.extras if isinstance(state, RunState) else state.input.extras
-    if aim and isinstance(state, RunState):
-        begun["extras"] = extras = await aimed(state, context)
-    about = {
-        "rivals": await items(context, extras.rivals),
-        "differences": await items(context, extras.differences),
-    }
+    rivals, differences = list[str](), list[str]()
+    if isinstance(state, RunState):
+        found = await asyncio.to_thread(_rivals, state, context)
+        rivals = [side.sql for side in found]
+        differences = await asyncio.to_thread(disagreements, found, context.dialect) if found else []
+        begun["extras"] = replace(state.extras, differences=_put(context, differences))
     try:
         written = await tell(
             state,
@@ -85,10 +73,10 @@ async def begin(state: Exploring, context: Context, *, aim: bool = True, **form:
             COLUMN_EXPLORER,
             "exploration",
             by=write_queries,
-            about=about,
+            about={"rivals": rivals, "differences": differences},
             syntax=await hints(context) if isinstance(context.recipe, PaperRecipe) else "",
-            rivals=dict(zip(ascii_uppercase, about["rivals"], strict=False)),
-            differences=about["differences"],
+            rivals=dict(zip(ascii_uppercase, rivals, strict=False)),
+            differences=differences,
             **form,
         )
     except (MalformedReply, ModelUnavailable) as error:

@@ -18,7 +18,7 @@ from quorum.graph.answer import (
 )
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Vote
 from quorum.graph.confidence import grounds
-from quorum.graph.context import Context
+from quorum.graph.context import Context, experts_in, unkept
 from quorum.graph.node_context import close_own
 from quorum.graph.nodes.clarifying import dispute
 from quorum.graph.nodes.readings import reading_of
@@ -106,7 +106,7 @@ def _update(
     if len(outcomes) < 2:
         return []
     try:
-        context.experts.update(outcomes, feedback=feedback, vote=vote)
+        experts_in(context.options.home).update(outcomes, feedback=feedback, vote=vote)
     except (QuorumError, OSError) as error:
         return [f"The experts' weights were not updated: {error}"]
     return []
@@ -156,7 +156,7 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
             *dict.fromkeys(state.warnings),
             *_warnings(state, shown),
             *_hidden(state, context.resources.catalog),
-            *context.unkept,
+            *unkept(context.database.connector, context.options),
             *warnings,
         ],
         verified=state.verified,

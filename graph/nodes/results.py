@@ -122,16 +122,10 @@ def _preview(rows: list[list[Any]]) -> list[list[Any]]:
 
 def _short(value: Any) -> Any:
     """Return the value, or its text if it is long or a checkpoint cannot hold it."""
-    if isinstance(value, bool) or value is None:
-        return value
-    if isinstance(value, int):
-        return value if -INT64 <= value < INT64 else str(value)
-    if isinstance(value, float):
+    if value is None or isinstance(value, bool | float):
         return value
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    if len(text) > MAX_CELL:
-        return text[: MAX_CELL - 1] + "…"
-    return value if isinstance(value, str) else _portable(value)
+    return text[: MAX_CELL - 1] + "…" if len(text) > MAX_CELL else _portable(value)
 
 
 def _portable(value: Any) -> Any:

@@ -8,8 +8,8 @@ No model is asked.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from quorum.agents.prompting import prompts
 from quorum.graph.ballots import Cluster, Vote
@@ -18,7 +18,6 @@ from quorum.graph.nodes.results import keep_result
 from quorum.graph.nodes.step import Update
 from quorum.graph.state import Candidate, RunState
 from quorum.knowledge.documents.search import Documents
-from quorum.knowledge.search.index import Embedder
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.knowledge.triplets import Triplet
 from quorum.knowledge.verified import VerifiedPair
@@ -35,58 +34,6 @@ TRIPLETS = 3
 PAIR_TOKENS = 1_500
 """Of one of them at most; longer ones are not shown."""
 WHOLE_TOKENS = 1_500  # documents below this cost less whole than a wrong choice
-
-
-@dataclass(frozen=True)
-class Passages:
-    """Passages of documents for a prompt.
-
-    Attributes:
-        text: Empty for nothing.
-        sources: Each passage's file and line with the headings above it; of whole documents their names.
-    """
-
-    text: str = ""
-    sources: tuple[str, ...] = ()
-
-
-async def retrieve(
-    documents: Documents,
-    question: str,
-    *,
-    whole: int = WHOLE_TOKENS,
-    top_k: int = TOP_K,
-    embedder: Embedder | None = None,
-) -> Passages:
-    """Return the chunks that bear on ``question``, each under a line that names its source.
-
-    Documents of at most ``whole`` tokens, all together, are given whole, whatever the question. Of longer
-    ones at most ``top_k`` chunks are found, none if nothing resembles the question. With an ``embedder`` the
-    search is hybrid (lexical and dense), else lexical. No model is called.
-    """
-    if (text := documents.all_text(limit=whole)) is not None:
-        return Passages(text, tuple(documents.texts))
-    chunks = await asyncio.to_thread(documents.search, question, top_k, embedder=embedder)
-    shown = "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
-    return Passages(shown, tuple(f"{chunk.source} {chunk.heading}".strip() for chunk in chunks))
-
-
-def show_values(columns: Mapping[str, Sequence[str]]) -> str:
-    """Return values that the question may name, by column, as text for the prompt."""
-    quoted = {column: [text.replace("'", "''") for text in texts] for column, texts in columns.items()}
-    return prompts().render("values", {"columns": quoted})
-
-
-def show_triplets(triplets: Sequence[Triplet]) -> str:
-    """Return explored queries with the questions that they answer, as text for the prompt."""
-    return prompts().render("explored", {"triplets": list(triplets)})
-
-
-def show_pairs(pairs: Sequence[VerifiedPair], shown: str = "") -> str:
-    """Return verified questions with their queries, as text for the prompt; without notes that ``shown``
-    has."""
-    fresh = [replace(pair, note="") if pair.note and pair.note in shown else pair for pair in pairs]
-    return prompts().render("verified", {"pairs": fresh})
 
 
 async def retrieve_knowledge(state: RunState, context: Context) -> Update:
@@ -116,11 +63,14 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
         return {}
     pairs = await _verified(state, context)
     found = [await _passages(each, state, context) for each in (documents, known.notes) if each]
-    texts = [passages.text for passages in found]
+    texts = [text for text, _ in found]
     examples = {pair.file for pair in pairs}  # these are not documents: ``verified`` has them
-    sources = [source for passages in found for source in passages.sources if source not in examples]
-    texts += [show_pairs(pairs, "\n".join(texts))] if pairs else []
-    texts += [show_triplets(triplets)] if triplets else []
+    sources = [source for _, named in found for source in named if source not in examples]
+    if pairs:
+        told = "\n".join(texts)
+        fresh = [replace(pair, note="") if pair.note and pair.note in told else pair for pair in pairs]
+        texts.append(prompts().render("verified", {"pairs": fresh}))
+    texts += [prompts().render("explored", {"triplets": triplets})] if triplets else []
     texts += [values]
     text = "\n\n".join(filter(None, texts))
     verified = [f"{' '.join(pair.question.split())} ({pair.credit})" for pair in pairs]
@@ -140,10 +90,19 @@ async def retrieve_documents(state: RunState, context: Context) -> Update:
     return {"documents_ref": ref, "verified": verified, "sources": sources, "warnings": notes}
 
 
-async def _passages(documents: Documents, state: RunState, context: Context) -> Passages:
+async def _passages(documents: Documents, state: RunState, context: Context) -> tuple[str, Sequence[str]]:
+    """Return what bears on the question, each passage under a line that names its source, and the sources.
+
+    Few documents are shown whole, whatever the question. Of others at most ``TOP_K`` chunks are found, none
+    if nothing resembles the question; with an embedder the search is hybrid (lexical and dense).
+    """
     whole = context.options.document_tokens if documents.own else WHOLE_TOKENS
+    if (text := documents.all_text(limit=whole)) is not None:
+        return text, tuple(documents.texts)
     embedder = context.resources.embedder
-    return await retrieve(documents, state.question, whole=whole, embedder=embedder)
+    chunks = await asyncio.to_thread(documents.search, state.question, TOP_K, embedder=embedder)
+    shown = "\n\n".join(f"[{chunk.source}]\n{chunk.text}" for chunk in chunks)
+    return shown, [f"{chunk.source} {chunk.heading}".strip() for chunk in chunks]
 
 
 async def _values(state: RunState, context: Context) -> str:
@@ -154,7 +113,10 @@ async def _values(state: RunState, context: Context) -> str:
     if found or missing:
         values = [f"{column}: {text}" for column, texts in found.items() for text in texts]
         context.trace.record("values", agent="knowledge_retriever", values=values, missing=missing)
-    return show_values(found) if found else ""
+    if not found:
+        return ""
+    quoted = {column: [text.replace("'", "''") for text in texts] for column, texts in found.items()}
+    return prompts().render("values", {"columns": quoted})
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:

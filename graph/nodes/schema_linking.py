@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from quorum.agents.linkers import (
     DRAFT_LINKER,
-    MAX_LINK_STEPS,
     SCHEMA_LINKER,
     TABLE_LINKER,
     draft_chunks,
     link_files,
     link_tables,
 )
+from quorum.agents.role import Role
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, tell, try_tell
 from quorum.graph.state import CandidateState, Known, RunState
@@ -24,9 +24,6 @@ from quorum.knowledge.schema.render import SchemaText, render, render_plain
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, chunks, named, needed, prune, union, unit_texts, units, used
-
-Linking: TypeAlias = Literal["tables", "drafts", "none"]
-"""Ask of each table whether it is needed, draft SQL against each part, or leave the schema as it is."""
 
 NOTHING = "The schema is large and linking found nothing; the whole schema was used."
 
@@ -51,44 +48,79 @@ async def is_long(state: RunState, context: Context, above: int) -> bool:
     return True
 
 
-async def link_schema(
-    state: RunState,
-    context: Context,
-    *,
-    linking: Linking | Literal["files"],
-    above: int | None = None,
-    max_steps: int = MAX_LINK_STEPS,
-) -> Update:
-    """Link the schema where it ``is_long``, and show what was linked within the budget of schema text.
+async def link_by_files(state: RunState, context: Context, *, max_steps: int) -> Update:
+    """SchemaLinker: link a long schema by reading schema files, by at most ``max_steps`` commands."""
+    if not await is_long(state, context, context.options.link_above):
+        return {}
+    linked = await _by_files(state, context, max_steps=max_steps)
+    return await _show_linked(context, linked, [], context.options.schema_tokens)
 
-    What a malformed reply was about stays in; if nothing was linked the whole schema stays. Both add a
-    warning.
+
+async def link_by_tables(state: RunState, context: Context, *, above: int) -> Update:
+    """TableLinker: link a long schema by one judgement per table.
+
+    The tables stay whole unless what would be shown is still too long. One whose reply is lost stays in.
 
     Args:
-        linking: ``files``: the SchemaLinker reads schema files, by at most ``max_steps`` commands.
-        above: The limit; the budget is no less, so that a schema below it is shown whole. None for the run's
-            ``link_above``, and its budget.
+        above: The limit in tokens; a schema below it is shown whole.
 
     Raises:
         ModelUnavailable: No model answers.
     """
-    catalog, options = context.resources.catalog, context.options
-    limit = options.link_above if above is None else above
-    budget = max(options.schema_tokens, above or 0)
-    if not await is_long(state, context, limit):
-        if above is None or not context.resources.schema.left_out:
+    catalog, budget = context.resources.catalog, max(context.options.schema_tokens, above)
+    if not await is_long(state, context, above):
+        if not context.resources.schema.left_out:
             return {}
         return show(context, catalog, await asyncio.to_thread(render, catalog, budget=budget))
-    if linking == "files":
-        linked, notes = await _by_files(state, context, max_steps=max_steps), list[str]()
-    else:
-        link, role = (_by_tables, TABLE_LINKER) if linking == "tables" else (_by_drafts, DRAFT_LINKER)
-        linked, notes = await link(state, context, limit, budget)
-        notes += [] if linked.tables else [NOTHING]
-        context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=notes)
-    if not linked.tables:
-        return {"warnings": notes or [NOTHING]}
+    parts = await asyncio.to_thread(units, catalog)
+    texts = await asyncio.to_thread(unit_texts, parts)
+    linking = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
+    whole = dict.fromkeys((*linking.needed, *linking.unjudged))
+    linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
+    documents = estimate_tokens(await context.text(state.documents_ref))
+    if (await asyncio.to_thread(render, chosen, budget=budget)).tokens + documents > above:
+        linked = needed(parts, {**whole, **linking.needed})
+    notes = [
+        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in linking.unjudged
+    ]
+    _record(context, TABLE_LINKER, linked, notes)
+    return await _show_linked(context, linked, notes, budget)
+
+
+async def link_by_drafts(state: RunState, context: Context) -> Update:
+    """DraftLinker: link a long schema by what draft queries against each part of it use.
+
+    A part whose reply is lost stays whole.
+
+    Raises:
+        ModelUnavailable: No model answers.
+    """
+    catalog, budget = context.resources.catalog, context.options.schema_tokens
+    if not await is_long(state, context, context.options.link_above):
+        return {}
+    parts = await asyncio.to_thread(chunks, catalog)
+    texts = [(await asyncio.to_thread(render, part, budget=budget)).text for part in parts]
+    drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
+    found, unread = await asyncio.to_thread(used_by, catalog, drafting.drafts)
+    notes = [f"A draft could not be read, so its tables are missing: {why}" for why in unread]
+    for number in drafting.unread:
+        found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
+        notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
+    linked = Linked(tables=union(catalog, found).tables)
+    _record(context, DRAFT_LINKER, linked, notes)
+    return await _show_linked(context, linked, notes, budget)
+
+
+def _record(context: Context, role: Role[Any], linked: Linked, notes: Sequence[str]) -> None:
+    context.trace.record("linking", agent=role.name, tables=list(linked.tables), notes=list(notes))
+
+
+async def _show_linked(context: Context, linked: Linked, notes: list[str], budget: int) -> Update:
+    """Show what was linked, within a budget of tokens; the whole schema stays where nothing was."""
+    if not linked.tables:
+        return {"warnings": [*notes, NOTHING]}
+    chosen = await asyncio.to_thread(prune, context.resources.catalog, linked)
     schema = await asyncio.to_thread(render, chosen, budget=budget)
     return {**show(context, chosen, schema), "warnings": notes}
 
@@ -114,40 +146,6 @@ async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
     found = await try_tell(state, context, SCHEMA_LINKER, "linking", **call)
     text = (found.linked_schema if found else None) or ""
     return await asyncio.to_thread(named, text, context.resources.catalog)
-
-
-async def _by_tables(state: RunState, context: Context, above: int, budget: int) -> tuple[Linked, list[str]]:
-    """One judgement per table; the tables stay whole unless what would be shown is still too long."""
-    catalog = context.resources.catalog
-    parts = await asyncio.to_thread(units, catalog)
-    texts = await asyncio.to_thread(unit_texts, parts)
-    documents = await context.text(state.documents_ref)
-    linking = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
-    whole = dict.fromkeys((*linking.needed, *linking.unjudged))
-    linked = needed(parts, whole)
-    chosen = await asyncio.to_thread(prune, catalog, linked)
-    shown = (await asyncio.to_thread(render, chosen, budget=budget)).tokens + estimate_tokens(documents)
-    if shown > above:
-        linked = needed(parts, {**whole, **linking.needed})
-    notes = [
-        f"The TableLinker's reply on {name} could not be used; it stays whole." for name in linking.unjudged
-    ]
-    return linked, notes
-
-
-async def _by_drafts(state: RunState, context: Context, _: int, budget: int) -> tuple[Linked, list[str]]:
-    """Link what draft queries against each part of the schema use; a part whose reply is lost stays whole."""
-    catalog = context.resources.catalog
-    parts = await asyncio.to_thread(chunks, catalog)
-    texts = [(await asyncio.to_thread(render, part, budget=budget)).text for part in parts]
-    drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
-    found, unread = await asyncio.to_thread(used_by, catalog, drafting.drafts)
-    notes = [f"A draft could not be read, so its tables are missing: {why}" for why in unread]
-    for number in drafting.unread:
-        found.append(Linked(tables=tuple(table.full_name for table in parts[number].tables)))
-        notes.append(f"The DraftLinker's reply on part {number + 1} could not be used; it stays whole.")
-    whole = Linked(tables=union(catalog, found).tables)
-    return whole, notes
 
 
 def used_by(catalog: Catalog, queries: Sequence[str]) -> tuple[list[Linked], list[str]]:

@@ -269,14 +269,13 @@ def after_writing(state: CandidateState) -> Literal["run", "search", "finish"]:
     return "search" if state.error else "run"
 
 
-def round_outcome(state: CandidateState, *, most: int, believes_empty: bool) -> RoundOutcome:
+def round_outcome(state: CandidateState, *, most: int) -> RoundOutcome:
     """Return the outcome of a round so far (SQLAgent, Algorithm 3, lines 14 to 24).
 
     It is asked for after the query ran, and again after the result was checked.
 
     Args:
         most: Rounds (line 5).
-        believes_empty: An empty result that comes a second time ends the rounds.
     """
     error = state.error
     if halted(state) or unrepairable(state):
@@ -284,7 +283,6 @@ def round_outcome(state: CandidateState, *, most: int, believes_empty: bool) -> 
     if error is None and state.approved is not False:
         return "success"
     empty = error is not None and error.kind == ErrorKind.EMPTY_RESULT
-    again = error is not None and any(tried.error == error.message for tried in state.earlier)
-    if state.grounding.rounds >= most or (believes_empty and empty and again):
+    if state.grounding.rounds >= most:
         return "end"
     return "mismatch" if error is None else "empty" if empty else "error"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from math import isclose
 from typing import Any, Literal, TypeAlias
 
@@ -16,7 +15,7 @@ from quorum.graph.context import Context
 from quorum.graph.nodes import exploration
 from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.step import Update
-from quorum.graph.nodes.voting import changed, dispatched, draw_seed
+from quorum.graph.nodes.voting import changed, dispatch_all, draw_seed
 from quorum.graph.state import Candidate, RunState
 
 Among: TypeAlias = Literal["tied", "all"]
@@ -53,28 +52,16 @@ def has_values(candidate: Candidate | None) -> bool:
     return candidate is not None and result is not None and (candidate.stands or not result.no_values)
 
 
-async def dispatch_again(
-    state: RunState, context: Context, *, merge_rounds: bool = False, explore: bool = False, aim: bool = True
-) -> Update:
-    """Dispatch as many candidates as at first, with the findings.
+async def begin_second_round(state: RunState, context: Context) -> Update:
+    """Dispatch as many candidates as at first, which explore by themselves; the first round is set aside.
 
     Where only the schema is available, exploration would find nothing: none is dispatched.
-
-    Args:
-        merge_rounds: The first round keeps its votes; else it is set aside.
-        explore: Each of them is to explore by itself.
-        aim: These explorations are aimed at what tied.
     """
-    if explore and not context.live:
+    if not context.live:
         warning = f"Column exploration was left out: {exploration.ONLY_SCHEMA}"
         return {"explored": True, "batch": [], "warnings": [warning]}
-    begun: Update = {"explored": True}
-    if explore and aim:
-        begun["extras"] = extras = await exploration.aimed(state, context)
-        state = replace(state, extras=extras)
-    if not merge_rounds:
-        begun |= {"candidates": None, "first_round": state.candidates}
-    return begun | dispatched(state, context, context.votes)
+    aside: Update = {"explored": True, "candidates": None, "first_round": state.candidates}
+    return aside | await dispatch_all(state, context)
 
 
 async def recall_first_round(state: RunState, _: Context) -> Update:

@@ -77,20 +77,13 @@ class Search:
 
 @dataclass(frozen=True)
 class Tried:
-    """The outcome of an action in its branch.
-
-    Attributes:
-        tables, columns: Of the schema fragment that the query uses.
-    """
+    """The outcome of an action in its branch; ``triplet`` is what worked, which has no number yet."""
 
     checked: Checked
     outcome: Outcome
     sql: str = ""
     message: str = ""
-    description: str = ""
-    shape: str = ""
-    tables: dict[str, str] = field(default_factory=dict)
-    columns: tuple[Place, ...] = ()
+    triplet: Triplet | None = None
 
 
 def _either(before: str, after: str) -> str:
@@ -243,10 +236,9 @@ async def describe(state: SimulationState, context: Context, *, search: Search) 
         return _ended(checked, "pointless", sql, why or "Nobody would ask it.")
     if not search.personal and looks_personal(described.description):
         return _ended(checked, "personal", message="The description holds what looks like personal data.")
-    marks, found, form = await asyncio.to_thread(_of_query, sql, catalog)
     question = " ".join(described.description.split())[:MAX_QUESTION]
-    done = Tried(checked, "worked", sql, "", question, form, marks, found)
-    return {"tried": [done]}
+    triplet = await asyncio.to_thread(_triplet, sql, question, catalog)
+    return {"tried": [Tried(checked, "worked", sql, triplet=triplet)]}
 
 
 async def keep(
@@ -268,7 +260,7 @@ async def keep(
             step=tried.checked.step,
             sql=expansion.sql,
             outcome=expansion.outcome,
-            message=expansion.message or tried.description,
+            message=triplet.description if triplet else expansion.message,
             coverage=search.tree.coverage,
         )
     if told:
@@ -278,22 +270,14 @@ async def keep(
 
 def _numbered(search: Search, tried: Tried) -> tuple[Expansion, Triplet | None]:
     """The next node of the tree; two branches of a round may have found the same."""
-    id, checked = search.tried + 1, tried.checked
-    if tried.outcome == "worked" and tried.shape in search.tree.shapes:
-        tried = replace(tried, outcome="known", message="An example asks the same already.")
+    if tried.triplet and tried.triplet.shape in search.tree.shapes:
+        message = "An example asks the same already."
+        tried = replace(tried, outcome="known", message=message, triplet=None)
+    id, at = search.tried + 1, tried.checked
     expansion = Expansion(
-        id,
-        checked.state,
-        checked.action,
-        checked.places,
-        checked.detail,
-        tried.sql,
-        tried.outcome,
-        tried.message,
+        id, at.state, at.action, at.places, at.detail, tried.sql, tried.outcome, tried.message
     )
-    if tried.outcome != "worked":
-        return expansion, None
-    return expansion, Triplet(id, tried.sql, tried.shape, tried.description, tried.tables, tried.columns)
+    return expansion, replace(tried.triplet, id=id) if tried.triplet else None
 
 
 def after_choice(state: SearchState) -> Literal["simulate", "choose", "end"]:
@@ -340,7 +324,8 @@ def _first_rows(result: QueryResult, mask: bool, plain: set[str] | None) -> list
     return [show_row(row, MAX_CELL) for row in (result.columns, *rows)]
 
 
-def _of_query(sql: str, catalog: Catalog) -> tuple[dict[str, str], tuple[Place, ...], str]:
-    """Marks of the tables that a query reads, the columns that it uses, and its shape."""
+def _triplet(sql: str, description: str, catalog: Catalog) -> Triplet:
+    """A query with its description, the marks of the tables that it reads, its columns and its shape."""
     found = used(sql, catalog)
-    return marks_of(found.tables, catalog), found.columns, shape(sql, catalog.dialect)
+    marks = marks_of(found.tables, catalog)
+    return Triplet(0, sql, shape(sql, catalog.dialect), description, marks, found.columns)

@@ -31,9 +31,12 @@ async def dispatch(state: RunState, context: Context) -> Update:
     temperature; all others at the run's. The first batch is one candidate where the recipe begins so.
     """
     size = next_batch(state.dispatched, context.votes, context.stopping, len(context.models))
-    if not state.dispatched and state.alone:
-        size = 1
-    return dispatched(state, context, size)
+    return _dispatched(state, context, 1 if state.alone and not state.dispatched else size)
+
+
+async def dispatch_all(state: RunState, context: Context) -> Update:
+    """Dispatch as many candidates as the run has votes, at once."""
+    return _dispatched(state, context, context.votes)
 
 
 def begins_alone(context: Context) -> bool:
@@ -41,7 +44,7 @@ def begins_alone(context: Context) -> bool:
     return context.recipe.begins_alone and len(context.models) == 1 and context.options.votes is None
 
 
-def dispatched(state: RunState, context: Context, size: int) -> Update:
+def _dispatched(state: RunState, context: Context, size: int) -> Update:
     """Dispatch ``size`` more candidates."""
     numbers = range(state.dispatched, state.dispatched + size)
     batch = [candidate_input(state, context, number) for number in numbers]
@@ -238,4 +241,4 @@ async def same_results(candidates: Sequence[Candidate], folder: Path, *, ordered
 def _overlaps(candidates: Sequence[Candidate], folder: Path, *, ordered: bool) -> ResultOverlaps:
     results = [candidate.result for candidate in candidates if candidate.result]
     files = {result.mark(ordered=ordered): folder / result.file for result in results}
-    return ResultOverlaps.from_files(files, ordered=ordered)
+    return ResultOverlaps(files, ordered=ordered)

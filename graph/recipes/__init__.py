@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from quorum.agents.role import GROUPS, find_role
 from quorum.graph.options import RunOptions
@@ -16,19 +16,12 @@ from quorum.knowledge.errors import ConfigurationError
 class _Recipes(Mapping[str, Recipe]):
     """Recipes by name; a module is imported when its recipe is first asked for."""
 
-    known: ClassVar[dict[str, str]] = {
-        "quorum": "quorum.graph.recipes.quorum",
-        "recap": "quorum.graph.recipes.recap",
-        "react": "quorum.graph.recipes.react",
-        "reforce": "quorum.graph.recipes.reforce",
-        "single": "quorum.graph.recipes.single",
-        "sqlagent": "quorum.graph.recipes.sqlagent",
-        "ssev": "quorum.graph.recipes.ssev",
-        "team": "quorum.graph.recipes.team",
-    }
+    known = ("quorum", "recap", "react", "reforce", "single", "sqlagent", "ssev", "team")
 
     def __getitem__(self, name: str) -> Recipe:
-        recipe: Recipe = importlib.import_module(self.known[name]).RECIPE
+        if name not in self.known:
+            raise KeyError(name)
+        recipe: Recipe = importlib.import_module(f"quorum.graph.recipes.{name}").RECIPE
         return recipe
 
     def __iter__(self) -> Iterator[str]:

@@ -39,9 +39,6 @@ Paths = dict[Hashable, str]
 ENDS: Paths = {"clarify": "clarify", "answer": "answer"}
 """Where ``voting.ending`` leads."""
 
-LINKERS = {"drafts": "DraftLinker", "tables": "TableLinker"}
-"""The agent that links a schema, by ``quorum.graph.nodes.schema_linking.Linking``."""
-
 
 class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
     """A graph of one recipe: its nodes are steps, and its routers run where they are called.

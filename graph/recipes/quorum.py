@@ -12,7 +12,6 @@ changed no answer in six questions with hand-written replies, at one call each.)
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -23,11 +22,10 @@ from quorum.graph.disagreement import close_rivals
 from quorum.graph.nodes import prepare, readings, schema_linking, tie_breaking, voting, winner
 from quorum.graph.nodes.prepare import Planning
 from quorum.graph.nodes.retrieval import TRIPLETS
-from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.writing import take_query, write_sql
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes.branch import ENDS, LINKERS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Count, Recipe, switch
+from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
+from quorum.graph.recipes.recipe import BLANKS, HEADS, Count, Recipe, switch
 from quorum.graph.state import RunState
 from quorum.knowledge.search.values import SHOWN
 
@@ -44,9 +42,8 @@ Way = Literal["dispatch", "plan", "explore", "judge", "validate", "answer"]
 class Quorum(Recipe):
     """Its switches and limits."""
 
-    linking: Linking = switch(
-        "drafts",
-        "link a schema longer than the run's `link_above`: by what draft queries use, table by table",
+    linking: bool = switch(
+        True, "link a schema longer than the run's `link_above`, by what draft queries use"
     )
     plan: Planning = switch("auto", "write a plan; `auto` for long questions and those with documents")
     exploration: bool = switch(True, "look into the database where strong answers disagree")
@@ -66,22 +63,8 @@ class Quorum(Recipe):
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
     max_corrections: Count = switch(1, "corrections of one exploration query")
-    blanks_give_way: bool = switch(
-        True, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
-    )
-    count_heads: bool = switch(
-        True, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
-    )
-
-    @property
-    def explores(self) -> bool:
-        """True if there is any column exploration."""
-        return self.exploration and self.max_queries > 0
-
-    @property
-    def revises(self) -> bool:
-        """True if anything may object to the winner."""
-        return self.checks or self.validation != "never"
+    blanks_give_way: bool = switch(True, BLANKS)
+    count_heads: bool = switch(True, HEADS)
 
     @property
     def begins_alone(self) -> bool:
@@ -93,53 +76,43 @@ class Quorum(Recipe):
 
 
 def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
-    """Return the uncompiled graph of a run; ``options`` is its context schema."""
-    graph, plans, links = run_graph(recipe, options), recipe.plan != "never", recipe.linking != "none"
-    before = ([LINKERS[recipe.linking]] if links else []) + (["Planner"] if plans else [])
-    graph.add_beginning(*before, "send_candidates", skips=begins_at_once(recipe) if before else None)
-    if links:
-        graph.add_step(before[0], partial(schema_linking.link_schema, linking=recipe.linking))
-    if plans:
-        graph.add_step("Planner", partial(prepare.plan_if_needed, when=recipe.plan))
+    """Return the uncompiled graph of a run; ``options`` is its context schema.
+
+    What a switch leaves out is passed over: each router knows the recipe.
+    """
+    graph = run_graph(recipe, options)
+    before = ["DraftLinker", "Planner"] if recipe.linking else ["Planner"]
+    graph.add_beginning(*before, "send_candidates", skips=partial(begins_at_once, recipe))
+    if recipe.linking:
+        graph.add_step("DraftLinker", schema_linking.link_by_drafts)
+    graph.add_step("Planner", partial(prepare.plan_if_needed, when=recipe.plan))
     write = partial(write_sql, styles=STYLES)
     graph.add_batch(voting.dispatch, wire_branch(recipe, write, max_refinements=recipe.max_refinements))
     graph.add_edge("candidate", "Consensus")
     checked = "check_winner" if recipe.checks else "ReadingWriter"
-    validated = "Validator" if recipe.validation != "never" else checked
-    ways: Paths = {"dispatch": "send_candidates", "validate": validated, "answer": checked}
-    ways |= {"plan": "Planner"} if plans else {}
-    ways |= {"explore": "ColumnExplorer"} if recipe.explores else {}
-    ways |= {"judge": "Judge"} if recipe.judge else {}
+    ways: Paths = {"dispatch": "send_candidates", "plan": "Planner", "explore": "ColumnExplorer"}
+    ways |= {"judge": "Judge", "validate": "Validator", "answer": checked}
     graph.add_vote(partial(after_quorum_vote, recipe=recipe), ways)
-    if recipe.explores:
-        graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
-        graph.add_edge("keep_findings", "send_candidates")
-    if recipe.judge:
-        graph.add_step("Judge", tie_breaking.ask_judge)
-        graph.add_edge("Judge", validated)
-    if recipe.validation != "never":
-        graph.add_step("Validator", winner.validate_winner)
-        judged: Paths = {"revise": "Reviser", "go_on": checked}
-        graph.add_conditional_edges("Validator", winner.after_validation, judged)
-    if recipe.checks:
-        graph.add_step("check_winner", winner.check_winner)
-        found: Paths = {"revise": "Reviser", "read": "ReadingWriter", "answer": "answer"}
-        route = partial(winner.after_check, most_readings=recipe.readings)
-        graph.add_conditional_edges("check_winner", route, found)
-    if recipe.revises:
-        _add_revision(graph, recipe)
+    graph.add_exploration(max_queries=recipe.max_queries, max_corrections=recipe.max_corrections)
+    graph.add_edge("keep_findings", "send_candidates")
+    graph.add_step("Judge", tie_breaking.ask_judge)
+    graph.add_edge("Judge", checked if recipe.validation == "never" else "Validator")
+    graph.add_step("Validator", winner.validate_winner)
+    judged: Paths = {"revise": "Reviser", "go_on": checked}
+    graph.add_conditional_edges("Validator", winner.after_validation, judged)
+    graph.add_step("check_winner", winner.check_winner)
+    found: Paths = {"revise": "Reviser", "read": "ReadingWriter", "answer": "answer"}
+    route = partial(winner.after_check, most_readings=recipe.readings)
+    graph.add_conditional_edges("check_winner", route, found)
+    _add_revision(graph, recipe)
     _add_readings(graph, recipe)
-    graph.add_answer(again="Planner" if plans else "send_candidates")
+    graph.add_answer(again="Planner")
     return graph
 
 
-def begins_at_once(recipe: Quorum) -> Callable[[RunState], bool]:
-    """Return the rule by which the first writers need neither linking nor a plan."""
-
-    def rule(state: RunState) -> bool:
-        return not state.long and not prepare.needs_plan(state, recipe.plan)
-
-    return rule
+def begins_at_once(recipe: Quorum, state: RunState) -> bool:
+    """True if the first writers need neither linking nor a plan."""
+    return not (recipe.linking and state.long) and not prepare.needs_plan(state, recipe.plan)
 
 
 def _add_revision(graph: RecipeGraph, recipe: Quorum) -> None:
@@ -172,14 +145,16 @@ def after_quorum_vote(state: RunState, *, recipe: Quorum) -> Way:
     """Route after a vote."""
     vote = state.vote
     if voting.route_vote(state) == "dispatch":
-        if recipe.explores and not state.explored and close_rivals(vote):
+        explores = recipe.exploration and recipe.max_queries and not state.explored
+        if explores and close_rivals(vote):
             return "explore"
         return "plan" if prepare.needs_plan(state, recipe.plan) else "dispatch"
     if vote is None or state.limited or not vote.clusters or vote.cannot_answer:
         return "answer"
     if recipe.judge and vote.tie:
         return "judge"
-    return "answer" if recipe.validation == "doubt" and unanimous(vote) else "validate"
+    validated = recipe.validation == "always" or (recipe.validation == "doubt" and not unanimous(vote))
+    return "validate" if validated else "answer"
 
 
 def unanimous(vote: Vote) -> bool:
@@ -196,7 +171,6 @@ RECIPE = Quorum(
     agents=(
         "knowledge_retriever",
         "draft_linker",
-        "table_linker",
         "planner",
         "sql_writer",
         "self_refiner",

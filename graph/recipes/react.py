@@ -5,7 +5,7 @@
 
 Kept from Spider-Agent: thought, action, observation; tools to run SQL and to read schema files;
 temperature 1; a repeated action is refused, two in a row end the loop. There is no plan, no repair, no
-critique and no validator. ``DEVIATIONS`` says what is ours.
+critique and no validator. ``docs/recipes.md`` says what is ours.
 """
 
 from __future__ import annotations
@@ -19,28 +19,7 @@ from quorum.agents import linkers, writers
 from quorum.graph.nodes import schema_linking, tool_loop, voting
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, is_short, run_graph
-from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
-
-SAME = "Only the way of working is to differ from the other recipes."
-
-DEVIATIONS = (
-    PROMPTS,
-    Deviation(
-        ours="The prompt shows schema text and documents; a schema too large is linked first.",
-        paper="the agent finds the schema by itself, in files (3.1)",
-        why=SAME,
-    ),
-    Deviation(
-        ours="Queries pass guard and lint, and files are read by a few commands that are run in process.",
-        paper="EXEC_SQL, and a terminal for command-line operations (3.1)",
-        why=SAME + " Nothing that a model writes is executed as code.",
-    ),
-    Deviation(
-        ours="A candidate ends after 20 steps at most.",
-        paper="no limit is said",
-        why="It is the default of Spider-Agent's own program, and a loop needs an end.",
-    ),
-)
+from quorum.graph.recipes.recipe import AtLeastOne, Count, PaperRecipe, switch
 
 
 @dataclass(frozen=True)
@@ -66,7 +45,7 @@ def wire(recipe: React, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     graph, most = run_graph(recipe, options), recipe.max_steps
     if recipe.max_link_steps:
         graph.add_beginning("SchemaLinker", "send_candidates", skips=is_short)
-        link = partial(schema_linking.link_schema, linking="files", max_steps=recipe.max_link_steps)
+        link = partial(schema_linking.link_by_files, max_steps=recipe.max_link_steps)
         graph.add_step("SchemaLinker", link)
     else:
         graph.add_beginning("send_candidates")
@@ -99,5 +78,4 @@ RECIPE = React(
     votes=1,
     temperature=1.0,
     one_temperature=True,
-    deviations=DEVIATIONS,
 )

@@ -24,45 +24,8 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 """A limit without which a recipe makes no sense."""
 
 
-@dataclass(frozen=True)
-class Deviation:
-    """A deliberate departure of a recipe from its paper.
-
-    Attributes:
-        ours: What the recipe does.
-        paper: What the paper does, with its section.
-        why: The reason.
-    """
-
-    ours: str
-    paper: str
-    why: str
-
-
-LATER = Deviation(
-    ours="A model's candidates after its first are drawn at 0.7.",
-    paper="one candidate of each model, at about 0 (004, 3.1.1, of both systems)",
-    why="At 0 they would be the first once more.",
-)
-
-VOTES = (
-    Deviation(
-        ours="That the data cannot answer is an answer, with its expert's weight.",
-        paper="every candidate is SQL (004, Algorithm 1)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Where more candidates are asked for than models, each has its expert's whole weight.",
-        paper="an expert counts once for each unique SQL (004, equation 2)",
-        why="The candidates of a single model would tie whatever they say.",
-    ),
-)
-
-PROMPTS = Deviation(
-    ours="Prompts have house rules, a dialect card and more reply fields; `prompts=paper` leaves them out.",
-    paper="prompts of its own, without these",
-    why="Recipes are compared by how they work, not by their prompts.",
-)
+BLANKS = "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
+HEADS = "that the data cannot answer has no vote, and wins if more candidates say so than agree"
 
 
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:
@@ -97,7 +60,6 @@ class Recipe:
             candidate and what candidates share are drawn at 0, and a role's own temperature counts.
         triplets: Of an exploration that the KnowledgeRetriever shows (``quorum explore``).
         matched_values: Values of the database that prompts show, where the options do not say.
-        deviations: From the paper, on purpose.
         presets: Named sets of switches, votes and the like.
         preset: The one in force, if any.
         bound: Options of every run of its graph, whatever context a graph around it has; None if the context
@@ -118,16 +80,11 @@ class Recipe:
     one_temperature: bool = False
     matched_values: int = 0
     triplets: int = 0
-    deviations: tuple[Deviation, ...] = ()
     presets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     preset: str = ""
     bound: RunOptions | None = field(default=None, compare=False)
-    blanks_give_way: bool = switch(
-        False, "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
-    )
-    count_heads: bool = switch(
-        False, "that the data cannot answer has no vote, and wins if more candidates say so than agree"
-    )
+    blanks_give_way: bool = switch(False, BLANKS)
+    count_heads: bool = switch(False, HEADS)
 
     def __post_init__(self) -> None:
         for role in self.roles:

@@ -9,7 +9,8 @@
 
 Kept from the paper: k = 8 at temperature 1, five iterations a candidate, the whole schema up to 50K tokens
 and linking above, an exploration for each candidate of the second round with at most ten queries and three
-corrections of each, a vote of that round alone, the draw at the end. What is ours stands in ``DEVIATIONS``.
+corrections of each, a vote of that round alone, the draw at the end. What is ours stands in
+``docs/recipes.md``.
 Options of the first version (papers 002 and 003) are switches; the preset ``v1`` sets them all.
 """
 
@@ -34,12 +35,10 @@ from quorum.graph.nodes import (
     writing,
 )
 from quorum.graph.nodes.routes import after_model, after_refinement
-from quorum.graph.nodes.schema_linking import Linking
 from quorum.graph.nodes.step import Step
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import (
     ENDS,
-    LINKERS,
     Paths,
     RecipeGraph,
     branch_graph,
@@ -47,7 +46,7 @@ from quorum.graph.recipes.branch import (
     run_graph,
     wire_branch,
 )
-from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import AtLeastOne, Count, PaperRecipe, switch
 from quorum.graph.state import RunState
 
 Tokens = Annotated[int, Field(ge=0)]
@@ -60,7 +59,6 @@ class Reforce(PaperRecipe):
     """Its switches and limits."""
 
     compression: bool = switch(True, "off: every table by itself, however long, and no linking (Table 3)")
-    linking: Linking = switch("tables", "of a long schema: by asking of each table, or by what drafts use")
     link_above: Tokens = switch(
         linkers.ABOVE_TOKENS,
         "tokens of schema and documents to which it is shown whole, and above which it is linked; the run's "
@@ -68,16 +66,6 @@ class Reforce(PaperRecipe):
     )
     exploration: Literal["ties", "always", "never"] = switch(
         "ties", "look into the database where the vote ties or has no answer; `always`: at once (Table 3)"
-    )
-    explorations: Literal["each", "shared"] = switch(
-        "each",
-        "every candidate explores by itself, or one exploration serves all (ours: far fewer calls)",
-    )
-    aim: bool = switch(
-        False, "show the answers that tied to explorations, and how these differ to writers, too (ours)"
-    )
-    merge_rounds: bool = switch(
-        False, "the first round votes beside the second (ours: no vote that was paid for is lost)"
     )
     majority_vote: bool = switch(True, "off: one of all candidates that vote is drawn (Table 3)")
     random_selection: bool = switch(True, "draw what still ties; off: it has no answer (Table 3)")
@@ -89,36 +77,20 @@ class Reforce(PaperRecipe):
         refiners.MAX_REFINEMENTS - 1, "repairs after a candidate's first try: five iterations in all (App. B)"
     )
     max_empty: Count = switch(refiners.MAX_REFINEMENTS - 1, "of them, repairs of an empty result (Table 6)")
-    confirm_empty: bool = switch(
-        False,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
-    )
     max_queries: Count = switch(explorers.MAX_QUERIES, "exploration queries")
     row_limit: AtLeastOne = switch(explorers.ROW_LIMIT, "rows that an exploration query asks for (Figure 4)")
     ctes: bool = switch(True, "exploration queries may have CTEs; off in the first version")
     max_corrections: Count = switch(explorers.MAX_TRIES, "corrections of one exploration query")
     max_rewrites: Count = switch(refiners.MAX_REWRITES, "stages rewritten", paper="open")
 
-    @property
-    def explores(self) -> bool:
-        """True if there is any column exploration."""
-        return self.exploration != "never" and self.max_queries > 0
-
-    @property
-    def explores_alone(self) -> bool:
-        """True if candidates explore by themselves."""
-        return self.explores and self.explorations == "each"
+    def explores(self, when: Literal["ties", "always"]) -> bool:
+        """True if candidates explore then."""
+        return self.exploration == when and self.max_queries > 0
 
     @property
     def doubts_blanks(self) -> bool:
         """True too where a result is treated as empty unless it came twice (ReFoRCE first version, 3.2.4)."""
         return self.blanks_give_way or self.self_consistency
-
-    @property
-    def exploring(self) -> dict[str, Any]:
-        """Arguments of ``add_exploration``."""
-        names = ("max_queries", "max_corrections", "row_limit", "ctes", "aim")
-        return {name: getattr(self, name) for name in names} | {"persist": True}
 
     @property
     def recursion_limit(self) -> int:
@@ -132,70 +104,46 @@ def wire(recipe: Reforce, options: type[RunOptions] = RunOptions) -> RecipeGraph
     Its candidates are threads that know nothing of each other (ReFoRCE first version, equation 6).
     """
     graph = run_graph(recipe, options)
-    at_once = recipe.explores_alone and recipe.exploration == "always"
-    first = recipe.explores and recipe.exploration == "always" and not at_once
     guidance = partial(prepare.show_guidance, card=recipe.prompts == "house")
-    before: dict[str, Step] = {"show_guidance": guidance} | _schema(recipe)
+    before: dict[str, Step] = {"show_guidance": guidance}
+    if recipe.compression:
+        before["TableLinker"] = partial(schema_linking.link_by_tables, above=recipe.link_above)
+    else:
+        before["show_plain_schema"] = schema_linking.show_plain_schema
     if recipe.expected_format:
         before["FormatWriter"] = prepare.write_format
-    graph.add_beginning(*before, "ColumnExplorer" if first else "send_candidates")
+    graph.add_beginning(*before, "send_candidates")
     for name, step in before.items():
         graph.add_step(name, step)
-    if first:
-        graph.add_exploration(**recipe.exploring)
-        graph.add_edge("keep_findings", "send_candidates")
-    graph.add_batch(voting.dispatch, wire_candidate(recipe, explores=at_once))
-    twice = recipe.explores and recipe.exploration == "ties"
-    voting_node = "recall_first_round" if twice and not recipe.merge_rounds else "Consensus"
-    graph.add_edge("candidate", voting_node)
+    graph.add_batch(voting.dispatch, wire_candidate(recipe, explores=recipe.explores("always")))
     last = _last(recipe)
-    ways: Paths = {last: last} | ({"judge": "Judge"} if recipe.model_vote else {}) | ENDS
-    more: Paths = {"explore": "send_more" if recipe.explores_alone else "ColumnExplorer"} if twice else {}
-    voted = partial(after_reforce_vote, recipe=recipe)
-    graph.add_vote(voted, {"dispatch": "send_candidates", **more, **ways})
-    if twice:
-        _add_second_round(graph, recipe, ways, voting_node)
+    ways: Paths = {"dispatch": "send_candidates", last: last, **ENDS}
+    ways |= {"judge": "Judge"} if recipe.model_vote else {}
+    if recipe.explores("ties"):
+        ways["explore"] = "send_more"
+        _add_second_round(graph, recipe)
+    else:
+        graph.add_edge("candidate", "Consensus")
+    graph.add_vote(partial(after_reforce_vote, recipe=recipe), ways)
     _add_tie_breaking(graph, recipe, last)
     graph.add_answer(again="FormatWriter" if recipe.expected_format else "send_candidates")
     return graph
 
 
-def _schema(recipe: Reforce) -> dict[str, Step]:
-    """The node that chooses another schema text than the run's, if there is one."""
-    if not recipe.compression:
-        return {"show_plain_schema": schema_linking.show_plain_schema}
-    if recipe.linking == "none":
-        return {}
-    link = partial(schema_linking.link_schema, linking=recipe.linking, above=recipe.link_above)
-    return {LINKERS[recipe.linking]: link}
+def _add_second_round(graph: RecipeGraph, recipe: Reforce) -> None:
+    """Add a second round, whose candidates explore; the first votes again where it has no result."""
+    graph.add_step("send_more", tie_breaking.begin_second_round)
+    graph.add_conditional_edges("send_more", after_sending, ["exploring_candidate", "clarify"])
+    graph.add_branch("exploring_candidate", wire_candidate(recipe, explores=True))
+    graph.add_step("recall_first_round", tie_breaking.recall_first_round)
+    for node in ("candidate", "exploring_candidate"):
+        graph.add_edge(node, "recall_first_round")
+    graph.add_edge("recall_first_round", "Consensus")
 
 
-def _add_second_round(graph: RecipeGraph, recipe: Reforce, ways: Paths, voting_node: str) -> None:
-    """Add an exploration, by each candidate of a second round or before it, and that round."""
-    alone, merge = recipe.explores_alone, recipe.merge_rounds
-    if not alone:
-        graph.add_exploration(**recipe.exploring)
-        found = partial(after_exploration, recipe=recipe)
-        graph.add_conditional_edges("keep_findings", found, {"dispatch": "send_more", **ways})
-    again = partial(tie_breaking.dispatch_again, merge_rounds=merge, explore=alone, aim=recipe.aim)
-    graph.add_step("send_more", again)
-    if alone:
-        node = "exploring_candidate"
-        graph.add_conditional_edges(
-            "send_more", partial(after_sending, node=node), {node: node, "answer": "clarify"}
-        )
-        graph.add_branch(node, wire_candidate(recipe, explores=True))
-        graph.add_edge(node, voting_node)
-    else:
-        graph.add_conditional_edges("send_more", fan_out("candidate"), ["candidate"])
-    if not merge:
-        graph.add_step("recall_first_round", tie_breaking.recall_first_round)
-        graph.add_edge("recall_first_round", "Consensus")
-
-
-def after_sending(state: RunState, *, node: str) -> list[Send] | Literal["answer"]:
+def after_sending(state: RunState) -> list[Send] | Literal["clarify"]:
     """Start a second round, or leave the vote as it is where there is none to be sent."""
-    return fan_out(node)(state) or "answer"
+    return fan_out("exploring_candidate")(state) or "clarify"
 
 
 def _add_tie_breaking(graph: RecipeGraph, recipe: Reforce, last: Last) -> None:
@@ -229,19 +177,9 @@ def after_reforce_vote(state: RunState, *, recipe: Reforce) -> Way:
     """
     if voting.route_vote(state) == "dispatch":
         return "dispatch"
-    open_still = tie_breaking.unresolved(state) and not state.limited
-    if open_still and recipe.explores and recipe.exploration == "ties" and not state.explored:
+    vote, open_still = state.vote, tie_breaking.unresolved(state) and not state.limited
+    if open_still and recipe.explores("ties") and not state.explored:
         return "explore"
-    return _end(recipe, state)
-
-
-def after_exploration(state: RunState, *, recipe: Reforce) -> Way:
-    """Route to candidates again if exploration found anything, else leave the vote as it is."""
-    return "dispatch" if state.extras.findings and not state.limited else _end(recipe, state)
-
-
-def _end(recipe: Reforce, state: RunState) -> Way:
-    vote = state.vote
     if not (vote and vote.clusters) or (recipe.majority_vote and (vote.cannot_answer or not vote.tie)):
         return voting.ending(state)
     return "judge" if recipe.model_vote and vote.tie else _last(recipe)
@@ -255,24 +193,24 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
     Args:
         explores: It begins with an exploration of its own.
     """
-    explored = recipe.exploring if explores else None
-    repairs, empty = recipe.max_refinements, recipe.max_empty
-    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
+    names = ("max_queries", "max_corrections", "row_limit", "ctes")
+    form = {name: getattr(recipe, name) for name in names} | {"persist": True}
+    explored = form if explores else None
+    given: dict[str, Any] = {"max_refinements": recipe.max_refinements, "max_empty": recipe.max_empty}
+    refine = partial(candidate.refine, persist=True, confirm=False)
     end = "conclude" if recipe.self_consistency or recipe.cte_refinement else END
     if recipe.self_consistency:
         graph = branch_graph(recipe)
         graph.add_writer("SqlWriter", writing.write_sql, explored)
         graph.add_step("run_sql", partial(first_version.run_and_compare, agent="sql_writer"))
         again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": end}
-        route = partial(first_version.after_run, max_refinements=repairs, max_empty=empty)
-        graph.add_conditional_edges("run_sql", route, again)
+        graph.add_conditional_edges("run_sql", partial(first_version.after_run, **given), again)
         graph.add_step("SelfChecker", first_version.answer_again)
         graph.add_conditional_edges("SelfChecker", after_model, {"go_on": "run_sql", "finish": END})
         graph.add_step("SelfRefiner", refine)
         graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     else:
-        given: dict[str, Any] = {"max_refinements": repairs, "max_empty": empty, "explored": explored}
-        graph = wire_branch(recipe, writing.write_sql, **given, refine=refine, end=end)
+        graph = wire_branch(recipe, writing.write_sql, **given, explored=explored, refine=refine, end=end)
     if end == END:
         return graph
     graph.add_step("conclude", first_version.conclude)
@@ -299,55 +237,6 @@ def _add_stages(graph: RecipeGraph, recipe: Reforce) -> None:
     graph.add_edge("run_whole", END)
 
 
-DEVIATIONS = (
-    PROMPTS,
-    Deviation(
-        "the schema text keeps every column of every table",
-        "one table of a group in full, the others by name (000, 3.2.1)",
-        "tables of one group differ in columns, and what is not shown cannot be used",
-    ),
-    Deviation(
-        "the purposes of exploration queries stand for a list of relevant tables and columns",
-        "exploration names these, too (000, 3.2.3; 003, equation 3)",
-        "a query names its tables and columns, and its purpose says what for",
-    ),
-    Deviation(
-        "one call corrects a query and those that wait with the same fault",
-        "two calls: self_correct, then similar_error_refine (000, Algorithm 1)",
-        "half the calls",
-    ),
-    Deviation(
-        "with self_consistency, results that never came twice vote only where there are no others",
-        "they are treated as empty (003, 3.2.4); of the vote it is not said",
-        "the model itself does not stand by them",
-    ),
-    Deviation(
-        "numbers agree within a hundredth, and small ones within 0.5 %",
-        "rounded to two decimals (003, Appendix B)",
-        "ratios such as 0.012 and 0.014 are not the same",
-    ),
-    Deviation(
-        "where the second round has no result with values the first votes again; its ties are drawn among",
-        "unresolved examples are drawn among, of which round is not said (000, equation 7)",
-        "an answer that ran is better than none",
-    ),
-    Deviation(
-        "that the data cannot answer is a reply, and has a vote as a result has",
-        "every candidate is a result",
-        "a question may ask for what is not there",
-    ),
-    Deviation(
-        "the model that decides a tie (model_vote) may say that it cannot tell; then a draw decides",
-        "the model decides (003, 3.2.5)",
-        "a guess of the model is a draw without a seed",
-    ),
-    Deviation(
-        "ten exploration queries at most in the preset v1, too",
-        "more than ten, not said how many (003, 3.2.3)",
-        "the second version's number",
-    ),
-)
-
 V1: dict[str, Any] = {
     "votes": 3,
     "exploration": "always",
@@ -368,7 +257,6 @@ RECIPE = Reforce(
     agents=(
         "knowledge_retriever",
         "table_linker",
-        "draft_linker",
         "format_writer",
         "sql_writer",
         "self_refiner",
@@ -383,6 +271,5 @@ RECIPE = Reforce(
     strategy="majority",
     temperature=1.0,
     one_temperature=True,
-    deviations=DEVIATIONS,
     presets={"v1": V1},
 )

@@ -6,7 +6,7 @@
 
 The InfoAgent finds columns by an index over their texts, the ContextExpander adds what joins them, the
 GenAgent sees them and the triplets of the exploration nearest to the question. After a failed round other
-keywords bring in more, and what the query did not use is pruned. ``DEVIATIONS`` says what is ours.
+keywords bring in more, and what the query did not use is pruned. ``docs/recipes.md`` says what is ours.
 """
 
 from __future__ import annotations
@@ -24,67 +24,7 @@ from quorum.graph.nodes.step import Step
 from quorum.graph.nodes.synthesis import Knowledge
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, branch_graph, run_graph
-from quorum.graph.recipes.recipe import PROMPTS, AtLeastOne, Count, Deviation, PaperRecipe, switch
-
-DEVIATIONS = (
-    PROMPTS,
-    Deviation(
-        ours="That the data cannot answer is a reply, which ends the last round, or one that saw all tables.",
-        paper="a round is a success or a failure (Algorithm 3)",
-        why="A question may ask for what is not there.",
-    ),
-    Deviation(
-        ours="Columns and triplets are found by words; `embedding_model` makes it embeddings.",
-        paper="text-embedding-3-small and FAISS (appendix A)",
-        why="It works without a model to download; the trace says which was used.",
-    ),
-    Deviation(
-        ours="Triplets are compared by query and description, not by the query alone.",
-        paper="embeddings of the SQL by a model of code (appendix B.1)",
-        why="Words and sentence models see little in SQL; the description is in the question's language.",
-    ),
-    Deviation(
-        ours="The InfoAgent is told the names of the tables.",
-        paper="keywords come from the question alone (3.3, Algorithm 3)",
-        why="Its keywords are guesses without them, said its readers.",
-    ),
-    Deviation(
-        ours="A table of up to twenty columns stays whole.",
-        paper="the top-k columns (3.3)",
-        why="Leaving some out saves few tokens and may cost a key.",
-    ),
-    Deviation(
-        ours="A table that a failed query names loses no column where the query names none of them, or one "
-        "that does not exist; a query that cannot be read prunes nothing.",
-        paper="all that the query did not use is pruned (Algorithm 3, line 9)",
-        why="`town` may have meant any column: with `city` pruned the query could never be mended.",
-    ),
-    Deviation(
-        ours="The GenAgent sees the queries of earlier rounds with their errors.",
-        paper="feedback reaches the InfoAgent alone (Algorithm 3)",
-        why="It would write the same query again.",
-    ),
-    Deviation(
-        ours="The Validator checks fidelity, and sees the query and its tables beside question and result.",
-        paper="CheckFidelity sees question and result (Algorithm 3)",
-        why="It is the same task in every recipe; without the query it cannot see a missing condition.",
-    ),
-    Deviation(
-        ours="After the last round the last result is shown as a best effort, not approved.",
-        paper="failure is returned (Algorithm 3)",
-        why="A person may still see that it is right.",
-    ),
-    Deviation(
-        ours="An action may take up to six columns.",
-        paper="one column an action (appendix E)",
-        why="300 attempts would never cover a wide database.",
-    ),
-    Deviation(
-        ours="One call chooses a round's actions; its branches run at a time.",
-        paper="one choice for each expansion (3.2)",
-        why="A third of the calls, and no slower with more branches.",
-    ),
-)
+from quorum.graph.recipes.recipe import AtLeastOne, Count, PaperRecipe, switch
 
 
 @dataclass(frozen=True)
@@ -103,7 +43,6 @@ class SqlAgent(PaperRecipe):
         "joint", "triplets are found by question and schema together, or by the question's words"
     )
     fidelity: bool = switch(True, "check that a result is what was asked for")
-    believe_empty: bool = switch(False, "an empty result that comes a second time is an answer")
     table_names: bool = switch(False, "the columns' texts that an embedder sees name their tables")
     max_rounds: AtLeastOne = switch(5, "rounds of grounding and writing")
     max_tables: AtLeastOne = switch(3, "tables that one search brings in")
@@ -144,8 +83,7 @@ def wire_candidate(recipe: SqlAgent) -> RecipeGraph:
     write = partial(
         synthesis.write, knowledge=recipe.knowledge, joint=joint, shots=shots, most=recipe.max_rounds
     )
-    believes = recipe.believe_empty
-    outcome = partial(synthesis.round_outcome, most=recipe.max_rounds, believes_empty=believes)  # line 5
+    outcome = partial(synthesis.round_outcome, most=recipe.max_rounds)  # line 5
     loop: dict[str, Step] = {
         "InfoAgent": ground,  # lines 6 and 7
         "ContextExpander": synthesis.expand,  # line 8
@@ -180,5 +118,4 @@ RECIPE = SqlAgent(
     wire=wire,
     votes=1,
     one_temperature=True,
-    deviations=DEVIATIONS,
 )

@@ -17,7 +17,7 @@
 
 Stage 5 answers as stage 3 (their rows in Tables 3-5 are equal); what it links is in the trace. One vote
 a model, drawn at temperature 0, unless the run asks for more; the strategy is the run's: ``sql_majority``
-(the paper's naive vote), ``wma`` or ``rwma``. ``DEVIATIONS`` says what is ours.
+(the paper's naive vote), ``wma`` or ``rwma``. ``docs/recipes.md`` says what is ours.
 """
 
 from __future__ import annotations
@@ -31,51 +31,9 @@ from quorum.graph.nodes import candidate, two_rounds, voting
 from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, fan_out, run_graph, wire_branch
-from quorum.graph.recipes.recipe import LATER, PROMPTS, VOTES, Count, Deviation, PaperRecipe, switch
+from quorum.graph.recipes.recipe import Count, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
-
-DEVIATIONS = (
-    Deviation(
-        ours="What a query uses is read from its syntax tree, and keys stay.",
-        paper="regular expressions are proposed; all that no query names is pruned (3.1.1)",
-        why="Aliases, stars and names without their table are found as well, and tables can be joined.",
-    ),
-    Deviation(
-        ours="The rows shown are the first of each table.",
-        paper="three rows, drawn at random (3.1.1)",
-        why="A draw would read all of the table.",
-    ),
-    Deviation(
-        ours="Demonstrations are found by words, where the run names no embedding model.",
-        paper="embedding similarity (3.1.1)",
-        why="It works without a model to download.",
-    ),
-    LATER,
-    PROMPTS,
-    Deviation(
-        ours="A candidate that fails to the end is kept and shown, but has no vote.",
-        paper="failed queries are included in the vote (3.1.3, 3.2)",
-        why="A query without a result can be no answer.",
-    ),
-    Deviation(
-        ours="Where no PostSQL has a result, the vote is on PreSQL.",
-        paper="it does not say",
-        why="An answer of the first round is better than none.",
-    ),
-    *VOTES,
-    Deviation(
-        ours="In single runs T is guessed as 64 and doubled when it is passed; weights stay, a mistake costs "
-        "half at most, and a new model starts level with the best.",
-        paper="T rounds, a number that is known, and N experts from the first (Algorithms 1 and 2)",
-        why="How much will be asked is not known. The doubling trick's restarts would forget who was right.",
-    ),
-    Deviation(
-        ours="Queries with the same result vote together; under `sql_majority` those with the same text.",
-        paper="each unique SQL gathers its votes (Algorithm 1)",
-        why="One answer can be written in many ways.",
-    ),
-)
 
 Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
@@ -90,10 +48,6 @@ class Ssev(PaperRecipe):
     )
     max_refinements: Count = switch(
         refiners.MAX_REFINEMENTS, "repairs of one candidate in one round", paper="open"
-    )
-    confirm_empty: bool = switch(
-        False,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
     )
     max_rows: Count = switch(sample_rows.ROWS, "sampled rows a table")
     max_tables: Count = switch(
@@ -146,7 +100,7 @@ def wire(recipe: Ssev, options: type[RunOptions] = RunOptions) -> RecipeGraph:
 
 def _wire_candidate(recipe: Ssev, repairs: int) -> RecipeGraph:
     """Return a candidate's branch: errors and empty results are refined alike (SSEV, 3.2)."""
-    refine = partial(candidate.refine, persist=True, confirm=recipe.confirm_empty)
+    refine = partial(candidate.refine, persist=True, confirm=False)
     return wire_branch(recipe, write_sql, max_refinements=repairs, max_empty=repairs, refine=refine)
 
 
@@ -175,5 +129,4 @@ RECIPE = Ssev(
     agents=("knowledge_retriever", "sql_writer", "self_refiner"),
     wire=wire,
     votes=1,
-    deviations=DEVIATIONS,
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from quorum.graph.nodes.retrieval import TRIPLETS
 from quorum.graph.recipes import recap
-from quorum.graph.recipes.recap import Exploring, Recap
+from quorum.graph.recipes.recap import CONFIRM_EMPTY, Recap
 from quorum.graph.recipes.recipe import switch
 from quorum.knowledge.search.values import SHOWN
 
@@ -25,13 +25,8 @@ class Team(Recap):
     """``recap``'s switches, with exploration on."""
 
     own_plans: bool = switch(False, "each candidate plans by itself; else all follow one plan")
-    confirm_empty: bool = switch(
-        True,
-        "the SelfRefiner sees how many rows each condition leaves, and may confirm an empty result (ours)",
-    )
-    exploration: Exploring = switch(
-        "disputes", "look into the database where strong answers disagree or there is none; `always`: at once"
-    )
+    confirm_empty: bool = switch(True, CONFIRM_EMPTY)
+    exploration: bool = switch(True, "look into the database where strong answers disagree or there is none")
 
 
 RECIPE = Team(

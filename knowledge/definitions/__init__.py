@@ -1,1 +1,1 @@
-"""Definitions that a team keeps outside its database: descriptions, keys, metrics."""
+"""Descriptions that a team keeps outside its database."""

@@ -1,37 +1,19 @@
-"""Read what dbt's files say of tables: property files (``schema.yml``) and ``manifest.json``.
+"""Read what dbt's property files (``schema.yml``) say of tables and columns.
 
-Property files (docs.getdbt.com/reference/configs-and-properties): ``models``, ``seeds``, ``snapshots`` and
-the ``tables`` of ``sources``; ``{{ doc('name') }}`` is a block of that name in one of the Markdown files.
-
-``manifest.json`` (schemas.getdbt.com/dbt/manifest/v12.json and versions before it): models, seeds,
-snapshots and sources, by their names in the database; ``relationships`` tests and ``foreign_key`` constraints
-(docs.getdbt.com/reference/resource-properties: data-tests, constraints); semantic models and metrics
-(``quorum.knowledge.definitions.dbt_metrics``).
+Read are ``models``, ``seeds``, ``snapshots`` and the ``tables`` of ``sources``
+(docs.getdbt.com/reference/configs-and-properties). ``{{ doc('name') }}`` is a block of that name in one of
+the Markdown files.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.definitions.dbt_metrics import read_semantics
-from quorum.knowledge.definitions.model import (
-    DefinedTable,
-    Definitions,
-    Relationship,
-    column_name,
-    describe,
-    endings,
-    mapping,
-    mappings,
-    named,
-    table_names,
-    text,
-    texts,
-)
+from quorum.knowledge.catalog import Catalog, Table
+from quorum.knowledge.definitions.descriptions import joined, listed, with_texts
 from quorum.knowledge.schema.grammar import one_line
 
 SUFFIXES = (".yml", ".yaml")
@@ -39,8 +21,22 @@ _BLOCK = re.compile(r"{%-?\s*docs\s+(\w+)\s*-?%}(.*?){%-?\s*enddocs\s*-?%}", re.
 _DOC = re.compile(r"{{\s*doc\(\s*(?:[\"']\w+[\"']\s*,\s*)?[\"'](\w+)[\"']\s*\)\s*}}")
 
 
+@dataclass(frozen=True)
+class _Defined:
+    """A table as a file defines it.
+
+    Attributes:
+        names: Those that it may have in the database, best first; without case, and perhaps qualified.
+        columns: Descriptions by the column's name in lower case.
+    """
+
+    names: tuple[str, ...]
+    description: str
+    columns: Mapping[str, str]
+
+
 def with_properties(catalog: Catalog, documents: Mapping[str, str]) -> Catalog:
-    """The catalog with the descriptions in those of the documents that are dbt's; its own come first.
+    """Return the catalog with the descriptions in those of the documents that are dbt's; its own come first.
 
     The catalog's notes name what describes no table or column, or is no YAML.
 
@@ -49,173 +45,92 @@ def with_properties(catalog: Catalog, documents: Mapping[str, str]) -> Catalog:
     """
     blocks = {name: text for document in documents.values() for name, text in _BLOCK.findall(document)}
     for file, document in documents.items():
-        notes: list[str] = []
-        tables = list(_tables(file, document, blocks, notes))
-        catalog = describe(replace(catalog, notes=(*catalog.notes, *notes)), file, tables)
+        if file.lower().endswith(SUFFIXES):
+            notes: list[str] = []
+            defined = list(_tables(_content(file, document, notes), blocks))
+            catalog = _described(catalog, file, defined, notes)
+            catalog = replace(catalog, notes=(*catalog.notes, *notes))
     return catalog
 
 
-def _tables(file: str, document: str, blocks: Mapping[str, str], notes: list[str]) -> Iterator[DefinedTable]:
-    """The tables that a document describes; none if it is not dbt's."""
-    if not file.lower().endswith(SUFFIXES):
-        return
+def _content(file: str, document: str, notes: list[str]) -> Any:
     import yaml
 
     try:
-        content = yaml.safe_load(document)
+        return yaml.safe_load(document)
     except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date such as 2024-13-45 is a ValueError
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
         notes.append(f"{file} is no YAML{where}: it describes no column.")
-        return
+        return None
+
+
+def _tables(content: Any, blocks: Mapping[str, str]) -> Iterator[_Defined]:
+    """Yield the tables that a file describes; none if it is not dbt's."""
+
+    def defined(names: tuple[str, ...], item: Mapping[str, Any]) -> _Defined:
+        columns = {
+            str(column["name"]).strip().strip('"`').casefold(): said
+            for column in _named(item, "columns")
+            if (said := _text(column, blocks))
+        }
+        return _Defined(names, _text(item, blocks), columns)
+
     for kind in ("models", "seeds", "snapshots"):
-        for item in named(content, kind):
-            alias = str(item.get("alias") or mapping(item.get("config")).get("alias") or item["name"])
-            yield _described((alias,), item, blocks)
-    for source in named(content, "sources"):
+        for item in _named(content, kind):
+            alias = str(item.get("alias") or _mapping(item.get("config")).get("alias") or item["name"])
+            yield defined((alias,), item)
+    for source in _named(content, "sources"):
         schema = str(source.get("schema") or source["name"])
-        for item in named(source, "tables"):
+        for item in _named(source, "tables"):
             name = str(item.get("identifier") or item["name"])
-            yield _described((f"{schema}.{name}", name), item, blocks)
-
-
-def _described(names: tuple[str, ...], item: dict[str, Any], blocks: Mapping[str, str]) -> DefinedTable:
-    columns = {
-        column_name(text(column["name"])).casefold(): said
-        for column in named(item, "columns")
-        if (said := _text(column, blocks))
-    }
-    return DefinedTable(names, _text(item, blocks), columns)
+            yield defined((f"{schema}.{name}", name), item)
 
 
 def _text(item: Mapping[str, Any], blocks: Mapping[str, str]) -> str:
-    """Return the description of a thing, and its tags, as ``#pii``."""
-    written = text(item.get("description"))
-    description = one_line(_DOC.sub(lambda found: blocks.get(found[1], ""), written))
-    given = [item.get("tags"), mapping(item.get("config")).get("tags")]
-    tags = [tag for each in given for tag in ([each] if isinstance(each, str) else texts(each))]
-    return " ".join(filter(None, [description, *dict.fromkeys(f"#{tag}" for tag in tags)]))
+    """Return the description of a thing, and its tags, as ``#pii``, on one line."""
+    written = item["description"] if isinstance(item.get("description"), str) else ""
+    description = _DOC.sub(lambda found: blocks.get(found[1], ""), written)
+    given = [item.get("tags"), _mapping(item.get("config")).get("tags")]
+    tags = [tag for each in given for tag in (each if isinstance(each, list) else [each])]
+    texts = dict.fromkeys(f"#{tag}" for tag in tags if isinstance(tag, str) and tag)
+    return one_line(" ".join([description, *texts]))
 
 
-NEWEST = 12
-"""The latest version of the artifact whose form is known."""
-
-_VERSION = re.compile(r"/manifest/v(\d{1,9})\b")
-_TABLES = {"model", "seed", "snapshot", "source"}
-_REFERENCE = re.compile(r"\b(ref|source)\s*\(([^()]*)\)")
-_QUOTED = re.compile(r"[\"']([^\"']+)[\"']")
-
-
-def is_manifest(content: Mapping[str, Any]) -> bool:
-    """True if a JSON object is dbt's manifest, of any version."""
-    return "nodes" in content and bool(_VERSION.search(_version(content)))
-
-
-def read_manifest(file: str, content: Mapping[str, Any]) -> Definitions:
-    """Read a manifest; a note says so if it is newer than ``NEWEST``."""
-    version = _VERSION.search(_version(content))
-    notes = []
-    if version and int(version[1]) > NEWEST:
-        newer = f"{file} is dbt's manifest version {version[1]}, which is newer than {NEWEST}:"
-        notes.append(f"{newer} it was read as far as it has the older form.")
-    project = _Project(content)
-    semantics = read_semantics(file, content)
-    return Definitions(
-        file,
-        "dbt",
-        (*project.described(), *semantics.tables),
-        (*project.tested(), *project.constrained(), *semantics.relationships),
-        (*notes, *semantics.notes),
-    )
+def _described(catalog: Catalog, file: str, defined: list[_Defined], notes: list[str]) -> Catalog:
+    tables = {table.full_name: table for table in catalog.tables}
+    strange: dict[str, None] = {}
+    for each, found in zip(defined, _found(catalog, defined), strict=True):
+        strange |= {} if found else {each.names[0]: None}
+        for name in found:
+            known, others = with_texts(tables[name], each.columns)
+            tables[name] = replace(known, description=joined(known.description, each.description))
+            strange |= {f"{known.name}.{other}": None for other in others}
+    if strange:
+        notes.append(f"{file} describes what is not in the database: {listed(strange)}.")
+    return replace(catalog, tables=tuple(tables[table.full_name] for table in catalog.tables))
 
 
-def _version(content: Mapping[str, Any]) -> str:
-    return text(mapping(content.get("metadata")).get("dbt_schema_version"))
+def _found(catalog: Catalog, defined: list[_Defined]) -> list[list[str]]:
+    """Return the full names of each one's tables, by the first of its names that any has.
+
+    What one of them names in full is not taken for another of the same bare name.
+    """
+    places = []
+    nearest: dict[str, int] = {}
+    for each in defined:
+        name, hits = next(((n, hits) for n in each.names if (hits := catalog.find(n))), ("", tuple[Table]()))
+        depth, names = name.count("."), [table.full_name for table in hits]
+        places.append((depth, names))
+        nearest |= {full: max(depth, nearest.get(full, 0)) for full in names}
+    return [[full for full in names if nearest[full] == depth] for depth, names in places]
 
 
-class _Project:
-    """The nodes of a manifest by their ids (``model.shop.orders``), and which of them are tables."""
-
-    def __init__(self, content: Mapping[str, Any]) -> None:
-        self.nodes = {
-            str(key): node
-            for group in ("nodes", "sources")
-            for key, node in mapping(content.get(group)).items()
-            if isinstance(node, dict)
-        }
-        self.names = {
-            key: names
-            for key, node in self.nodes.items()
-            if key.partition(".")[0] in _TABLES
-            and mapping(node.get("config")).get("materialized") != "ephemeral"
-            and (names := _names(node))
-        }
-        self._by_reference: dict[tuple[str, str], list[str]] = {}
-        for key in self.names:
-            source = text(self.nodes[key].get("source_name")) if key.startswith("source.") else ""
-            self._by_reference.setdefault((source, text(self.nodes[key].get("name"))), []).append(key)
-
-    def described(self) -> Iterator[DefinedTable]:
-        """Yield the tables with a description of their own or of a column."""
-        for key, names in self.names.items():
-            table = _described(names, self.nodes[key], {})
-            if table.description or table.columns:
-                yield table
-
-    def tested(self) -> Iterator[Relationship]:
-        """Yield the relationships that tests declare; one with a condition is partial."""
-        for key, node in self.nodes.items():
-            test = mapping(node.get("test_metadata"))
-            if not key.startswith("test.") or test.get("name") != "relationships":
-                continue
-            given = mapping(test.get("kwargs"))
-            parents = texts(mapping(node.get("depends_on")).get("nodes"))
-            there = self._referred(text(given.get("to")), parents)
-            others = [parent for parent in parents if parent != there] or parents
-            here = text(node.get("attached_node")) or next(iter(others), "")
-            column = text(node.get("column_name") or given.get("column_name") or given.get("from"))
-            if here in self.names and there in self.names:
-                partner, partial = text(given.get("field")), mapping(node.get("config")).get("where")
-                yield Relationship(
-                    self.names[here],
-                    (column_name(column),),
-                    self.names[there],
-                    (column_name(partner),),
-                    bool(partial),
-                )
-
-    def constrained(self) -> Iterator[Relationship]:
-        """Yield the relationships that constraints declare, whether or not the database enforces them."""
-        for key, names in self.names.items():
-            node = self.nodes[key]
-            own = [(texts(item.get("columns")), item) for item in mappings(node.get("constraints"))]
-            own += [
-                ([text(column["name"])], item)
-                for column in named(node, "columns")
-                for item in mappings(column.get("constraints"))
-            ]
-            for columns, item in own:
-                if item.get("type") == "foreign_key" and (target := self._target(item)):
-                    yield Relationship(names, tuple(map(column_name, columns)), *target)
-
-    def _target(self, constraint: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-        """Return the names and columns that a constraint refers to (dbt 1.9 and newer)."""
-        to, columns = text(constraint.get("to")), texts(constraint.get("to_columns"))
-        names = self.names.get(self._referred(to, ()), ()) or table_names(to)
-        return (names, tuple(map(column_name, columns))) if names else None
-
-    def _referred(self, written: str, among: Collection[str]) -> str:
-        """Return the id of ``ref('…')`` or ``source('…', '…')`` means, if possible of ``among``, else ""."""
-        found = _REFERENCE.search(written)
-        words = _QUOTED.findall(found[2]) if found else []
-        if not found or not words:
-            return ""
-        source = words[0] if found[1] == "source" else ""
-        fitting = self._by_reference.get((source, words[-1]), [])
-        return next((key for key in fitting if key in among), fitting[0] if fitting else "")
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
-def _names(node: Mapping[str, Any]) -> tuple[str, ...]:
-    """``database.schema.name`` and what is left of it without its first parts."""
-    name = text(node.get("identifier")) or text(node.get("alias")) or text(node.get("name"))
-    return endings((text(node.get("database")), text(node.get("schema")), name))
+def _named(content: Any, name: str) -> list[dict[str, Any]]:
+    """Return the things that have a name in a list of a mapping."""
+    found = _mapping(content).get(name)
+    return [item for item in (found if isinstance(found, list) else ()) if _mapping(item).get("name")]

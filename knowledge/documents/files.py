@@ -1,53 +1,34 @@
-"""Read a folder's documents as text, and what its files define for tools: dbt's artifacts, OSI models."""
+"""Read a folder's documents as text."""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from quorum.knowledge.definitions.dbt import is_manifest, read_manifest
-from quorum.knowledge.definitions.dbt_metrics import is_semantic_manifest, read_semantics
-from quorum.knowledge.definitions.model import Definitions, mapping
-from quorum.knowledge.definitions.ossie import is_ossie, looks_like_ossie, read_ossie
 from quorum.knowledge.errors import ConfigurationError, install_hint
 
 PLAIN = frozenset({".md", ".markdown", ".txt", ".rst", ".yml", ".yaml", ".csv"})
-PDF, JSON = ".pdf", ".json"
-DEFINING = frozenset({".yml", ".yaml", JSON})
+PDF = ".pdf"
 MAX_FILE_BYTES = 2 * 2**20
 MAX_PDF_BYTES = 32 * 2**20  # most of it are pictures and fonts
 MAX_TOTAL_BYTES = 32 * 2**20
 MAX_FILES = 5_000
 NAMED = 10
 
-ARTIFACTS = ("manifest.json", "semantic_manifest.json")
-"""The names of dbt's files."""
-MAX_BYTES = 64 * 2**20
-"""Of one of dbt's files; those of large projects take tens of megabytes."""
-READERS = (
-    (is_manifest, read_manifest),
-    (is_semantic_manifest, read_semantics),
-    (is_ossie, read_ossie),
-)
-"""What a file's content may be, and who reads it."""
-
 _UNDERLINED = re.compile(r"^(?=\S)(.*\w.*)\n([=\-~^\"'`#*+.:_])\2{2,}[ \t]*$", re.MULTILINE)
 _OVERLINE = re.compile(r"^([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\n(?=[ \t]*\S.*\n\1{3,}[ \t]*$)", re.MULTILINE)
 
 
-def read_folder(folder: Path) -> tuple[dict[str, str], list[str], list[Definitions]]:
-    """Texts of a folder's documents by relative name, sorted, notes on what was left out, and definitions.
+def read_folder(folder: Path) -> tuple[dict[str, str], list[str]]:
+    """Texts of a folder's documents by relative name, sorted, and notes on what was left out.
 
     Reads files of ``PLAIN`` kinds in UTF-8 (or UTF-16 with its mark), and the text of PDFs (extra ``pdf``),
     also in subfolders. Hidden files are passed over; links that lead out of the folder are not followed.
-    A file that defines tables and metrics is no document; JSON is read for that alone.
 
     Raises:
         ConfigurationError: The folder does not exist, or has no file that can be read.
@@ -57,18 +38,10 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[str], list[Definitio
     root, total = folder.resolve(), 0
     texts: dict[str, str] = {}
     notes, others = list[str](), list[str]()
-    definitions: list[Definitions] = []
     for path in _files(folder, notes, others):
         name = path.relative_to(folder).as_posix()
         text = _read(path, name, root, notes)
         if text is None:
-            continue
-        if path.suffix.lower() in DEFINING and (defined := read_definitions(name, text)):
-            definitions.append(defined)
-            notes += defined.notes
-            continue
-        if path.suffix.lower() == JSON:
-            others.append(name)
             continue
         total += len(text)
         if len(texts) == MAX_FILES or total > MAX_TOTAL_BYTES:
@@ -80,13 +53,13 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[str], list[Definitio
     if others:
         more = f" and {len(others) - NAMED} more" if len(others) > NAMED else ""
         notes.append(f"Left out, of kinds that are not read: {', '.join(others[:NAMED])}{more}.")
-    if not texts and not definitions:
+    if not texts:
         left_out = f" {' '.join(notes)}" if notes else ""
         raise ConfigurationError(
             f"The documents folder {folder} has no document that can be read.{left_out}",
             hint=f"Add {', '.join(sorted(PLAIN))} or {PDF} files, or leave the option out.",
         )
-    return texts, notes, definitions
+    return texts, notes
 
 
 def _files(folder: Path, notes: list[str], others: list[str]) -> Iterator[Path]:
@@ -99,7 +72,7 @@ def _files(folder: Path, notes: list[str], others: list[str]) -> Iterator[Path]:
                 )
         for name in sorted(files):
             path = Path(place, name)
-            if path.suffix.lower() in (*PLAIN, PDF, JSON) and not name.startswith("."):
+            if path.suffix.lower() in (*PLAIN, PDF) and not name.startswith("."):
                 yield path
             elif not name.startswith("."):
                 others.append(path.relative_to(folder).as_posix())
@@ -107,7 +80,6 @@ def _files(folder: Path, notes: list[str], others: list[str]) -> Iterator[Path]:
 
 def _read(path: Path, name: str, root: Path, notes: list[str]) -> str | None:
     most = MAX_PDF_BYTES if path.suffix.lower() == PDF else MAX_FILE_BYTES
-    most = MAX_BYTES if path.name.lower() in ARTIFACTS else most
     if not path.resolve().is_relative_to(root):
         notes.append(f"{name} is a link out of the folder and was not followed.")
         return None
@@ -171,43 +143,3 @@ def _pdf_text(path: Path, name: str, notes: list[str]) -> str | None:
         notes.append(f"{name} was left out: it holds no text. Is it a scan?")
         return None
     return "\n\n".join(f"# Page {number}\n{page}" for number, page in enumerate(pages, 1) if page.strip())
-
-
-def read_definitions(file: str, written: str) -> Definitions | None:
-    """Read what a file defines; return None if it is no such file, and so perhaps a document.
-
-    A file that bears the name of one of dbt's and cannot be read defines nothing; its notes say why. Other
-    files that cannot be read are none of these.
-
-    Args:
-        file: Its name, relative to the folder of the documents.
-        written: Its text.
-    """
-    name = file.rpartition("/")[2].lower()
-    if (is_yaml := not name.endswith(JSON)) and not looks_like_ossie(written):
-        return None
-    try:
-        content = _mapping_in(written, is_yaml=is_yaml)
-        return next((read(file, content) for fits, read in READERS if fits(content)), None)
-    except RecursionError:
-        why = "is nested too deeply"
-    except ValueError as error:
-        why = str(error)
-    return Definitions(file, "", notes=(f"{file} {why}: it defines nothing.",)) if name in ARTIFACTS else None
-
-
-def _mapping_in(written: str, *, is_yaml: bool) -> dict[str, Any]:
-    """Return the mapping that a file holds; an empty one where it holds something else.
-
-    Raises:
-        ValueError: It is damaged; the message goes on from the file's name.
-        RecursionError: It is nested too deeply.
-    """
-    import yaml
-
-    try:
-        return mapping(yaml.safe_load(written) if is_yaml else json.loads(written))
-    except yaml.YAMLError as error:
-        raise ValueError("is no YAML") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is no JSON, line {error.lineno}") from error

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from quorum.knowledge.definitions.model import Definitions
 from quorum.knowledge.documents.chunks import Chunk, split
 from quorum.knowledge.documents.files import read_folder
 from quorum.knowledge.search.index import Embedder, Ranking, TextIndex, fused, ranked
@@ -28,7 +27,6 @@ class Documents:
         texts: By file name relative to the folder.
         chunks: In the order of files and lines.
         notes: What was left out when the folder was read, for people.
-        definitions: What files of the folder define that are no documents.
         own: They belong to the question itself, and are no collection in which its answer is looked for.
     """
 
@@ -36,7 +34,6 @@ class Documents:
     chunks: list[Chunk]
     notes: list[str]
     own: bool = False
-    definitions: list[Definitions] = field(default_factory=list)
 
     @classmethod
     def load(cls, folder: Path) -> Documents:
@@ -45,8 +42,8 @@ class Documents:
         Raises:
             ConfigurationError: The folder does not exist, or has no file that can be read.
         """
-        texts, notes, definitions = read_folder(folder)
-        return replace(cls.of(texts, notes=notes), definitions=definitions)
+        texts, notes = read_folder(folder)
+        return cls.of(texts, notes=notes)
 
     @classmethod
     def of(
@@ -62,8 +59,8 @@ class Documents:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 (hex) over names, texts and definitions."""
-        said = repr(sorted(self.texts.items())) + "".join(map(repr, self.definitions))
+        """SHA-256 (hex) over names and texts."""
+        said = repr(sorted(self.texts.items()))
         return hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()
 
     def all_text(self, limit: int) -> str | None:

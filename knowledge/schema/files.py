@@ -237,8 +237,6 @@ class SchemaFiles:
             " any of their names opens it."
         )
         yield "A line: column TYPE, keys, [sample values], -- description; nested paths are indented."
-        if any(table.metrics for table in catalog.tables):
-            yield "metric: NAME = FORMULA -- description: a figure as the owners define it, no column."
         yield "DDL.sql: names, types and keys of all tables. docs/: documents, where there are any."
         yield from (f"Note: {one_line(note)}" for note in catalog.notes)
 

@@ -67,12 +67,6 @@ def write_value(value: str) -> str:
     return quote(value) if _SPECIAL_VALUE.search(value) else value
 
 
-def write_expression(text: str) -> str:
-    """A metric's formula; quoted where it could be misread."""
-    plain = text.isprintable() and text == text.strip() and text[:1] != '"' and " --" not in text
-    return text if plain else quote(text)
-
-
 def write_values(values: Iterable[str], complete: bool = False) -> str:
     """``[a, b]``; when there are no others, ``[all: a, b]`` or ``[NULL only]``."""
     written = ", ".join(map(write_value, values))

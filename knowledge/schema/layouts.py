@@ -1,7 +1,7 @@
 """Layouts: the distinct column lists of a catalog, shared ones once, near relatives as differences.
 
 A layout is a shared field group (SQLAgent, paper 001, Appendix D) refined by what a signature leaves out
-(keys, nullability, kind, metrics), or one table. A layout whose columns differ little from another's is
+(keys, nullability, kind), or one table. A layout whose columns differ little from another's is
 written as the difference from that one, its base.
 """
 
@@ -123,7 +123,7 @@ def _refined(table: Table) -> tuple[object, ...]:
 
 def _common(table: Table) -> tuple[object, ...]:
     """Return the properties that a block gives once for all of its tables and their variants."""
-    return table.primary_key, table.foreign_keys, table.kind, table.metrics
+    return table.primary_key, table.foreign_keys, table.kind
 
 
 def _declared(column: Column) -> tuple[tuple[str, str], ...]:

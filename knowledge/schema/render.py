@@ -24,7 +24,7 @@ FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True
 """Everything the catalog knows."""
 
 SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
-"""Names, types, nested paths, keys and the names of metrics alone."""
+"""Names, types, nested paths and keys alone."""
 
 LEVELS: tuple[Detail, ...] = (
     FULL,
@@ -64,8 +64,6 @@ _BRACKETS = frozenset({"[]", "[all]", "[NULL]"})
 _LINES = {
     "tables": "tables A, B: both have these columns, beside them samples of one.",
     "{}": "A_{1..3, 7}: A_1, A_2, A_3 and A_7 (a range between eight-digit dates runs over days).",
-    "metric": "metric: NAME = FORMULA: a figure as the data's owners define it, no column. Where the question"
-    " means it, compute it so.",
     "=": "= T: what the table T holds.",
     "|": "| lines: all rows of the table, in the order of its columns (* withheld).",
     "like": "like T: the columns of T without those in - lines, plus (or changed as in) + lines;"
@@ -98,7 +96,7 @@ def render(catalog: Catalog, *, budget: int | None = None) -> SchemaText:
 
     Args:
         catalog: What to write.
-        budget: Tokens. All names (of metrics too), types, nested paths, keys and row counts are written
+        budget: Tokens. All names, types, nested paths, keys and row counts are written
             even if they exceed it; the rest goes to descriptions and sample values. None: whatever suits
             the catalog's size (``DEFAULT_BUDGET``, ``DEFAULT_GROWTH``).
     """

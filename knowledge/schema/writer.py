@@ -26,7 +26,6 @@ the text back (``tests/schema_reader.py``). An example::
       total "DECIMAL [x]" -- what was paid
       extra JSON
         ~items[].sku, note string
-      metric: revenue = SUM(total) -- without returns
 
     table archive like sales_20240101
       - total
@@ -80,9 +79,6 @@ Body lines, indented by two spaces
     ``-- NAME: description`` describes one member of a group.
     ``| a, NULL, *``: a row, one value for each column in their order; ``*`` where values are withheld. Such
     lines are all rows of a table, and the samples of its columns are not repeated.
-    ``metric: NAME [= EXPRESSION] [-- description]``: a figure that a team has defined, and its formula, in
-    double quotes where it could be misread; without room for any description formulas are left out too.
-    A block's metrics are those of all of its tables, and of those that are ``like`` them.
     ``= NAME: column [samples], ...``: what one member of a group holds and the columns' own samples do not
     show; ``= NAME``: the rows that follow are this member's.
     ``(columns unknown)``: no source has the table's columns.
@@ -109,7 +105,7 @@ from itertools import groupby
 from quorum.knowledge.catalog import Column, Field, ForeignKey, Table
 from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.schema.blocks import Contents, facts, full_name, members
-from quorum.knowledge.schema.grammar import one_line, write_expression, write_path, write_type, write_values
+from quorum.knowledge.schema.grammar import one_line, write_path, write_type, write_values
 from quorum.knowledge.schema.layouts import Layout
 from quorum.knowledge.schema.nested import spell
 from quorum.knowledge.schema.oddities import oddities, topics
@@ -127,7 +123,7 @@ class Detail:
     Attributes:
         samples: Sample values of a column.
         sample_chars: Characters of a sample value.
-        description_chars: Characters of a description; None for all of it, 0 for none, nor for formulas.
+        description_chars: Characters of a description; None for all of it, 0 for none.
         contents: Whether small tables show their rows, the tables of a group each their samples, and
             columns that they hold NULLs.
     """
@@ -184,14 +180,13 @@ class Writer:
             "omitted": f"{count['omitted']:,} of {count['descriptions']:,} descriptions",
             "cut": f"the ends (…) of {count['cut']:,} descriptions",
             "disputed": f"{count['disputed']:,} descriptions in which tables of one group differ",
-            "formulas": f"the formulas of {count['formulas']:,} metrics",
             "unsampled": f"sample values of {count['unsampled']:,} of {count['sampled']:,} columns",
             "rows": f"the rows of {count['rows']:,} small table{'s' * (count['rows'] != 1)}",
         }
         return tuple(text for what, text in parts.items() if count[what])
 
     def _block(self, layout: Layout) -> Iterator[str]:
-        """Header, columns, keys, metrics, contents."""
+        """Header, columns, keys, contents."""
         _, tables, numbered = self._members(layout)
         self._counts["disputed"] += layout.disputed
         yield self._header(layout)
@@ -210,8 +205,6 @@ class Writer:
             yield from self._keys(tables[0])
         else:
             yield "  (columns unknown)"
-        if layout.base is None:
-            yield from self._metrics(tables[0])
         for mark, line in contents.lines(tables, self.dialect, numbered) if contents else ():
             self.used.add(mark)
             yield line
@@ -315,15 +308,6 @@ class Writer:
                 continue
             theirs = f" ({self._names(key.ref_columns)})" if key.ref_columns else ""
             yield f"  foreign key ({self._names(key.columns)}) -> {self._reference(key)}{theirs}"
-
-    def _metrics(self, table: Table) -> Iterator[str]:
-        for metric in table.metrics:
-            self.used.add("metric")
-            shown = bool(metric.expression) and self.detail.description_chars != 0
-            self._counts["formulas"] += bool(metric.expression) and not shown
-            formula = f" = {write_expression(metric.expression)}" if shown else ""
-            text = self._cut(metric.description)
-            yield f"  metric: {write_name(metric.name)}{formula}{f' -- {text}' if text else ''}"
 
     def _reference(self, key: ForeignKey) -> str:
         return write_full_name(key.ref_table.split("."), self.dialect)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import click
 
@@ -19,20 +20,19 @@ from quorum.tools.garbage import rare_collections
 from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
-    from quorum.files import Kinds
     from quorum.graph.answer import Answer
     from quorum.graph.runs import RunFolder
 
 FILE = click.Path(path_type=Path)
+Write: TypeAlias = "Callable[[Answer, Path], str]"
 NOTHING = f"{NOTHING_BEGUN} `last` still means an earlier run."
 
 EXIT_CODES = {"answered": 0, "no_answer": 1, "stopped": 3, "unanswerable": 4}
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that JSON leaves as they are and a terminal obeys."""
 
 
-@click.command(cls=Command, short_help="Ask a database a question in plain language.")
+@click.command(cls=Command)
 @click.argument("question", required=False)
 @click.option("--resume", metavar="RUN", help="go on with a run: its id, first letters, last or last~2")
 @click.option(
@@ -52,7 +52,7 @@ _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
     type=FILE,
     multiple=True,
     metavar="FILE",
-    help="write all rows: .csv, .json, .parquet or .xlsx; may be repeated",
+    help="write all rows: .csv, .json or .parquet; may be repeated",
 )
 @click.option(
     "--chart",
@@ -109,31 +109,32 @@ def command(
     raise SystemExit(EXIT_CODES[answer.status])
 
 
-def _wanted(out: tuple[Path, ...], chart: tuple[Path, ...]) -> list[tuple[Path, Kinds]]:
-    """The files to write, checked before anything is asked."""
+def _wanted(out: tuple[Path, ...], chart: tuple[Path, ...]) -> list[tuple[Path, Write]]:
+    """Return the files and what writes each, checked before anything is asked."""
     if not out + chart:
         return []
-    from quorum.files import CHARTS, ROWS, check_file
+    from quorum.files import CHARTS, ROWS, check_file, write_chart, write_rows
 
-    wanted = [*((path, ROWS) for path in out), *((path, CHARTS) for path in chart)]
-    if len(set(out + chart)) < len(wanted):
+    if len({*out, *chart}) < len(out + chart):
         raise click.UsageError("--out and --chart name the same file twice.")
-    for path, kinds in wanted:
-        check_file(path, kinds)
-    return wanted
+    for path in out:
+        check_file(path, ROWS)
+    for path in chart:
+        check_file(path, CHARTS)
+    return [*((path, write_rows) for path in out), *((path, write_chart) for path in chart)]
 
 
-def _write_files(answer: Answer, wanted: list[tuple[Path, Kinds]]) -> None:
+def _write_files(answer: Answer, wanted: list[tuple[Path, Write]]) -> None:
     if not wanted:
         return
-    from quorum.files import NoChart, write_file
+    from quorum.files import NoChart
 
-    for path, kinds in wanted:
+    for path, write in wanted:
         if not answer.columns:
             click.echo(f"There is no result: {path} is not written.", err=True)
             continue
         try:
-            click.echo(f"Written: {path} ({write_file(answer, path, kinds)})", err=True)
+            click.echo(f"Written: {path} ({write(answer, path)})", err=True)
         except NoChart as none:  # the answer is there all the same
             click.echo(f"{none} {path} is not written.", err=True)
     _say_what_is_left_out(answer)
@@ -214,11 +215,8 @@ def print_answer(answer: Answer, *, as_json: bool = False, as_csv: bool = False)
         text = answer.model_dump_json(indent=2)
         click.echo(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text))  # as JSON may write them
     elif as_csv:
-        formulas = write_csv(answer, sys.stdout)
+        write_csv(answer, sys.stdout)
         _say_what_is_left_out(answer)
-        if formulas:
-            notice = "A spreadsheet takes some texts for formulas (= + - @): import them as text."
-            click.echo(notice, err=True)
     else:
         from quorum.render import console, show_answer
 
@@ -237,23 +235,16 @@ def _say_what_is_left_out(answer: Answer) -> None:
         click.echo("Demonstration: the rule-based offline model answered.", err=True)
 
 
-def write_csv(answer: Answer, out: TextIO) -> bool:
-    """The header and all rows; NULL is an empty field, nested values are JSON.
+def write_csv(answer: Answer, out: TextIO) -> None:
+    """Write the header and all rows; NULL is an empty field, nested values are JSON.
 
     Values stand as they are, but on a terminal, where control characters are made visible.
-
-    Returns:
-        Whether a spreadsheet would take a text for a formula.
 
     Raises:
         QuorumError: The result's file is gone or damaged.
     """
     from quorum.tools.results.files import csv_lines
 
-    if not answer.columns:
-        return False
-    table = answer.to_arrow()
-    lines = csv_lines(table, end="\n")
-    out.writelines(map(printable, lines) if out.isatty() else lines)
-    texts = (column.to_pylist() for column in table.columns if str(column.type).endswith("string"))
-    return any(_FORMULA.match(value) for values in texts for value in values if value)
+    if answer.columns:
+        lines = csv_lines(answer.to_arrow(), end="\n")
+        out.writelines(map(printable, lines) if out.isatty() else lines)

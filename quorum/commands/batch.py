@@ -39,7 +39,7 @@ ANSWER = {
 """Columns that are added, with Arrow's names of their types."""
 
 
-@click.command(cls=Command, short_help="Answer a file of questions, a row each.")
+@click.command(cls=Command)
 @click.argument("questions", type=FILE)
 @click.option("--out", type=FILE, metavar="FILE", required=True, help="the answers: .csv, .jsonl or .parquet")
 @click.option("--column", metavar="NAME", default="question", help="has the questions  [question]")
@@ -270,14 +270,14 @@ class _Batch:
 
     def _rows(self, answer: Answer, record: Record) -> str:
         """Return the rows as JSON, or the file into which they are written."""
-        from quorum.files import ROWS, write_file
+        from quorum.files import write_rows
         from quorum.tools.results.files import read_result
         from quorum.tools.results.values import plain_rows
 
         place = self.folder / record.result
         if self.rows:
             file = self.rows / f"{record.id}{self.out.suffix.lower().replace('.jsonl', '.json')}"
-            write_file(answer.model_copy(update={"result_file": str(place)}), file, ROWS)
+            write_rows(answer.model_copy(update={"result_file": str(place)}), file)
             return str(file)
         table = read_result(place).slice(0, MOST_ROWS)
         names = table.column_names

@@ -36,7 +36,7 @@ A line that ends in \\ goes on in the next. Arrow up brings back what a turn was
 Ctrl-C stops the question, not the conversation."""
 
 
-@click.command(cls=Command, short_help="Talk with a database: a turn may refer to those before.")
+@click.command(cls=Command)
 @click.option(
     "--continue",
     "run",

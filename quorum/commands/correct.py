@@ -11,7 +11,7 @@ from quorum.commands.options import setting_flags
 from quorum.shell import standard_input
 
 
-@click.command(short_help="Keep the right query for a run's question.")
+@click.command()
 @click.argument("run")
 @click.option("--sql", required=True, metavar="SQL", help="the right query; - reads it from standard input")
 @NOTE

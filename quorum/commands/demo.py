@@ -9,7 +9,7 @@ import click
 from quorum.commands.ask import ask_live, print_answer
 
 
-@click.command(short_help="Answer three questions on the sample database; needs no key.")
+@click.command()
 @click.option("--quiet", "-q", is_flag=True, help="no progress on standard error")
 def command(quiet: bool) -> None:
     """Answer three questions on the sample database with the offline model.

@@ -15,12 +15,11 @@ if TYPE_CHECKING:
 PROBLEM = 2
 
 
-@click.command(cls=Command, short_help="Say what is configured, from where, and what is missing.")
-@click.option("--online", is_flag=True, help="ask the endpoint even if that goes out to the internet")
+@click.command(cls=Command)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--settings", "every", is_flag=True, help="list the settings that have their default, too")
 @setting_flags()
-def command(online: bool, as_json: bool, every: bool, **flags: Any) -> None:
+def command(as_json: bool, every: bool, **flags: Any) -> None:
     """Say whether a question could be asked, what is missing, and where each setting comes from.
 
     A flag is looked at in place of what is configured. Settings that have their default are counted only.
@@ -35,7 +34,7 @@ def command(online: bool, as_json: bool, every: bool, **flags: Any) -> None:
 
     settings = Settings(**flags)
     shown, sources = settings.shown(), settings.provenance()
-    checks = list(all_checks(settings, online=online))
+    checks = list(all_checks(settings))
     healthy = all(check.ok is not False for check in checks)
     if as_json:
         found = {name: {"value": value, "source": sources[name]} for name, value in shown.items()}

@@ -10,7 +10,7 @@ import click
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Hold two evaluations against each other, question by question.")
+@click.command()
 @click.argument("a", type=FILE)
 @click.argument("b", type=FILE)
 @click.option("--json", "as_json", is_flag=True, help="print one JSON object")
@@ -26,8 +26,7 @@ def command(a: Path, b: Path, as_json: bool, out: Path | None) -> None:
     its run's folder.
     """
     from quorum.evals.paths import write_text
-    from quorum.evals.reports.compare import compare
-    from quorum.evals.reports.compare_report import markdown_of
+    from quorum.evals.reports.compare import compare, markdown_of
     from quorum.evals.reports.evaluations import open_evaluation
     from quorum.evals.reports.templating import TRACE_PAGE, relative_link
     from quorum.page import write_pages

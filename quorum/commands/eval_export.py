@@ -14,18 +14,14 @@ if TYPE_CHECKING:
     from quorum.evals.submissions import Exported, Format
 
 FORMATS = ("spider2-csv", "spider2-sql", "bird")
-SHOWN = 20
-"""Questions without an answer that are named with their reasons; all are with --verbose."""
-
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Write the submission that a benchmark wants.")
+@click.command()
 @click.argument("folder", metavar="DIR", type=FILE)
 @click.option("--format", "kind", type=click.Choice(FORMATS), required=True)
 @click.option("--out", type=FILE, metavar="FOLDER", required=True, help="a new or empty folder")
-@click.option("--verbose", is_flag=True, help="name every question that has no answer")
-def command(folder: Path, kind: Format, out: Path, verbose: bool) -> None:
+def command(folder: Path, kind: Format, out: Path) -> None:
     """Write the answers of the evaluation in DIR as its benchmark's program reads them.
 
     DIR is what `quorum eval run` wrote, or a folder whose subfolders are the shards of one evaluation.
@@ -48,11 +44,11 @@ def command(folder: Path, kind: Format, out: Path, verbose: bool) -> None:
     exported = export(found, kind, out)
     total = count(len(found.manifest.asked), "question")
     click.echo(f"{out}: {len(exported.written):,} of {total} written as {kind}.")
-    for line in _notes(found.manifest, exported, kind, verbose=verbose):
+    for line in _notes(found.manifest, exported, kind):
         click.echo(line, err=True)
 
 
-def _notes(manifest: Manifest, exported: Exported, kind: Format, *, verbose: bool) -> list[str]:
+def _notes(manifest: Manifest, exported: Exported, kind: Format) -> list[str]:
     """Return what a user must know of the files."""
     lines = []
     if exported.best_efforts:
@@ -60,10 +56,7 @@ def _notes(manifest: Manifest, exported: Exported, kind: Format, *, verbose: boo
         lines.append(f"Among them: {efforts} of runs that ended without an answer.")
     if exported.left_out:
         lines.append(f"Without an answer: {count(len(exported.left_out), 'question')}.")
-        shown = list(exported.left_out.items())[: None if verbose else SHOWN]
-        lines += [f"  {id}: {one_line(reason, 160)}" for id, reason in shown]
-        if hidden := len(exported.left_out) - len(shown):
-            lines.append(f"  and {hidden} more; --verbose names them.")
+        lines += [f"  {id}: {one_line(reason, 160)}" for id, reason in exported.left_out.items()]
     if kind == "bird":
         entries = count(len(manifest.asked), "entry", "entries")
         lines.append(f"BIRD's gold must list the same questions in the same order: these are {entries}.")

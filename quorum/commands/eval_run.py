@@ -47,7 +47,7 @@ def _sample(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> di
     return found
 
 
-@click.command(cls=Command, short_help="Ask a benchmark's questions and keep what came of each.")
+@click.command(cls=Command)
 @click.argument("suite")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR", help="the benchmark's folder")
 @click.option("--db", "database", metavar="URL", help="of own questions that name none")

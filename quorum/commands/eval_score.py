@@ -23,7 +23,7 @@ SPIDER2 = {"spider2": "", "spider2-lite": "lite", "spider2-local": "lite", "spid
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Score results that somebody else produced.")
+@click.command()
 @click.argument("suite")
 @click.option("--pred", type=FILE, metavar="FOLDER", required=True, help="the predictions")
 @click.option("--gold", type=FILE, metavar="FOLDER", help="see above")
@@ -96,10 +96,7 @@ def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     from quorum.render import console, plain_table
 
     means = [(metric, scores.mean(metric.name)) for metric in scores.metrics]
-    rows = [
-        (it.title, mean_plus_minus(mean, it.unit) + " %" * (it.unit == "share" and mean.n > 0), f"{mean.n:,}")
-        for it, mean in means
-    ]
+    rows = [(it.title, mean_plus_minus(mean) + " %" * (mean.n > 0), f"{mean.n:,}") for it, mean in means]
     out, asked = console(), count(len(scores.verdicts), "question")
     title = f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered"
     out.print(Text(title, style="bold"))

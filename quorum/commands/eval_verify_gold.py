@@ -33,14 +33,13 @@ MEANINGS: dict[GoldState, str] = {
 FILE = click.Path(path_type=Path)
 
 
-@click.command(short_help="Find gold answers that no longer reproduce.")
+@click.command()
 @click.argument("suite")
 @click.option("--data", type=FILE, metavar="DIR", help="the benchmark's folder")
 @click.option("--db", metavar="URL", help="database of your own questions that name none")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="check the first N questions only")
 @click.option("--ids", "ids_file", type=FILE, metavar="FILE", help="check these only: one id a line")
 @click.option("--json", "as_json", is_flag=True, help='print {"<id>": {"state": …, "reason": …, "rows": …}}')
-@click.option("--out", type=FILE, metavar="FILE", help="write the same JSON to a file")
 def command(
     suite: str,
     data: Path | None,
@@ -48,7 +47,6 @@ def command(
     limit: int | None,
     ids_file: Path | None,
     as_json: bool,
-    out: Path | None,
 ) -> None:
     """Run the gold of SUITE on its databases and say where it is no longer as published.
 
@@ -59,7 +57,6 @@ def command(
     Exit codes: 0 all gold that can be checked here is as published; 1 some is not (it fails, differs
     or is empty); 2 usage, or a suite that cannot be read.
     """
-    from quorum.evals.paths import write_text
     from quorum.evals.questions import read_ids
     from quorum.evals.scoring import UNCHECKED, verify_gold
     from quorum.evals.suites import part_of
@@ -71,11 +68,9 @@ def command(
     questions = loaded.chosen(ids=ids, limit=limit)
     with counting("opening databases") as on_done:
         found = asyncio.run(verify_gold(loaded, questions, on_done=on_done))
-    text = json.dumps({id: asdict(check) for id, check in found.items()}, ensure_ascii=False, indent=2)
-    if out is not None:
-        write_text(out, text + "\n")
     if as_json:
-        click.echo(text)
+        checks = {id: asdict(check) for id, check in found.items()}
+        click.echo(json.dumps(checks, ensure_ascii=False, indent=2))
     else:
         _show(loaded.name, found)
     for text in loaded.missing:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from quorum.graph.exploring import Exploration
 
 STUCK, STOPPED = 1, 3
-SHOWN_TABLES = 12
 FLAGS = (
     "database",
     "documents",
@@ -36,7 +35,7 @@ ENDED = {
 }
 
 
-@click.command(cls=Command, short_help="Learn a database before anybody asks.")
+@click.command(cls=Command)
 @click.option(
     "--coverage",
     type=float,
@@ -99,7 +98,7 @@ def _show(found: Exploration, *, as_json: bool) -> None:
     import json
     from dataclasses import asdict
 
-    from quorum.text import count, printable, spent
+    from quorum.text import count, spent
 
     if as_json:
         told = asdict(found) | {"coverage": found.coverage, "success": found.success}
@@ -113,8 +112,5 @@ def _show(found: Exploration, *, as_json: bool) -> None:
     wrong = {name: n for name, n in found.outcomes.items() if name != "worked"}
     if wrong:
         click.echo("In vain: " + ", ".join(f"{n:,} {name}" for name, n in sorted(wrong.items())) + ".")
-    for table, n in list(found.by_table.items())[:SHOWN_TABLES]:
-        click.echo(f"  {n:4,}  {printable(table)}")
-    if (more := len(found.by_table) - SHOWN_TABLES) > 0:
-        click.echo(f"        and {count(more, 'more table')}")
+
     click.echo(f"Kept in {found.folder}", err=True)

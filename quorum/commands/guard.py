@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 REFUSED = 1
 
 
-@click.command(short_help="Judge whether SQL is a pure read.")
+@click.command()
 @click.argument("sql", required=False)
 @click.option("--dialect", metavar="D", help="sqlite, duckdb, postgres, mysql, snowflake or bigquery")
 @click.option(

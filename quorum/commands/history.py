@@ -28,7 +28,7 @@ def _moment(_: click.Context, __: click.Parameter, given: str | None) -> datetim
         raise click.BadParameter(f"{given!r} is no time; write 2026-11-20, or 2d (m, h, d, w).") from None
 
 
-@click.command(short_help="List the runs, the latest first.")
+@click.command()
 @click.argument("words", nargs=-1)
 @click.option("--db", metavar="URL", help="only runs on this database")
 @click.option("--since", callback=_moment, metavar="TIME", help="only later ones: 2026-11-20, 2d, 12h")

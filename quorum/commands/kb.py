@@ -4,108 +4,99 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from quorum.commands.keep import BY
-from quorum.commands.options import Decorated, setting_flags
+from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from quorum.settings import Settings
+    from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
     from quorum.tools.execute import Database
 
 Found = TypeVar("Found")
 
-FILE = click.Path(path_type=Path)
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 FAILS = 1
+MOST_SIMILAR = 20
 
 
-def stored(command: Decorated) -> Decorated:
-    """Add the flags that say which store is meant."""
-    said = "what `quorum explore` learned of --db, not what was verified"
-    flags = setting_flags("database", "kb", "explored", "home")(command)
-    return click.option("--triplets", is_flag=True, help=said)(flags)
-
-
-@click.group(short_help="Look at, check and prune what was verified.")
+@click.group()
 def command() -> None:
     """Look at, check and prune what was verified: questions with their queries, and a team's notes.
 
     It is a folder of Markdown files (--kb, by default `kb` in .quorum), made for review in git:
     questions/*.md, which `quorum keep`, `quorum correct` and `quorum kb import` write, and notes/*.md, which
     you write. Runs read them anew each time. What a model found by itself (`quorum explore`) is kept apart,
-    in `explored` in .quorum: --triplets looks at that.
+    in `explored` in .quorum: `export --triplets` lists that.
     """
 
 
 @command.command("show")
 @click.argument("pair", required=False)
-@stored
+@setting_flags("kb", "home")
 @AS_JSON
-def show_command(pair: str | None, triplets: bool, as_json: bool, **flags: Any) -> None:
+def show_command(pair: str | None, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
     from quorum.text import printable
 
-    store = _store(flags, triplets)
+    known = _known(flags)
     if pair is None:
-        _list(store.items, as_json=as_json)
+        _list(known.pairs, as_json=as_json)
         if not as_json:
-            click.echo(store.summary, err=True)
+            notes = f", {len(known.texts):,} with notes" if known.texts else ""
+            click.echo(f"{known.folder}: {len(known.pairs):,} verified{notes}", err=True)
         return
-    item = store.find(pair)
-    text = f"{item.description}\n\n{item.sql}" if triplets else item.as_text().rstrip()
-    click.echo(_json(_as_dict(item)) if as_json else "\n".join(map(printable, text.split("\n"))))
+    found = known.find(pair)
+    click.echo(_json(_as_dict(found)) if as_json else printable(found.as_text().rstrip()))
 
 
 @command.command("search")
 @click.argument("text")
-@stored
+@setting_flags("kb", "home")
 @AS_JSON
-def search_command(text: str, triplets: bool, as_json: bool, **flags: Any) -> None:
+def search_command(text: str, as_json: bool, **flags: Any) -> None:
     """List the verified questions that bear on TEXT, the most similar first, as runs find them."""
-    _list(_store(flags, triplets).similar(text), as_json=as_json)
+    _list(_known(flags).similar(text, MOST_SIMILAR), as_json=as_json)
 
 
 @command.command("verify")
-@stored
+@setting_flags("database", "kb", "home")
 @AS_JSON
-def verify_command(triplets: bool, as_json: bool, **flags: Any) -> None:
-    """Run the query of every pair of a database again, read-only, or of every explored triplet.
+def verify_command(as_json: bool, **flags: Any) -> None:
+    """Run the query of every pair of a database again, read-only.
 
     Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
-    from quorum.settings import Settings
     from quorum.teaching import verify
     from quorum.text import count, printable
 
-    async def verified(database: Database) -> tuple[_Store, Mapping[Any, str]]:
-        store = (_triplets if triplets else _pairs)(Settings(**flags), database)
-        return store, await verify(store.items, database)
+    known = _known(flags)
 
-    store, failed = asyncio.run(_opened(flags, verified))
+    async def verified(database: Database) -> tuple[Sequence[VerifiedPair], dict[str, str]]:
+        pairs = known.of(database.catalog.name, database.catalog.dialect).pairs
+        return pairs, await verify(pairs, database)
+
+    pairs, failed = asyncio.run(_opened(flags, verified))
     if as_json:
-        click.echo(_json([_as_dict(item) | {"error": failed.get(item.id)} for item in store.items]))
-    for item in () if as_json else store.items:
-        if item.id in failed:
-            asked = _as_dict(item)["question"]
-            lines = (f"{item.id}  {asked}", failed[item.id], getattr(item, "file", ""))
-            click.echo("\n  ".join(map(printable, filter(None, lines))))
-    held = len(store.items) - len(failed)
-    click.echo(f"{held:,} of {count(len(store.items), 'query', 'queries')} held.", err=True)
-    if failed or store.problems:
+        click.echo(_json([_as_dict(pair) | {"error": failed.get(pair.id)} for pair in pairs]))
+    for pair in () if as_json else pairs:
+        if pair.id in failed:
+            lines = (f"{pair.id}  {pair.question}", failed[pair.id], pair.file)
+            click.echo("\n  ".join(map(printable, lines)))
+    click.echo(f"{len(pairs) - len(failed):,} of {count(len(pairs), 'query', 'queries')} held.", err=True)
+    if failed or known.problems:
         raise SystemExit(FAILS)
 
 
 @command.command("import")
-@click.argument("file", type=FILE)
+@click.argument("file", type=click.Path(path_type=Path))
 @BY
 @setting_flags("database", "kb", "home")
 def import_command(file: Path, by: str, **flags: Any) -> None:
@@ -130,97 +121,56 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 
 
 @command.command("export")
-@click.option("--out", type=FILE, metavar="FILE", help="write there instead of to standard output")
-@stored
-def export_command(out: Path | None, triplets: bool, **flags: Any) -> None:
-    """Write the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
-    from quorum.evals.paths import write_text
-
-    store = _store(flags, triplets)
-    lines = "".join(f"{json.dumps(_as_dict(item), ensure_ascii=False)}\n" for item in store.items)
-    if out is None:
-        click.echo(lines, nl=False)
-    else:
-        write_text(out, lines)
+@click.option("--triplets", is_flag=True, help="what `quorum explore` learned of --db, not what was verified")
+@setting_flags("database", "kb", "explored", "home")
+def export_command(triplets: bool, **flags: Any) -> None:
+    """Print the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
+    found = asyncio.run(_opened(flags, _learned(flags))) if triplets else map(_as_dict, _known(flags).pairs)
+    for line in found:
+        click.echo(json.dumps(line, ensure_ascii=False))
 
 
 @command.command("forget")
 @click.argument("pair")
-@stored
-def forget_command(pair: str, triplets: bool, **flags: Any) -> None:
-    """Delete the file of the verified question with this id, or an explored triplet."""
+@setting_flags("kb", "home")
+def forget_command(pair: str, **flags: Any) -> None:
+    """Delete the file of the verified question with this id."""
     from quorum.text import printable
 
-    store = _store(flags, triplets)
-    click.echo(f"Deleted: {printable(str(store.forget(store.find(pair))))}")
+    known = _known(flags)
+    click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
 
 
-@dataclass(frozen=True)
-class _Store:
-    """Verified questions, or the triplets of an explored database: pairs of a question and a query.
-
-    Attributes:
-        summary: How many there are, and where.
-        forget: Deletes one; returns the words for it.
-    """
-
-    items: Sequence[Any]
-    summary: str
-    find: Callable[[str], Any]
-    similar: Callable[[str], Sequence[Any]]
-    forget: Callable[[Any], object]
-    problems: Sequence[str] = ()
-
-
-def _pairs(settings: Settings, database: Database | None = None) -> _Store:
-    """Return the verified questions; with ``database`` those of it. Problems are said on standard error."""
+def _known(flags: dict[str, Any]) -> KnowledgeBase:
+    """Return what is verified; what cannot be read of it is said on standard error."""
     from quorum.knowledge.verified import KnowledgeBase
+    from quorum.settings import Settings
     from quorum.text import printable
 
-    base = known = KnowledgeBase.load(settings.knowledge)
-    if database:
-        known = base.of(database.catalog.name, database.catalog.dialect)
-    for problem in base.problems:
+    known = KnowledgeBase.load(Settings(**flags).knowledge)
+    for problem in known.problems:
         click.echo(f"Warning: {printable(problem)}", err=True)
-    notes = f", {len(known.texts):,} with notes" if known.texts else ""
-    return _Store(
-        known.pairs,
-        f"{known.folder}: {len(known.pairs):,} verified{notes}",
-        known.find,
-        lambda text: known.similar(text, 20),
-        known.forget,
-        base.problems,
-    )
+    return known
 
 
-def _triplets(settings: Settings, database: Database) -> _Store:
+def _learned(flags: dict[str, Any]) -> Callable[[Database], Awaitable[list[dict[str, Any]]]]:
+    """Return a function that reads the triplets of an explored database."""
     from quorum.graph.resources import explored_in
-    from quorum.tools.triplet_store import TripletStore, load_explored
+    from quorum.settings import Settings
+    from quorum.tools.triplet_store import load_explored
 
-    folder = explored_in(settings.explored_root, settings, database.catalog)
-    learned = load_explored(folder)
-    if learned.problems:
-        raise ConfigurationError(learned.problems[0])
+    async def learned(database: Database) -> list[dict[str, Any]]:
+        settings = Settings(**flags)
+        folder = explored_in(settings.explored_root, settings, database.catalog)
+        found = await asyncio.to_thread(load_explored, folder)
+        if found.problems:
+            raise ConfigurationError(found.problems[0])
+        return [
+            {"id": each.id, "question": each.description, "sql": each.sql, "tables": list(each.tables)}
+            for each in found.triplets
+        ]
 
-    def forget(triplet: Any) -> str:
-        with closing(TripletStore.open(folder, database.catalog)) as store:
-            store.forget(triplet.id)
-        return f"triplet {triplet.id}"
-
-    tried = f"{len(learned.triplets):,} triplets of {len(learned.expansions):,} attempts"
-    return _Store(
-        learned.triplets,
-        f"{tried}; nobody has checked them.",
-        learned.find,
-        lambda text: learned.nearest(text, (), 20),
-        forget,
-    )
-
-
-def _as_dict(item: Any) -> dict[str, Any]:
-    if hasattr(item, "description"):
-        return {"id": item.id, "question": item.description, "sql": item.sql, "tables": list(item.tables)}
-    return {"id": item.id} | {name: value for name, value in asdict(item).items() if value}
+    return learned
 
 
 async def _opened(flags: dict[str, Any], use: Callable[[Database], Awaitable[Found]]) -> Found:
@@ -231,26 +181,19 @@ async def _opened(flags: dict[str, Any], use: Callable[[Database], Awaitable[Fou
         return await use(database)
 
 
-def _store(flags: dict[str, Any], triplets: bool) -> _Store:
-    from quorum.settings import Settings
-
-    async def learned(database: Database) -> _Store:
-        return _triplets(Settings(**flags), database)
-
-    return asyncio.run(_opened(flags, learned)) if triplets else _pairs(Settings(**flags))
+def _as_dict(pair: VerifiedPair) -> dict[str, Any]:
+    return {"id": pair.id} | {name: value for name, value in asdict(pair).items() if value}
 
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _list(items: Iterable[Any], *, as_json: bool) -> None:
+def _list(pairs: Sequence[VerifiedPair], *, as_json: bool) -> None:
     from quorum.text import one_line
 
     if as_json:
-        click.echo(_json(list(map(_as_dict, items))))
+        click.echo(_json(list(map(_as_dict, pairs))))
         return
-    for item in items:
-        credit = f"({item.credit})" if hasattr(item, "credit") else ""
-        asked = one_line(_as_dict(item)["question"], 80)
-        click.echo(f"{item.id:>4}  {asked}  {one_line(credit, 60)}".rstrip())
+    for pair in pairs:
+        click.echo(f"{pair.id}  {one_line(pair.question, 80)}  ({one_line(pair.credit, 60)})")

@@ -17,7 +17,7 @@ NOTE = click.option(
 BY = click.option("--by", default="", metavar="NAME", help="who stands for it  [who is logged in]")
 
 
-@click.command(short_help="Keep a run's answer as verified.")
+@click.command()
 @click.argument("run")
 @NOTE
 @BY

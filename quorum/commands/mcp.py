@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quorum.serve.service import Service
 
 
-@click.command(cls=Command, short_help="Give an assistant a database as tools (MCP).")
+@click.command(cls=Command)
 @click.option(
     "--max-usd-total", type=click.FloatRange(0, min_open=True), metavar="N", help="dollars for all questions"
 )

@@ -19,12 +19,8 @@ if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog
     from quorum.tools.databases.catalog_cache import CatalogCache
 
-budget_option = click.option(
-    "--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples"
-)
 
-
-@click.group(short_help="Show a schema as the models see it.")
+@click.group()
 def command() -> None:
     """Show a schema as the models see it.
 
@@ -36,7 +32,7 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
-@budget_option
+@click.option("--budget", type=click.IntRange(min=1), metavar="TOKENS", help="for descriptions and samples")
 @click.option("--json", "as_json", is_flag=True, help="print the catalog as one JSON object")
 def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
     """Print the schema text that goes into prompts."""
@@ -50,41 +46,6 @@ def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) ->
         return
     for catalog in catalogs:
         click.echo(printable(render(catalog, budget=budget).text))
-
-
-@command.command("graph")
-@click.argument("sources", metavar="URL-or-FOLDER...", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["json", "graphml", "cypher"]),
-    default="json",
-    show_default=True,
-    help="cypher is for Neo4j: cypher-shell < FILE",
-)
-@click.option("--without-groups", is_flag=True, help="each table has all its fields for itself")
-@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="write there")
-def graph_command(sources: tuple[str, ...], form: str, without_groups: bool, out: Path | None) -> None:
-    """Write the schema as a graph: database, schemas, tables, shared field groups and fields (SQLAgent)."""
-    from quorum.evals.paths import write_text
-    from quorum.knowledge.schema.graph import FORMATS, schema_graph
-    from quorum.text import count
-
-    catalogs = list(catalogs_of(*sources))
-    if len(catalogs) > 1:
-        names = ", ".join(catalog.name for catalog in catalogs[:5])
-        raise ConfigurationError(
-            f"{sources[0]} holds {len(catalogs)} databases.", hint=f"Name one: {names}, …"
-        )
-    graph = schema_graph(catalogs[0], groups=not without_groups)
-    lines = FORMATS[form](graph)
-    if out is None:
-        for line in lines:
-            click.echo(line)
-    else:
-        write_text(out, "".join(f"{line}\n" for line in lines))
-    nodes, edges = len(graph.nodes), len(graph.relationships)
-    click.echo(f"{count(nodes, 'node')}, {count(edges, 'relationship')}", err=True)
 
 
 @command.command("refresh")

@@ -26,7 +26,7 @@ _MALLOC = {-8: 1, -3: 2**16}
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-@click.command(cls=Command, short_help="Serve questions over HTTP, with a page to ask on.")
+@click.command(cls=Command)
 @click.option(
     "--host", default="127.0.0.1", metavar="HOST", help="to listen at; another one needs --keys  [127.0.0.1]"
 )

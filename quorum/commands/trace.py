@@ -10,7 +10,7 @@ import click
 from quorum.commands.options import setting_flags
 
 
-@click.group(short_help="Show a run step by step.")
+@click.group()
 def command() -> None:
     """Show a run step by step."""
 

@@ -35,7 +35,7 @@ FEEDBACK = click.option(
 )
 
 
-@click.group(short_help="Replay votes over recorded candidates.")
+@click.group()
 def command() -> None:
     """Replay votes over recorded candidates."""
 
@@ -155,9 +155,8 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     metavar="FOLDER",
     help="the gold results of recorded candidates, as for `quorum votes replay`",
 )
-@click.option("--json", "as_json", is_flag=True, help="print one JSON object")
 @click.option("--out", type=FILE, metavar="FILE", help="write the new calibration there")
-def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: bool, out: Path | None) -> None:
+def calibrate_command(folders: tuple[Path, ...], gold: Path | None, out: Path | None) -> None:
     """Refit the confidence of votes to outcomes that are known.
 
     Each FOLDER holds evaluations with gold (what `quorum eval run` wrote, or a folder of such), or recorded
@@ -175,18 +174,10 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, as_json: boo
     from quorum.render import console
 
     found = refit([vote for folder in folders for vote in _known_votes(folder, gold)])
-    made = asdict(found.calibration)
     if out is not None:
-        write_text(out, json.dumps(made, indent=1) + "\n")
+        write_text(out, json.dumps(asdict(found.calibration), indent=1) + "\n")
         click.echo(f"Calibration: {out}", err=True)
-    if as_json:
-        told = {
-            name: {"brier": each.brier, "auroc": each.auroc}
-            for name, each in zip(("before", "after"), found.checks[""], strict=True)
-        }
-        click.echo(json.dumps(told | made, indent=2))
-    else:
-        console().print(_checks(found))
+    console().print(_checks(found))
 
 
 def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
@@ -240,7 +231,7 @@ def _table(model: str, rows: Sequence[Row]) -> Table:
     best = next((row for row in own if row.ex is not None and row.strategy != "final"), None)
     limit = own[0].pass_at_k
     possible = "" if limit is None else f": {100 * limit:.1f} % could be answered (pass@k)"
-    head = "strategy | stopping | >EX % | >95 % | >ties | >samples | >saved | >=final | >Brier"
+    head = "strategy | stopping | >EX % | >95 % | >ties | >samples | >Brier"
     cells = [_cells(row, best=row is best) for row in own]
     return plain_table(head, cells, one_line(model, 40) + possible)
 
@@ -258,8 +249,6 @@ def _cells(row: Row, *, best: bool) -> list[str]:
         "" if row.ex_low is None else f"{_percent(row.ex_low)}-{_percent(row.ex_high)}",
         "" if row.ties is None else f"{row.ties:.1f}",
         f"{row.samples_mean:.2f}",
-        f"{100 * row.saved:.0f} %",
-        _percent(row.agreement),
         "" if row.brier is None else f"{row.brier:.3f}",
     ]
 

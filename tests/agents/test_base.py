@@ -75,47 +75,46 @@ async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
     ("bad", "said", "why"),
     [
         ("I would count.", "I would count.", "no JSON object"),
-        (
-            '{"steps": []}',
-            '{"steps": []}',
-            "steps: the plan has no steps; expected_format: missing",
-        ),
+        ('{"steps": []}', '{"steps": []}', "steps: the plan has no steps; expected_format: missing"),
         ("", "(empty)", "empty"),
         ("x" * 9000, "x" * 4000 + "…", "no JSON object"),
+        (AIMessage('{"steps', response_metadata={"finish_reason": "length"}), '{"steps', "shorter"),
     ],
 )
-async def test_a_bad_reply_is_sent_back_with_what_is_wrong(bad: str, said: str, why: str) -> None:
+async def test_a_bad_reply_is_sent_back_with_what_is_wrong(bad: Any, said: str, why: str) -> None:
     desk = Desk(bad, GOOD)
     assert await desk.plan() == Plan(**GOOD)
     first, second = desk.prompts
-    assert second.messages[:2] == first.messages
-    assert second.messages[2] == ("ai", said)
+    assert second.messages[:3] == (*first.messages, ("ai", said))
     assert second.messages[3][0] == "human"
     assert why in second.messages[3][1]
     assert [event["attempt"] for event in desk.events] == [1, 2]
     assert desk.model.ledger.total.model_calls == 2
 
 
-async def test_a_reply_that_was_cut_off_is_asked_for_shorter() -> None:
-    desk = Desk(AIMessage('{"steps": ["co', response_metadata={"finish_reason": "length"}), GOOD)
-    assert await desk.plan() == Plan(**GOOD)
-    assert "shorter" in desk.prompts[1].messages[-1][1]
-
-
-async def test_after_two_repairs_it_is_a_malformed_reply() -> None:
-    desk = Desk("no", "still no", "never", GOOD)
-    with pytest.raises(MalformedReply) as error:
+@pytest.mark.parametrize(
+    ("answers", "calls", "said"),
+    [
+        (["no", "still no", "never", GOOD], 3, r"Planner.* 3 tries.*no JSON object.*'never'"),
+        (
+            [AIMessage("", additional_kwargs={"refusal": "I must not."}), GOOD],
+            1,
+            "refused the task of the Planner: I must not",  # and is not argued with
+        ),
+    ],
+)
+async def test_at_last_it_is_a_malformed_reply(answers: list[Any], calls: int, said: str) -> None:
+    desk = Desk(*answers)
+    with pytest.raises(MalformedReply, match=said):
         await desk.plan()
-    assert len(desk.prompts) == 3
-    for part in ("Planner", "3 tries", "no JSON object", "'never'"):
-        assert part in str(error.value)
+    assert len(desk.prompts) == calls
 
 
-async def test_a_refusal_is_not_argued_with() -> None:
-    desk = Desk(AIMessage("", additional_kwargs={"refusal": "I must not."}), GOOD)
-    with pytest.raises(MalformedReply, match="refused the task of the Planner: I must not"):
-        await desk.plan()
-    assert len(desk.prompts) == 1
+async def test_a_reply_that_is_cut_off_each_time_says_what_to_raise() -> None:
+    cut = Desk(*[AIMessage('{"steps": [', response_metadata={"finish_reason": "length"})] * 3)
+    with pytest.raises(MalformedReply, match="no usable reply") as error:
+        await cut.plan()
+    assert error.value.hint == "Raise max_output_tokens."
 
 
 async def test_repairs_count_against_the_budget() -> None:

@@ -21,13 +21,10 @@ from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Role, find_role, roles
 from quorum.event_text import title_of
 from quorum.graph.context import Context
-from quorum.graph.nodes import voting
 from quorum.graph.nodes.step import Update, try_tell
-from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.branch import ENDS, Paths, RecipeGraph, run_graph, wire_branch
-from quorum.graph.recipes.recipe import Recipe
+from quorum.graph.recipes.branch import RecipeGraph
 from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
 from quorum.progress import Progress
@@ -123,22 +120,13 @@ def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
     assert title_of("unit_checker") == unit_checker.ROLE.title
 
 
-def test_it_says_where_its_prompt_lies_and_what_a_malformed_reply_counts_as(unit_checker: ModuleType) -> None:
+def test_every_role_has_its_prompt_and_no_other_name_is_one(unit_checker: ModuleType, root: Path) -> None:
     assert unit_checker.ROLE.prompt == "agents/prompts/unit_checker.md"
-    assert unit_checker.ROLE.fallback.sql is None
-
-
-def test_a_name_that_no_role_has_is_none() -> None:
     assert [find_role(name) for name in ("writers", "nobody", "../role", "database", "")] == [None] * 5
-
-
-def test_every_role_of_the_project_has_its_prompt(root: Path) -> None:
-    names = {path.stem for path in (root / "agents" / "prompts").glob("*.md")}
-    assert names - set(roles()) == {
-        *("rules", "context", "repair", "findings"),
-        *("verified", "values", "explored"),
-    }
-    for role in roles().values():
+    own = {name: role for name, role in roles().items() if name != "unit_checker"}
+    shared = {"rules", "context", "repair", "findings", "verified", "values", "explored"}
+    assert {path.stem for path in (root / "agents" / "prompts").glob("*.md")} - {*own} == shared
+    for role in own.values():
         assert role.fallback is None or isinstance(role.fallback, role.reply)
         assert "{{ reply_form }}" in (root / role.prompt).read_text()
 
@@ -162,47 +150,10 @@ async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, meth
         assert schema["properties"]["check"] == {"type": "string"}
 
 
-async def test_wired_into_a_recipe_it_is_asked_recorded_and_charged(
-    unit_checker: ModuleType, tmp_path: Path
+@pytest.mark.parametrize(("said", "summary", "calls"), [(REPLY, REPLY["check"], 1), ("No.", "", 3)])
+async def test_added_to_quorum_it_is_asked_of_the_answer_and_recorded(
+    unit_checker: ModuleType, tmp_path: Path, said: Any, summary: str, calls: int
 ) -> None:
-    async def check_units(state: RunState, context: Context) -> Update:
-        sql = state.winner.sql if state.winner else ""
-        found = await try_tell(state, context, unit_checker.ROLE, "unit_checker", sql=sql)
-        return {"warnings": [found.check]} if found and found.check else {}
-
-    def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
-        graph = run_graph(recipe, options)
-        graph.add_beginning("send_candidates")
-        graph.add_batch(voting.dispatch, wire_branch(recipe, write_sql, max_refinements=0))
-        graph.add_edge("candidate", "Consensus")
-        ways: Paths = {"dispatch": "send_candidates", **dict.fromkeys(ENDS, "check_units")}
-        graph.add_vote(voting.route_vote, ways)
-        graph.add_step("check_units", check_units)
-        graph.add_edge("check_units", "clarify")
-        graph.add_answer()
-        return graph
-
-    recipe = replace(find_recipe("single"), name="checked", wire=wire)
-    made = make_shop(tmp_path / "shop.db")
-    for said, warnings in ((REPLY, ["Pounds are asked for."]), ("No.", [])):
-        model = scripted(script(unit_checker=said))
-        options = RunOptions(database=f"sqlite:///{made}", home=str(tmp_path), models=["m"], recipe="checked")
-        ran = await run_options(options, QUESTION, {"m": model}, recipe=recipe)
-        (event,) = ran.of("unit_checker")
-        assert (event["node"], event["recipe"]) == ("check_units", "checked")
-        assert event["prompt"] == "agents/prompts/unit_checker.md"
-        assert ("error" in event) == (said == "No.")
-        assert "Do the units of the result fit the question?" in ran.prompt("unit_checker")
-        assert ran.answer.usage["by_agent"]["unit_checker"]["model_calls"] == (1 if said == REPLY else 3)
-        assert ran.answer.warnings == warnings
-        out = Console(file=io.StringIO(), width=140, highlight=False)
-        show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
-        assert isinstance(out.file, io.StringIO)
-        shown = " ".join(out.file.getvalue().split())
-        assert " · ".join([event[name] for name in ("node", "recipe", "code", "declared", "prompt")]) in shown
-
-
-async def test_added_to_quorum_it_speaks_of_the_answer(unit_checker: ModuleType, tmp_path: Path) -> None:
     """One step and its edge, after all that the recipe has."""
     quorum = find_recipe("quorum")
 
@@ -216,12 +167,22 @@ async def test_added_to_quorum_it_speaks_of_the_answer(unit_checker: ModuleType,
         return graph.add_step("UnitChecker", check_units).add_edge("answer", "UnitChecker")
 
     url = f"sqlite:///{make_shop(tmp_path / 'shop.db')}"
-    options = RunOptions(database=url, home=str(tmp_path), models=["m"])
-    model, recipe = scripted(script(unit_checker=REPLY)), replace(quorum, wire=wire)
+    options = RunOptions(database=url, home=str(tmp_path), models=["m"], recipe="checked")
+    model, recipe = scripted(script(unit_checker=said)), replace(quorum, name="checked", wire=wire)
     ran = await run_options(options, QUESTION, {"m": model}, recipe=recipe)
-    assert ran.answer.summary == REPLY["check"]
+    (event,) = ran.of("unit_checker")
+    assert (event["node"], event["recipe"]) == ("UnitChecker", "checked")
+    assert event["prompt"] == "agents/prompts/unit_checker.md"
+    assert ("error" in event) == (said == "No.")
+    assert "Do the units of the result fit the question?" in ran.prompt("unit_checker")
     assert ran.answer.sql in ran.prompt("unit_checker")
-    assert ran.of("unit_checker")[0]["node"] == "UnitChecker"
+    assert sum(call["agent"] == "unit_checker" for call in ran.of("model_call")) == calls
+    assert ran.answer.summary == summary
+    out = Console(file=io.StringIO(), width=140, highlight=False)
+    show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
+    assert isinstance(out.file, io.StringIO)
+    shown = " ".join(out.file.getvalue().split())
+    assert " · ".join([event[name] for name in ("node", "recipe", "code", "declared", "prompt")]) in shown
 
 
 def test_a_reply_cannot_have_a_field_of_every_event() -> None:

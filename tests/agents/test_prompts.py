@@ -78,199 +78,192 @@ PAPERS = [recipe for recipe in RECIPES.values() if isinstance(recipe, PaperRecip
 
 Case = tuple[Role[Any], PromptContext, dict[str, Any]]
 
+
+def case(role: Role[Any], context: PromptContext, **given: Any) -> Case:
+    return role, context, given
+
+
 CASES: dict[str, Case] = {
-    "plan": (PLANNER, CONTEXT, {}),
-    "plan again": (PLANNER, CONTEXT, {"previous_steps": ["Count the orders."], "critique": "Only Ghent."}),
-    "plan review": (PLAN_CRITIQUE, WITH_FORMAT, {"steps": STEPS, "assumptions": ["A return counts."]}),
-    "syntax": (SYNTAX_RETRIEVER, CONTEXT, {"steps": STEPS}),
-    "format": (FORMAT_WRITER, PLAIN, {}),
-    "first action": (ACTION, WITH_FORMAT, {"steps": STEPS, "steps_left": 10}),
-    "later action": (
+    "plan": case(PLANNER, CONTEXT),
+    "plan again": case(PLANNER, CONTEXT, previous_steps=["Count the orders."], critique="Only Ghent."),
+    "plan review": case(PLAN_CRITIQUE, WITH_FORMAT, steps=STEPS, assumptions=["A return counts."]),
+    "syntax": case(SYNTAX_RETRIEVER, CONTEXT, steps=STEPS),
+    "format": case(FORMAT_WRITER, PLAIN),
+    "first action": case(ACTION, WITH_FORMAT, steps=STEPS, steps_left=10),
+    "later action": case(
         ACTION,
         WITH_FORMAT,
-        {
-            "steps": STEPS,
-            "syntax": SYNTAX,
-            "history": HISTORY,
-            "steps_left": 8,
-            "findings": FINDINGS,
-            "differences": DIFFERENCES,
-        },
+        steps=STEPS,
+        syntax=SYNTAX,
+        history=HISTORY,
+        steps_left=8,
+        findings=FINDINGS,
+        differences=DIFFERENCES,
     ),
-    "query review": (SQL_CRITIQUE, WITH_FORMAT, {"sql": SQL, "steps": STEPS}),
-    "result review": (
+    "query review": case(SQL_CRITIQUE, WITH_FORMAT, sql=SQL, steps=STEPS),
+    "result review": case(
         SQL_CRITIQUE,
         WITH_FORMAT,
-        {"sql": SQL, "steps": STEPS, "syntax": SYNTAX, "result": "1 rows; columns: COUNT(*)\n[0]"},
+        sql=SQL,
+        steps=STEPS,
+        syntax=SYNTAX,
+        result="1 rows; columns: COUNT(*)\n[0]",
     ),
-    "linking": (SCHEMA_LINKER, CONTEXT, {**LINKING, "sql": "", "error": "", "history": [], "steps_left": 30}),
-    "linking after an error": (
+    "linking": case(SCHEMA_LINKER, CONTEXT, **LINKING, sql="", error="", history=[], steps_left=30),
+    "linking after an error": case(
         SCHEMA_LINKER,
         CONTEXT,
-        {
-            "listing": "orders.txt",
-            "ddl": "",
-            "sql": FAILED.sql,
-            "error": FAILED.error,
-            "history": [{"command": "ls", "output": "orders.txt"}],
-            "steps_left": 1,
-        },
+        listing="orders.txt",
+        ddl="",
+        sql=FAILED.sql,
+        error=FAILED.error,
+        history=[{"command": "ls", "output": "orders.txt"}],
+        steps_left=1,
     ),
-    "repair of an empty result": (
+    "repair of an empty result": case(
         SELF_REFINER,
         WITH_FORMAT,
-        {
-            "sql": SQL,
-            "kind": "empty_result",
-            "error": "The query ran and returned no row.",
-            "syntax": SYNTAX,
-            "plan": STEPS,
-            "near_misses": ["city = 'ghent': 0 of 3 rows"],
-            "earlier": [FAILED],
-            "findings": FINDINGS,
-            "differences": DIFFERENCES,
-        },
+        sql=SQL,
+        kind="empty_result",
+        error="The query ran and returned no row.",
+        syntax=SYNTAX,
+        plan=STEPS,
+        earlier=[FAILED],
+        findings=FINDINGS,
+        differences=DIFFERENCES,
     ),
-    "repair": (FAILURE_REFINER, PLAIN, {"sql": SQL, "kind": "syntax", "error": "A bracket is missing."}),
-    "repair of what is empty": (
+    "repair": case(FAILURE_REFINER, PLAIN, sql=SQL, kind="syntax", error="A bracket is missing."),
+    "repair of what is empty": case(
         FAILURE_REFINER,
         PLAIN,
-        {"sql": SQL, "kind": "empty_result", "error": "The query ran and returned no row.", "confirm": False},
+        sql=SQL,
+        kind="empty_result",
+        error="The query ran and returned no row.",
+        confirm=False,
     ),
-    "validation": (
+    "validation": case(
         VALIDATOR,
         WITH_FORMAT,
-        {
-            "sql": SQL,
-            "schema": TABLE,
-            "row_count": 1,
-            "truncated": True,
-            "columns": COLUMNS,
-            "sample_rows": ["[0]"],
-        },
+        sql=SQL,
+        schema=TABLE,
+        row_count=1,
+        truncated=True,
+        columns=COLUMNS,
+        sample_rows=["[0]"],
     ),
-    "judgement": (JUDGE, WITH_FORMAT, {"rivals": RIVALS, "differences": DIFFERENCES}),
-    "revision": (REVISER, WITH_FORMAT, {"sql": SQL, "objection": "Only paid orders are sales.", **ROWS}),
-    "revision after checks": (
-        REVISER,
-        CONTEXT,
-        {"sql": SQL, "objection": "Ghent is also spelt 'Gent'.", "checked": True, **ROWS},
+    "judgement": case(JUDGE, WITH_FORMAT, rivals=RIVALS, differences=DIFFERENCES),
+    "revision": case(REVISER, WITH_FORMAT, sql=SQL, objection="Only paid orders are sales.", **ROWS),
+    "revision after checks": case(
+        REVISER, CONTEXT, sql=SQL, objection="Ghent is also spelt 'Gent'.", checked=True, **ROWS
     ),
-    "turn": (
+    "turn": case(
         QUESTION_REWRITER,
         replace(CONTEXT, question="and by month?"),
-        {"conversation": f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]", "settled": ["A sale is a paid order."]},
+        conversation=f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]",
+        settled=["A sale is a paid order."],
     ),
-    "readings": (
+    "readings": case(
         READING_WRITER,
         CONTEXT,
-        {
-            "sql": SQL,
-            "noted": ["Sales may be paid orders."],
-            "ties": ["2 answers share place 1."],
-            **ROWS,
-        },
+        sql=SQL,
+        noted=["Sales may be paid orders."],
+        ties=["2 answers share place 1."],
+        **ROWS,
     ),
-    "readings of assumptions": (
+    "readings of assumptions": case(
         READING_WRITER,
         WITH_FORMAT,
-        {"sql": SQL, "noted": ["Sales may be paid orders."], "assumed": ["A sale is an order."], **ROWS},
+        sql=SQL,
+        noted=["Sales may be paid orders."],
+        assumed=["A sale is an order."],
+        **ROWS,
     ),
-    "exploration": (COLUMN_EXPLORER, PLAIN, EXPLORING),
-    "exploration of one query": (COLUMN_EXPLORER, PLAIN, {**EXPLORING, "rivals": {"A": SQL}, "ctes": False}),
-    "exploration of rivals": (
+    "exploration": case(COLUMN_EXPLORER, PLAIN, **EXPLORING),
+    "exploration of one query": case(COLUMN_EXPLORER, PLAIN, **EXPLORING, rivals={"A": SQL}, ctes=False),
+    "exploration of rivals": case(
         COLUMN_EXPLORER,
         PLAIN,
-        {**EXPLORING, "rivals": {"A": SQL, "B": "SELECT 1"}, "syntax": SYNTAX, "differences": DIFFERENCES},
+        **EXPLORING,
+        rivals={"A": SQL, "B": "SELECT 1"},
+        syntax=SYNTAX,
+        differences=DIFFERENCES,
     ),
-    "correction": (
+    "correction": case(
         EXPLORATION_CORRECTOR,
         PLAIN,
-        {**CORRECTED, "error": FAILED.error, "tried": [FAILED], "waiting": [GHENT], "syntax": SYNTAX},
+        **CORRECTED,
+        error=FAILED.error,
+        tried=[FAILED],
+        waiting=[GHENT],
+        syntax=SYNTAX,
     ),
-    "correction of an empty result": (
-        EXPLORATION_CORRECTOR,
-        PLAIN,
-        {**CORRECTED, "error": "The query ran and returned no row.", "empty": True},
+    "correction of an empty result": case(
+        EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, error="The query ran and returned no row.", empty=True
     ),
-    "table": (TABLE_LINKER, CONTEXT, {"table": TABLE}),
-    "draft": (DRAFT_LINKER, PLAIN, {"schema": TABLE}),
-    "stage": (CTE_REFINER, WITH_FORMAT, {**STAGE, "stage": "g", "result": "id\n1\n(1 row)"}),
-    "last stage": (
+    "table": case(TABLE_LINKER, CONTEXT, table=TABLE),
+    "draft": case(DRAFT_LINKER, PLAIN, schema=TABLE),
+    "stage": case(CTE_REFINER, WITH_FORMAT, **STAGE, stage="g", result="id\n1\n(1 row)"),
+    "last stage": case(
         CTE_REFINER,
         WITH_FORMAT,
-        {**STAGE, "after": "", "stage": "result", "error": "There is no table g.", "last": True},
+        **STAGE | {"after": ""},
+        stage="result",
+        error="There is no table g.",
+        last=True,
     ),
-    "second answer": (
+    "second answer": case(
         SELF_CHECKER,
         WITH_FORMAT,
-        {
-            "sql": SQL,
-            "result": "n\n1",
-            "earlier": [{"sql": "SELECT 2", "result": "2\n2"}],
-            "findings": FINDINGS,
-            "differences": DIFFERENCES,
-        },
+        sql=SQL,
+        result="n\n1",
+        earlier=[{"sql": "SELECT 2", "result": "2\n2"}],
+        findings=FINDINGS,
+        differences=DIFFERENCES,
     ),
-    "first choice": (EXPLORER, PLAIN, {"schema": TABLE, "states": [], "unused": ["orders: id"], "wanted": 4}),
-    "later choice": (
+    "first choice": case(EXPLORER, PLAIN, schema=TABLE, states=[], unused=["orders: id"], wanted=4),
+    "later choice": case(
         EXPLORER,
         PLAIN,
-        {
-            "schema": TABLE,
-            "states": STATES,
-            "unused": ["orders: id"],
-            "feedback": [
-                "orders: 2 worked, 1 in vain; city 2 worked",
-                "order_by orders.town: There is no column town.",
-            ],
-            "wanted": 1,
-            "described": True,
-        },
+        schema=TABLE,
+        states=STATES,
+        unused=["orders: id"],
+        feedback=[
+            "orders: 2 worked, 1 in vain; city 2 worked",
+            "order_by orders.town: There is no column town.",
+        ],
+        wanted=1,
+        described=True,
     ),
-    "simulation": (SIMULATOR, PLAIN, {"schema": TABLE, "steps": ["select_column orders.city"]}),
-    "grown simulation": (
-        SIMULATOR,
-        PLAIN,
-        {"schema": TABLE, "steps": STATES[1].steps, "before": "SELECT city"},
+    "simulation": case(SIMULATOR, PLAIN, schema=TABLE, steps=["select_column orders.city"]),
+    "grown simulation": case(SIMULATOR, PLAIN, schema=TABLE, steps=STATES[1].steps, before="SELECT city"),
+    "description": case(
+        DESCRIBER, PLAIN, schema=TABLE, sql=SQL, rows=['["city"]', '["Ghent"]'], row_count=100, cut=True
     ),
-    "description": (
-        DESCRIBER,
-        PLAIN,
-        {"schema": TABLE, "sql": SQL, "rows": ['["city"]', '["Ghent"]'], "row_count": 100, "cut": True},
+    "keywords": case(INFO_AGENT, PLAIN, earlier=[]),
+    "secondary keywords": case(
+        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], failed=FAILED
     ),
-    "keywords": (INFO_AGENT, PLAIN, {"earlier": []}),
-    "secondary keywords": (
-        INFO_AGENT,
-        CONTEXT,
-        {"tables": ["orders", "shops"], "earlier": ["city"], "failed": FAILED},
-    ),
-    "expansion": (CONTEXT_EXPANDER, CONTEXT, {"schema": TABLE, "others": ["shops", "towns"]}),
-    "generation": (
+    "expansion": case(CONTEXT_EXPANDER, CONTEXT, schema=TABLE, others=["shops", "towns"]),
+    "generation": case(
         GEN_AGENT,
         CONTEXT,
-        {"examples": [{"description": "Which cities are there?", "sql": "SELECT 1"}], "earlier": [FAILED]},
+        examples=[{"description": "Which cities are there?", "sql": "SELECT 1"}],
+        earlier=[FAILED],
     ),
-    "first step": (TOOL_USER, CONTEXT, {"documents": False, "steps_left": 20}),
-    "later step": (
-        TOOL_USER,
-        CONTEXT,
-        {"history": HISTORY, "steps_left": 17, "documents": True, "seen": True},
-    ),
-    "last step": (TOOL_USER, CONTEXT, {"history": HISTORY, "steps_left": 1, "documents": False}),
-    "query": (SQL_WRITER, CONTEXT, {}),
-    "query from all there is": (
+    "first step": case(TOOL_USER, CONTEXT, documents=False, steps_left=20),
+    "later step": case(TOOL_USER, CONTEXT, history=HISTORY, steps_left=17, documents=True, seen=True),
+    "last step": case(TOOL_USER, CONTEXT, history=HISTORY, steps_left=1, documents=False),
+    "query": case(SQL_WRITER, CONTEXT),
+    "query from all there is": case(
         SQL_WRITER,
         WITH_FORMAT,
-        {
-            "plan": STEPS,
-            "syntax": SYNTAX,
-            "rows": "orders(id [1, 2, 3], city [Ghent, Lyon, Ghent]);",
-            "demonstrations": DEMONSTRATIONS,
-            "findings": FINDINGS,
-            "differences": DIFFERENCES,
-            "approach": APPROACHES["plan-led"],
-        },
+        plan=STEPS,
+        syntax=SYNTAX,
+        rows="orders(id [1, 2, 3], city [Ghent, Lyon, Ghent]);",
+        demonstrations=DEMONSTRATIONS,
+        findings=FINDINGS,
+        differences=DIFFERENCES,
+        approach=APPROACHES["plan-led"],
     ),
 }
 each_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)

@@ -27,7 +27,6 @@ question was lost and how many requests were refused.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import dataclasses
 import math
@@ -42,6 +41,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.common import arguments
 from tests.servers.slow_server import SlowServer
 
 RECIPES = ("single", "quorum", "quorum/plan", "recap")
@@ -199,15 +199,11 @@ def in_fresh_process(case: Case) -> Figures:
         return pool.submit(measure, case).result()
 
 
-def compare(given: argparse.Namespace) -> None:
+def compare(given: Any) -> None:
     """Print a line for each recipe and form."""
     print(f"{given.questions} questions, {given.concurrency} at once, {given.databases} databases, ", end="")
     print(f"{given.latency:g} s a call, {given.workers} worker(s)")
-    print(
-        f"{'recipe':<11} {'model':<7} {'calls':>5} {'seq':>3} {'ideal s':>7} {'wall s':>6} {'ratio':>5}",
-        end=" ",
-    )
-    print(f"{'cpu ms/q':>8} {'child':>6} {'cold s':>6} {'MB':>5} {'right':>5}")
+    print("recipe      model   calls seq ideal s wall s ratio cpu ms/q  child cold s    MB right")
     for form in given.form or FORMS[:2]:
         for recipe in given.recipe or RECIPES:
             with ExitStack() as stack:
@@ -225,7 +221,7 @@ def compare(given: argparse.Namespace) -> None:
 def storms() -> None:
     """Print a line for each kind of trouble that an endpoint may be in."""
     print("60 questions in one call each, 40 at once; the endpoint takes 0.2 s a call")
-    print(f"{'trouble':<34} {'wall s':>6} {'served':>6} {'refused':>7} {'most':>4} {'right':>5} {'lost':>4}")
+    print(f"{'trouble':<34} wall s served refused most right lost")
     troubles: dict[str, dict[str, Any]] = {
         "none": {},
         "takes 8 at once": {"capacity": 8},
@@ -241,14 +237,7 @@ def storms() -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--questions", type=int, default=200)
-    parser.add_argument("--concurrency", type=int, default=100)
-    parser.add_argument("--latency", type=float, default=1.0)
-    parser.add_argument("--databases", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--recipe", action="append")
-    parser.add_argument("--form", action="append", choices=FORMS)
-    parser.add_argument("--storm", action="store_true")
-    given = parser.parse_args()
+    counts: dict[str, Any] = {"questions": 200, "concurrency": 100, "databases": 5, "workers": 1}
+    chosen: dict[str, Any] = {"recipe": [], "form": [], "storm": False}
+    given = arguments(__doc__, **counts, latency=1.0, **chosen)
     storms() if given.storm else compare(given)

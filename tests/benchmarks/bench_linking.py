@@ -12,8 +12,6 @@ against the whole one, has been lost by this project, not by a model.
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,6 @@ from quorum.agents.linkers import ABOVE_TOKENS
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Linking
 from quorum.evals.running.linking import linking_of_schema
-from quorum.evals.suites import load_suite
 from quorum.graph.nodes.schema_linking import used_by
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
@@ -34,6 +31,7 @@ from quorum.tools.databases import connect
 from quorum.tools.lint import Linter
 from quorum.tools.sql import dialect_name, parse_statements
 from quorum.tools.sql.linking import Linked, needed, prune, union, units
+from tests.benchmarks.common import DATA, arguments, by_database
 from tests.schema_reader import parse_schema
 
 SUITES = ("spider2-snow", "spider2-lite")
@@ -89,18 +87,8 @@ def cases(questions: Iterable[EvalQuestion], catalog: Catalog) -> Iterable[Case]
         problems += [f"unknown name {name}" for name in gold.unknown]
         told = lint(each, catalog)
         problems += [f"lint: {found}" for part in shown for found in lint(each, part) - told]
-        yield Case(
-            each.id,
-            each.url,
-            before,
-            now,
-            schema.whole,
-            drafts.tokens,
-            verdicts.tokens,
-            by_drafts,
-            by_verdicts,
-            tuple(problems),
-        )
+        tokens, kept = (drafts.tokens, verdicts.tokens), (by_drafts, by_verdicts)
+        yield Case(each.id, each.url, before, now, schema.whole, *tokens, *kept, tuple(problems))
 
 
 def lint(question: EvalQuestion, catalog: Catalog) -> set[str]:
@@ -125,12 +113,8 @@ def verdicts_of(catalog: Catalog, gold: Linked) -> Linked:
 async def measured(data: Path, *, databases: Container[str] = ()) -> list[Case]:
     """The questions of the suites, database by database; of all ``databases`` where none is named."""
     found: list[Case] = []
-    for suite in SUITES:
-        groups: dict[str, list[EvalQuestion]] = {}
-        for question in load_suite(suite, data / suite).questions:
-            if not databases or question.database in databases:
-                groups.setdefault(question.url, []).append(question)
-        for url, questions in groups.items():
+    for url, questions in by_database(SUITES, data).items():
+        if not databases or questions[0].database in databases:
             async with connect(url) as connector:
                 found += cases(questions, await connector.catalog())
     return found
@@ -168,5 +152,4 @@ def report(found: list[Case]) -> None:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("QUORUM_DATA", "../shared/data")
-    report(asyncio.run(measured(Path(given))))
+    report(asyncio.run(measured(Path(arguments(__doc__, "data").data or DATA))))

@@ -12,7 +12,6 @@ of a ``quorum.Quorum`` take over the model's time, one candidate each.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import statistics
 import tempfile
@@ -28,6 +27,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.tools.models.scripted import scripted
 from quorum.tools.query import Limits
+from tests.benchmarks.common import arguments
 from tests.graph.shop import QUESTION, make_shop, script
 
 
@@ -37,12 +37,8 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int, flo
         database=f"sqlite:///{folder / 'shop.db'}", home=str(folder), models=["scripted:bench"], votes=votes
     )
     begun = time.perf_counter()
-    context = await open_context(
-        options,
-        recipe_of(options),
-        QUESTION,
-        chat_models={"scripted:bench": scripted(script())},
-    )
+    models = {"scripted:bench": scripted(script())}
+    context = await open_context(options, recipe_of(options), QUESTION, chat_models=models)
     await context.database.connector.run("SELECT 1", Limits())  # the database's process has started
     opened = time.perf_counter() - begun
     try:
@@ -92,8 +88,4 @@ async def main(votes: int, questions: int) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--votes", type=int, default=3)
-    parser.add_argument("--questions", type=int, default=40)
-    given = parser.parse_args()
-    asyncio.run(main(given.votes, given.questions))
+    asyncio.run(main(**vars(arguments(__doc__, votes=3, questions=40))))

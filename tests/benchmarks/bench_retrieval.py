@@ -11,9 +11,7 @@ by both, too.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 import time
 from bisect import bisect_left
 from collections import defaultdict
@@ -35,6 +33,7 @@ from quorum.settings import Settings
 from quorum.tools.databases import connect
 from quorum.tools.sql.linking import Linked, prune
 from quorum.tools.urls import SAMPLE
+from tests.benchmarks.common import DATA, arguments
 
 if TYPE_CHECKING:
     from quorum.knowledge.search.index import Vectors
@@ -135,17 +134,10 @@ def show(ways: Mapping[str, Sequence[Mapping[str, Any]]], build: Mapping[str, fl
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    shared = Path(os.environ.get("QUORUM_DATA", "../shared/data"))
-    parser.add_argument("suite", nargs="?", default="spider1")
-    parser.add_argument("data", nargs="?", type=Path)
-    parser.add_argument("--embedding-model")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--budget", type=int, default=8_000)
-    parser.add_argument("--no-groups", action="store_true")
-    parser.add_argument("--all-databases", action="store_true")
-    given = parser.parse_args()
-    suite = load_suite(given.suite, given.data or shared / given.suite)
+    flags: dict[str, Any] = {"no_groups": False, "all_databases": False, "embedding_model": str, "limit": int}
+    given = arguments(__doc__, "suite", "data", budget=8_000, **flags)
+    name = given.suite or "spider1"
+    suite = load_suite(name, Path(given.data or DATA / name))
     settings = Settings(database=[SAMPLE], models=["offline"], embedding_model=given.embedding_model)
     embedder = open_embedder(settings.run_options(), api_key=settings.key)
     asked = [question for question in suite.questions[: given.limit] if question.gold_sql]

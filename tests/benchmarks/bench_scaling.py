@@ -15,7 +15,6 @@
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import signal
@@ -32,6 +31,7 @@ from typing import Any
 
 import psutil
 
+from tests.benchmarks.common import arguments
 from tests.evals.simulated import make_suite
 from tests.servers.fleet import Fleet, outcome, paid
 from tests.servers.postgres_server import PostgresServer, running_postgres
@@ -121,7 +121,7 @@ class Found:
 class Bench:
     """The servers that all fleets have in common."""
 
-    given: argparse.Namespace
+    given: Any
     folder: Path
     postgres: PostgresServer
     model: SlowServer
@@ -132,11 +132,8 @@ class Bench:
 
     def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Found:
         """Ask by so many processes, of which so many are killed, and print a line of the table."""
-        database, before, turns = (
-            self.postgres.new_database(),
-            self.model.counts().served,
-            sum(map(len, talks)),
-        )
+        database, turns = self.postgres.new_database(), sum(map(len, talks))
+        before = self.model.counts().served
         with self.fleet(count, db, database, self.given.recipe) as fleet:
             watch = Watch(fleet, self.postgres, database)
             killing = threading.Thread(target=watch.kill, args=(kills, turns), daemon=True)
@@ -215,7 +212,7 @@ async def _ask(fleet: Fleet, asked: dict[str, Any]) -> None:
         await fleet.follow(client, asked["id"], 0)
 
 
-def main(given: argparse.Namespace) -> int:
+def main(given: Any) -> int:
     with (
         running_postgres() as postgres,
         SlowServer(latency=given.latency) as model,
@@ -250,12 +247,5 @@ def main(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--questions", type=int, default=300)
-    parser.add_argument("--kills", type=int, default=10)
-    parser.add_argument("--talks", type=int, default=60)
-    parser.add_argument("--sessions", type=int, default=50)
-    parser.add_argument("--latency", type=float, default=0.25)
-    parser.add_argument("--lease", type=float, default=10.0)
-    parser.add_argument("--recipe", default="recap")
-    sys.exit(main(parser.parse_args()))
+    counts: dict[str, Any] = {"questions": 300, "kills": 10, "talks": 60, "sessions": 50}
+    sys.exit(main(arguments(__doc__, **counts, latency=0.25, lease=10.0, recipe="recap")))

@@ -11,7 +11,6 @@ Then questions go to ``--sessions`` more databases, one each.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import gc
 import multiprocessing
@@ -23,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+
+from tests.benchmarks.common import arguments
 
 
 def serve(folder: Path, sessions: int, latency: float, line: Connection) -> None:
@@ -67,7 +68,7 @@ async def ask(client: httpx.AsyncClient, database: str, number: int) -> None:
     assert '"status": "answered"' in events.text.rpartition("event: end")[2], events.text[-300:]
 
 
-async def measure(given: argparse.Namespace, port: int, line: Connection) -> None:
+async def measure(given: Any, port: int, line: Connection) -> None:
     """Print a line for each part of the load."""
 
     def used() -> Any:
@@ -99,12 +100,7 @@ async def measure(given: argparse.Namespace, port: int, line: Connection) -> Non
 
 def main() -> None:
     """Start the server, measure, end it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--questions", type=int, default=2000)
-    parser.add_argument("--concurrency", type=int, default=50)
-    parser.add_argument("--latency", type=float, default=0.2)
-    parser.add_argument("--sessions", type=int, default=20)
-    given = parser.parse_args()
+    given = arguments(__doc__, questions=2000, concurrency=50, latency=0.2, sessions=20)
     ours, theirs = multiprocessing.Pipe()
     with tempfile.TemporaryDirectory() as name:
         about = (Path(name), given.sessions, given.latency, theirs)

@@ -8,10 +8,8 @@ evidence does not show, the engine being asked by its own driver.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import sqlite3
-import sys
 import time
 from collections import Counter
 from contextlib import closing
@@ -22,13 +20,13 @@ from statistics import quantiles
 from typing import Any
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.suites import load_suite
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryResult
 from quorum.tools.silent_errors import Suspicion, suspicions
+from tests.benchmarks.common import DATA, arguments, by_database
 
 SUITES = ("spider1", "defog", "spider2-local")
 
@@ -65,7 +63,7 @@ async def checked(url: str, questions: list[EvalQuestion]) -> list[tuple[int, in
     async with connect(url) as connector:
         catalog = await connector.catalog()
         every = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
-        for question in questions:
+        for question in (each for each in questions if each.gold_sql):
             sql = question.gold_sql[0].strip().rstrip(";")
             database, started = replace(every, cache=QueryCache()), time.perf_counter()
             result = await execute(database, sql, agent="bench")
@@ -89,12 +87,7 @@ KINDS: Counter[Any] = Counter()
 
 
 def main() -> None:
-    data = Path(sys.argv[1] if sys.argv[1:] else os.environ.get("QUORUM_DATA", "../shared/data"))
-    groups: dict[str, list[EvalQuestion]] = {}
-    for suite in SUITES:
-        for question in load_suite(suite, data / suite).questions:
-            if question.gold_sql:
-                groups.setdefault(question.url, []).append(question)
+    groups = by_database(SUITES, Path(arguments(__doc__, "data").data or DATA))
     found = [row for url, own in groups.items() for row in asyncio.run(checked(url, own))]
     claims, wrong, own, checks = zip(*found, strict=True)
     print(f"{sum(map(bool, claims))} of {len(found)} gold queries with a claim: {dict(KINDS)}")

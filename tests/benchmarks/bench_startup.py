@@ -12,7 +12,6 @@ the environment says otherwise (``PYTHONDONTWRITEBYTECODE``).
 
 from __future__ import annotations
 
-import argparse
 import os
 import resource
 import statistics
@@ -22,7 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.benchmarks.common import ROOT, arguments
+
 LIBRARIES = "import os, langgraph.graph, langchain_openai; os._exit(0)"
 ASK = """
 import importlib.util, os, sys
@@ -63,7 +63,7 @@ def measured(code: str, status: int, folder: Path, env: dict[str, str]) -> tuple
     return 1000 * wall, 1000 * spent
 
 
-def main(runs: int, *, bytecode: bool) -> None:
+def main(runs: int, bytecode: bool) -> None:
     """Run both in turn and print the figures."""
     env = os.environ | {"PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
     cases = {"importing the libraries": (LIBRARIES, 0), "quorum ask, first request": (ASK, 42)}
@@ -89,8 +89,4 @@ def main(runs: int, *, bytecode: bool) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--bytecode", action="store_true")
-    given = parser.parse_args()
-    main(given.runs, bytecode=given.bytecode)
+    main(**vars(arguments(__doc__, runs=7, bytecode=False)))

@@ -8,11 +8,8 @@ An argument names the folder of ``spider1``, ``defog`` and ``spider2-local`` (by
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
 import time
 import tracemalloc
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
@@ -20,11 +17,11 @@ from statistics import mean, median
 from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.suites import load_suite
 from quorum.knowledge.search.values import ValueIndex
 from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_statements
+from tests.benchmarks.common import DATA, arguments, by_database
 
 SUITES = ("spider1", "defog", "spider2-local")
 COMPARISONS = (exp.EQ, exp.NEQ, exp.In, exp.Like, exp.ILike)
@@ -84,11 +81,8 @@ class Tally:
 
 async def measured(data: Path) -> Tally:
     """All questions with such literals, database by database."""
-    tally, groups = Tally(), defaultdict[str, list[EvalQuestion]](list)
-    for suite in SUITES:
-        for question in load_suite(suite, data / suite).questions:
-            groups[question.url].append(question)
-    for url, questions in groups.items():
+    tally = Tally()
+    for url, questions in by_database(SUITES, data).items():
         async with connect(url) as connector:
             catalog = await connector.catalog()
             tracemalloc.start()
@@ -121,5 +115,4 @@ def report(tally: Tally) -> None:
 
 
 if __name__ == "__main__":
-    given = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("QUORUM_DATA", "../shared/data")
-    report(asyncio.run(measured(Path(given))))
+    report(asyncio.run(measured(Path(arguments(__doc__, "data").data or DATA))))

@@ -17,7 +17,6 @@ LangGraph's tasks hide anything.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import concurrent.futures
 import contextlib
@@ -41,31 +40,28 @@ import openai
 
 from tests.servers.chat_server import ChatServer, status
 
-GOALS = {"ask": 12, "ask_sync": 8, "vote": 8, "event": 10, "select": 7, "guard": 8}
-TITLES = {
-    "ask": "`quorum ask` to the first HTTP request",
-    "ask_sync": "ask_sync to the first HTTP request",
-    "vote": "a candidate's result to the vote",
-    "event": "an event to its line in `quorum trace show`",
-    "select": "a SELECT on PostgreSQL, from the connector to libpq",
-    "guard": "the guard's verdict",
+PATHS = {
+    "ask": (12, "`quorum ask` to the first HTTP request"),
+    "ask_sync": (8, "ask_sync to the first HTTP request"),
+    "vote": (8, "a candidate's result to the vote"),
+    "event": (10, "an event to its line in `quorum trace show`"),
+    "select": (7, "a SELECT on PostgreSQL, from the connector to libpq"),
+    "guard": (8, "the guard's verdict"),
 }
+"""Goals and titles."""
 QUESTION = "How many customers are there?"
-ANSWER = {
-    **{"question": QUESTION, "status": "no_answer", "database": "shop", "dialect": "sqlite"},
-    **{"recipe": "quorum", "usage": {"by_agent": {}, "by_model": {}}},
-}
+ANSWER: dict[str, Any] = dict.fromkeys(("database", "dialect", "recipe"), "any")
+ANSWER |= {"question": QUESTION, "status": "no_answer", "usage": {"by_agent": {}, "by_model": {}}}
 MARK = "zebra_crossing"
 """A text that only the event has whose way is recorded."""
+
+STEPPING = ("answering.py", "recipes/", "nodes/step.py", "trace.py")
+"""What starts the graph and its steps."""
 
 MAKING = ("__init__", "__post_init__")
 
 Hops = dict[str, None]
 """Functions as ``file:function``, in the order in which they were met."""
-
-
-class Skipped(Exception):
-    """A path that cannot be recorded here; the message says why."""
 
 
 def named(frame: FrameType) -> str:
@@ -221,14 +217,7 @@ def vote() -> Hops:
 
         with watched(effect) as found:
             front(QUESTION, db="sample", models="offline", home=home, on_event=heard)
-    frame = (
-        "api.py",
-        "session.py",
-        "graph/answering.py",
-        "graph/recipes/",
-        "graph/nodes/step.py",
-        "graph/trace.py",
-    )
+    frame = ("api.py", "session.py", *(f"graph/{each}" for each in STEPPING))
     return {name: None for stack in found for name in stack if not name.startswith(frame)}
 
 
@@ -272,13 +261,7 @@ def ours(frame: FrameType, event: str, _: object) -> bool:
 
 
 def select() -> Hops:
-    """Return the longest stack while a SELECT runs; libpq is asked at its end.
-
-    Raises:
-        Skipped: There is no PostgreSQL.
-    """
-    if shutil.which("initdb") is None:
-        raise Skipped("PostgreSQL's server (initdb) is not installed.")
+    """Return the longest stack while a SELECT runs; libpq is asked at its end."""
     from quorum.tools.databases import connect_all
     from quorum.tools.query import Limits
     from tests.servers.postgres_server import running_postgres
@@ -331,17 +314,9 @@ def _holds(value: Any, mark: str, depth: int = 5) -> bool:
 
 def main() -> None:
     """Print each path and its length."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("paths", nargs="*", metavar="PATH", help=", ".join(GOALS))
-    for name in parser.parse_args().paths or GOALS:
-        try:
-            hops = globals()[name]()
-        except Skipped as why:
-            print(f"{TITLES[name]}: skipped. {why}\n")
-            continue
-        print(f"{TITLES[name]}: {len(hops)} (goal: {GOALS[name]})")
+    for name in sys.argv[1:] or PATHS:
+        (goal, title), hops = PATHS[name], globals()[name]()
+        print(f"{title}: {len(hops)} (goal: {goal})")
         print(*(f"  {number:2} {hop}" for number, hop in enumerate(hops, 1)), sep="\n", end="\n\n")
 
 

@@ -1,12 +1,12 @@
-"""Three experts of known quality for weighted votes: scripts that give a benchmark's gold, or something else.
+"""Three experts of known quality for weighted votes: recordings of a benchmark's gold, or of another query.
 
     python -m tests.benchmarks.write_experts spider1 DATA experts
     quorum eval run spider1 --data DATA --recipe single --votes 3 --strategy wma --concurrency 1 \\
-        --model scripted:experts/good.json --model scripted:experts/half.json \\
-        --model scripted:experts/poor.json --out RUN
+        --model replay:experts/good.jsonl --model replay:experts/half.jsonl \\
+        --model replay:experts/poor.jsonl --out RUN
     quorum votes replay RUN --paper
 
-A script's replies are used up one by one, in the order in which an evaluation asks: one at a time, the
+A recording's replies are used up one by one, in the order in which an evaluation asks: one at a time, the
 questions of one database after each other. A wrong reply is one of two that all experts share, or (one in
 five) SQL that does not run.
 """
@@ -17,6 +17,7 @@ import argparse
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
@@ -28,8 +29,8 @@ WRONG = ("SELECT -1 AS number", "SELECT -2 AS number")
 BROKEN = "SELECT number FROM nowhere"
 
 
-def replies(questions: list[EvalQuestion], name: str) -> dict[str, list[dict[str, str]]]:
-    """The script of an expert."""
+def replies(questions: list[EvalQuestion], name: str) -> list[dict[str, Any]]:
+    """The recording of an expert."""
     draw = random.Random(name)
 
     def reply(question: EvalQuestion) -> str:
@@ -37,7 +38,8 @@ def replies(questions: list[EvalQuestion], name: str) -> dict[str, list[dict[str
             return question.gold_sql[0]
         return BROKEN if draw.random() < 0.2 else draw.choice(WRONG)
 
-    return {"sql_writer": [{"reasoning": "Scripted.", "sql": reply(question)} for question in questions]}
+    said = ({"reasoning": "Scripted.", "sql": reply(question)} for question in questions)
+    return [{"agent": "sql_writer", "reply": each} for each in said]
 
 
 def main() -> None:
@@ -52,7 +54,8 @@ def main() -> None:
     in_order = sorted(asked, key=lambda question: places[question.url])
     given.folder.mkdir(parents=True, exist_ok=True)
     for name in SKILL:
-        (given.folder / f"{name}.json").write_text(json.dumps(replies(in_order, name)), encoding="utf-8")
+        lines = "".join(f"{json.dumps(event)}\n" for event in replies(in_order, name))
+        (given.folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
 
 if __name__ == "__main__":

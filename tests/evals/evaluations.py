@@ -12,9 +12,8 @@ from quorum.evals.records import Asked, Linking, Manifest, Record
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.graph.options import RunOptions
 
-EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's.", "unit": "share"}
-F1 = {"name": "soft_f1", "title": "Soft F1", "meaning": "Cells in common.", "unit": "share"}
-VES = {"name": "r_ves", "title": "R-VES", "meaning": "Rewards fast SQL.", "unit": "points"}
+EX = {"name": "ex", "title": "EX", "meaning": "The result is the gold's."}
+F1 = {"name": "soft_f1", "title": "Soft F1", "meaning": "Cells in common."}
 
 PASSING = ("usage", "course", "ended", "resumed", "discarded")
 """Fields of a record that tell how it came about: times, processes, and what was spent, in which a call that

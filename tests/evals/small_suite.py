@@ -17,7 +17,7 @@ GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT name FROM pet WHERE age
 class SumScorer(Scorer):
     """A result is right if its first cell is the gold's; ``points`` is ten times that."""
 
-    metrics = (Metric(EX, "EX", "first cell"), Metric("points", "Points", "ten times EX", unit="points"))
+    metrics = (Metric(EX, "EX", "first cell"), Metric("points", "Points", "ten times EX"))
     rules = "the first cell"
 
     async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:

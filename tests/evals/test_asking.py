@@ -27,6 +27,8 @@ from tests.evals.small_suite import SumScorer
 
 __all__ = ["shops"]
 
+pytestmark = pytest.mark.usefixtures("shops")
+
 LESS, MORE = "SELECT 7 AS orders", "SELECT 8 AS orders"
 
 
@@ -58,7 +60,6 @@ async def answered(given: Evaluation) -> Record:
     return (await run_evaluation(given))[given.questions[0].id]
 
 
-@pytest.mark.usefixtures("shops")
 async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it_was(tmp_path: Path) -> None:
     asked = questions(1)
     right = GOLD.format(number=0)
@@ -75,7 +76,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
         assert getattr(record, name) == getattr(alone, name)
 
 
-@pytest.mark.usefixtures("shops")
 async def test_what_is_chosen_is_the_answer_of_a_run_that_hears_it(tmp_path: Path) -> None:
     """The score takes for granted that a choice is obeyed."""
     given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
@@ -92,21 +92,14 @@ async def test_what_is_chosen_is_the_answer_of_a_run_that_hears_it(tmp_path: Pat
     assert told.sql == GOLD.format(number=0)
 
 
-@pytest.mark.usefixtures("shops")
-async def test_where_no_choice_is_right_none_is_made(tmp_path: Path) -> None:
-    record = await answered(disputed(tmp_path, questions(1), LESS, MORE))
-    assert record.asking is not None
-    assert [choice.match for choice in record.asking.choices] == [False, False]
-    assert record.asking.chosen == ""
+async def test_where_no_choice_is_right_none_is_made_and_who_agrees_is_not_asked(tmp_path: Path) -> None:
+    asking = (await answered(disputed(tmp_path / "no", questions(1), LESS, MORE))).asking
+    assert asking is not None
+    assert ([choice.match for choice in asking.choices], asking.chosen) == ([False, False], "")
+    agreed = await answered(disputed(tmp_path / "yes", questions(1), LESS, LESS))
+    assert agreed.asking == Asking()
 
 
-@pytest.mark.usefixtures("shops")
-async def test_who_agrees_is_not_asked(tmp_path: Path) -> None:
-    record = await answered(disputed(tmp_path, questions(1), LESS, LESS))
-    assert record.asking == Asking()
-
-
-@pytest.mark.usefixtures("shops")
 async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) -> None:
     """Between the answer and its record: the choices are read from its trace."""
     given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
@@ -119,7 +112,6 @@ async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) ->
     assert before.asking == EvalFolder(tmp_path).records()["q00"].asking
 
 
-@pytest.mark.usefixtures("shops")
 async def test_of_several_readings_the_user_means_the_one_that_the_seed_draws(tmp_path: Path) -> None:
     golds = (LESS, MORE)
     asked = [replace(questions(1)[0], gold_sql=golds, groups={"ambiguity": "ambiguous"})]

@@ -54,20 +54,6 @@ async def test_a_storm_of_refusals_loses_no_question_and_is_not_answered_by_one_
 
 
 @pytest.mark.heavy
-async def test_an_endpoint_that_fails_for_a_second_loses_no_question(tmp_path: Path) -> None:
-    began: list[float] = []
-
-    def answer(request: Request) -> Answer:
-        began.append(request.time)
-        away = 0.1 < request.time - began[0] < 1.2
-        return status(503, "back soon") if away else replies(request)
-
-    with ChatServer(answer) as server:
-        records = await evaluate(tmp_path, server.url)
-    assert len(server.requests) < 4 * len(records)
-
-
-@pytest.mark.heavy
 async def test_an_endpoint_that_is_gone_for_a_while_loses_no_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -65,41 +65,32 @@ def done(tmp_path: Path) -> Path:
     return evaluation(folder, ["q1", "q2", "q3", "q4"], records)
 
 
-def test_results_are_written_as_pandas_writes_them(done: Path, tmp_path: Path) -> None:
-    exported = export(open_evaluation(done), "spider2-csv", tmp_path / "out")
+def test_each_format_holds_what_its_program_reads(done: Path, tmp_path: Path) -> None:
+    found = open_evaluation(done)
+    exported = export(found, "spider2-csv", tmp_path / "csv")
     assert exported.written == ("q1", "q2")
     assert exported.best_efforts == ("q2",)
     assert exported.left_out == {"q3": "it has no result (endpoint)", "q4": "it has not been asked yet"}
-    assert (tmp_path / "out" / "q1.csv").read_bytes() == b"n\n1\n"
-    assert (tmp_path / "out" / "q2.csv").read_bytes() == b'n\n2.5\n""\n'
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["q1.csv", "q2.csv"]
+    files = {path.name: path.read_bytes() for path in (tmp_path / "csv").iterdir()}
+    assert files == {"q1.csv": b"n\n1\n", "q2.csv": b'n\n2.5\n""\n'}, "as pandas writes them"
 
-
-def test_queries_are_written(done: Path, tmp_path: Path) -> None:
-    exported = export(open_evaluation(done), "spider2-sql", tmp_path / "out")
+    exported = export(found, "spider2-sql", tmp_path / "sql")
     assert (exported.written, exported.left_out["q3"]) == (("q1", "q2"), "it has no SQL (endpoint)")
-    found = find_predictions(tmp_path / "out", ["q1", "q2", "q3", "q4"], sql=True)
-    assert {id: each.sql for id, each in found.found.items()} == {"q1": "SELECT 1", "q2": "SELECT 2"}
-    assert (found.unknown, found.unread) == ((), ())
+    read = find_predictions(tmp_path / "sql", ["q1", "q2", "q3", "q4"], sql=True)
+    assert {id: each.sql for id, each in read.found.items()} == {"q1": "SELECT 1", "q2": "SELECT 2"}
+    assert (read.unknown, read.unread) == ((), ())
 
-
-def test_bird_has_an_entry_for_every_question_in_order(done: Path, tmp_path: Path) -> None:
-    exported = export(open_evaluation(done), "bird", tmp_path / "out")
-    assert list(exported.left_out) == ["q3", "q4"]
-    entries = json.loads((tmp_path / "out" / BIRD_FILE).read_text())
+    assert list(export(found, "bird", tmp_path / "bird").left_out) == ["q3", "q4"]
+    entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text())
     queries = ["SELECT 1", "SELECT 2", NO_ANSWER, NO_ANSWER]
-    assert list(entries.items()) == [
-        (str(place), f"{sql}{BIRD_MARK}pets") for place, sql in enumerate(queries)
-    ]
+    assert entries == {str(place): f"{sql}{BIRD_MARK}pets" for place, sql in enumerate(queries)}
     questions = small_suite(tmp_path).questions
-    found = read_bird(tmp_path / "out" / BIRD_FILE, questions)
-    assert [found.found[question.id].sql for question in questions] == queries[:3]
+    back = read_bird(tmp_path / "bird" / BIRD_FILE, questions)
+    assert [back.found[question.id].sql for question in questions] == queries[:3]
 
-
-def test_a_lost_result_is_left_out_with_the_reason(done: Path, tmp_path: Path) -> None:
     for file in done.glob("runs/q1/results/*"):
         file.unlink()
-    exported = export(open_evaluation(done), "spider2-csv", tmp_path / "out")
+    exported = export(found, "spider2-csv", tmp_path / "lost")
     assert exported.written == ("q2",)
     assert "cannot be read" in exported.left_out["q1"]
 
@@ -132,25 +123,17 @@ def test_shards_are_put_together_in_the_order_of_the_suite(tmp_path: Path) -> No
     entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text()).values()
     assert [entry.split(BIRD_MARK)[0] for entry in entries] == [f"SELECT {id[1:]}" for id in ids]
     shutil.rmtree(tmp_path / "shards" / "s2")
-    assert export(open_evaluation(tmp_path / "shards"), "spider2-csv", tmp_path / "two").written[:2] == (
-        "q1",
-        "q3",
-    )
     with pytest.raises(ConfigurationError, match=r"Only 2 of 3 shards are here: 1/3, 3/3\."):
         export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 
 
-def test_a_folder_that_is_not_empty_is_no_place_for_a_submission(done: Path, tmp_path: Path) -> None:
+def test_a_place_that_is_taken_is_none_for_a_submission(done: Path, tmp_path: Path) -> None:
     (tmp_path / "q9.csv").write_text("mine")
     with pytest.raises(ConfigurationError, match="is not empty: what is there could count as a part"):
         export(open_evaluation(done), "bird", tmp_path)
     assert not (tmp_path / BIRD_FILE).exists()
-
-
-def test_a_place_that_cannot_be_written_to_is_named(done: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigurationError, match=r"Cannot write to .*file"):
-        export(open_evaluation(done), "bird", tmp_path / "file")
+    with pytest.raises(ConfigurationError, match=r"Cannot write to .*q9\.csv"):
+        export(open_evaluation(done), "bird", tmp_path / "q9.csv")
 
 
 TABLES = {

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, EvalWriter, merged
+from quorum.evals.folder import MANIFEST, RESULTS, EvalFolder, EvalWriter
 from quorum.evals.records import CandidateRow, Linking, Manifest, Record
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import asked, manifest, record, write
+from tests.evals.evaluations import asked, manifest, record
 
 
 def written(folder: Path, *records: Record) -> Path:
@@ -85,37 +85,20 @@ def test_a_folder_without_an_evaluation_says_so(tmp_path: Path) -> None:
 
 def test_lines_and_manifests_of_other_versions_are_read(tmp_path: Path) -> None:
     path = written(tmp_path)
-    path.write_text(json.dumps({**record("a").as_dict(), "of_tomorrow": 1}) + "\n")
+    line = {**record("a").as_dict(), "of_tomorrow": 1}
+    del line["truncated"]  # which earlier ones did not keep
+    path.write_text(json.dumps(line) + "\n")
     values = manifest([asked("a")]).as_dict()
     (tmp_path / MANIFEST).write_text(json.dumps({**values, "of_tomorrow": 1}))
     assert EvalFolder(tmp_path).records() == {"a": record("a")}
     assert EvalFolder(tmp_path).manifest() == Manifest.from_dict(values)
 
 
-def test_what_earlier_versions_did_not_keep_is_not_known(tmp_path: Path) -> None:
-    path = written(tmp_path)
-    line = record("a", truncated=True).as_dict()
-    del line["truncated"]
-    path.write_text(json.dumps(line) + "\n")
-    assert EvalFolder(tmp_path).records()["a"].truncated is False
-
-
-def test_changes_of_a_question_are_named() -> None:
-    before, now = asked("a", parts=("text 1", "gold SQL 2")), asked("a", parts=("text 1", "gold SQL 3"))
-    assert now.changes(before) == ("its gold SQL changed",)
-    assert before.changes(before) == ()
-    assert asked("a", dialect="duckdb").changes(asked("a")) == ("its dialect was 'sqlite' and is 'duckdb'",)
-
-
-def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with EvalWriter(tmp_path), pytest.raises(ConfigurationError, match="Another process is writing"):
         EvalWriter(tmp_path).__enter__()
     with EvalWriter(tmp_path):
-        pass
-
-
-def test_a_folder_that_cannot_be_written_says_so(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+        (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="Cannot write to"):
         EvalWriter(tmp_path / "file" / "out").__enter__()
 
@@ -136,10 +119,3 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="No space left"):
             writer.add(record("b"))
     assert path.read_bytes() == before
-
-
-def test_shards_of_different_lists_are_refused(tmp_path: Path) -> None:
-    for number, ids in ((1, "ac"), (2, "ce")):
-        write(tmp_path / str(number), manifest([asked(id) for id in ids], shard=f"{number}/2"), [])
-    with pytest.raises(ConfigurationError, match="not cut from the same questions"):
-        list(merged([tmp_path / "1", tmp_path / "2"]))

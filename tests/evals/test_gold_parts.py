@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import json
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -36,22 +36,17 @@ BY_SQL = "SELECT COUNT(*) FROM orders WHERE total > 3"
 MARK = "sold between dawn and dusk"
 
 
-ANSWER = {"thought": "So.", "action": "answer", "sql": BY_SQL, "command": None}
-
-
 class Asked:
     """A model that writes ``BY_SQL`` and keeps what it was shown, by question."""
 
     def __init__(self, **roles: Any) -> None:
         self.prompts: dict[str, str] = {}
-        usual = {"sql_writer": {"reasoning": "", "sql": BY_SQL}, "tool_user": ANSWER}
-        self._said = script(**(usual | roles))
+        self._said = script(**({"sql_writer": {"reasoning": "", "sql": BY_SQL}} | roles))
 
     def __call__(self, prompt: Prompt) -> Any:
-        if prompt.role in ("sql_writer", "tool_user"):
-            self.prompts[next(id for id in ("q1", "q2", "q3") if f"What is {id}?" in prompt.text)] = (
-                prompt.text
-            )
+        if prompt.role == "sql_writer":
+            (id,) = re.findall(r"What is (q\d)\?", prompt.text)[:1]
+            self.prompts[id] = prompt.text
         said = self._said[prompt.role]
         return said(prompt) if callable(said) else said
 
@@ -109,31 +104,27 @@ def tables(prompt: str) -> set[str]:
     return {name for name in NAMES if f"table {name}" in prompt}
 
 
-async def test_with_gold_tables_each_question_sees_its_own(
+async def test_with_gold_each_question_sees_its_own_part(
     tmp_path: Path, asked: tuple[EvalQuestion, ...]
 ) -> None:
     model = Asked()
-    records = await run(tmp_path / "gold", asked, model, gold="tables")
-    assert {id: tables(prompt) for id, prompt in model.prompts.items()} == {
-        "q1": {"orders"},
-        "q2": {"customers"},
-        "q3": {*NAMES},
-    }
+    records = await run(tmp_path / "tables", asked, model, gold="tables")
+    shown = {id: tables(prompt) for id, prompt in model.prompts.items()}
+    assert shown == {"q1": {"orders"}, "q2": {"customers"}, "q3": {*NAMES}}
     assert "id, city, total TEXT" in model.prompts["q1"]
-    assert [records[id].restricted for id in ("q1", "q2", "q3")] == [True, True, False]
+    assert [record.restricted for record in records.values()] == [True, True, False]
     assert records["q2"].valid, "the lint keeps to the whole catalog"
     assert records["q1"].schema_linking is None
 
-
-async def test_with_gold_columns_each_question_sees_those_of_its_gold_sql(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
-) -> None:
-    model = Asked()
-    records = await run(tmp_path / "gold", asked, model, gold="columns")
+    records = await run(tmp_path / "columns", asked, model, gold="columns")
     assert tables(model.prompts["q1"]) == {"orders"}
     assert "total TEXT" in model.prompts["q1"]
     assert "city" not in model.prompts["q1"]
-    assert [records[id].restricted for id in ("q1", "q2", "q3")] == [True, False, False]
+    assert [record.restricted for record in records.values()] == [True, False, False]
+    head = report(open_evaluations([tmp_path / "columns"])).split("### ")[0]
+    assert 'no result of a system: questions saw only the columns that their gold needs ("oracle' in head
+    assert "2 questions saw the whole schema: q2, q3." in head
+    assert "gold = columns" in head
 
 
 async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
@@ -146,17 +137,6 @@ async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
     assert "gold" not in EvalFolder(tmp_path / "usual").manifest().options
     with pytest.raises(ConfigurationError, match="gold was None and is 'tables'"):
         await run(tmp_path / "usual", asked, model, gold="tables")
-
-
-async def test_the_report_says_before_all_figures_that_gold_was_shown(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
-) -> None:
-    await run(tmp_path / "gold", asked, Asked(), gold="columns")
-    assert json.loads((tmp_path / "gold" / "eval.json").read_text())["options"]["gold"] == "columns"
-    head = report(open_evaluations([tmp_path / "gold"])).split("### ")[0]
-    assert 'no result of a system: questions saw only the columns that their gold needs ("oracle' in head
-    assert "2 questions saw the whole schema, for want of gold: q2, q3." in head
-    assert "gold = columns" in head
 
 
 async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole(
@@ -179,10 +159,11 @@ async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole
         ({"gold_sql": (BY_SQL,)}, "tables", {"orders": ["id", "city", "total"]}),
         ({"gold_sql": (BY_SQL,)}, "columns", {"orders": ["total"]}),
         ({"gold_sql": ("SELECT COUNT(*) FROM orders",)}, "columns", {"orders": ["id"]}),
+        ({"gold_sql": (BY_SQL,), "gold_tables": ("gone",)}, "tables", {"orders": ["id", "city", "total"]}),
         (
-            {"gold_sql": (BY_SQL,), "gold_tables": ("main.weather", "Weather")},
+            {"gold_sql": (BY_SQL,), "gold_tables": ("Weather",)},
             "tables",
-            {"orders": ["id", "city", "total"]},
+            {"orders": ["id", "city", "total"], "weather": ["day", "degrees"]},
         ),
         ({"gold_tables": ("Weather",)}, "tables", {"weather": ["day", "degrees"]}),
         ({"gold_tables": ("Weather",)}, "columns", None),
@@ -194,13 +175,6 @@ async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole
 def test_what_gold_needs(question: dict[str, Any], parts: GoldParts, expected: Any) -> None:
     found = gold_part(EvalQuestion("q", "?", "shop", "", "sqlite", **question), CATALOG, parts)
     assert (found and {t.name: [c.name for c in t.columns] for t in found.tables}) == expected
-
-
-def test_published_tables_and_those_of_gold_sql_are_put_together() -> None:
-    both = EvalQuestion("q", "?", "shop", "", "sqlite", gold_sql=(BY_SQL,), gold_tables=("Weather",))
-    found = gold_part(both, CATALOG, "tables")
-    assert found is not None
-    assert [table.name for table in found.tables] == ["orders", "weather"]
 
 
 @pytest.mark.parametrize(
@@ -222,25 +196,19 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     assert linking_of_schema(shown, made, CATALOG) == expected
 
 
+LONG, SHOWN = {"kind": "long_context"}, {"kind": "schema_shown", "names": "r"}
+LINKED = {"kind": "linking", "linked_schema": "a(b)"}
+
+
 @pytest.mark.parametrize(
     ("events", "linked", "text"),
     [
         ([], False, ""),
-        ([{"kind": "schema_shown", "names": "plain"}], False, "plain"),
-        ([{"kind": "long_context"}], True, ""),
-        (
-            [
-                {"kind": "long_context"},
-                {"kind": "linking", "tables": ["a"]},
-                {"kind": "schema_shown", "names": "r"},
-            ],
-            True,
-            "r",
-        ),
-        ([{"kind": "linking", "tables": []}], True, ""),
-        ([{"kind": "linking", "linked_schema": "none of them"}], True, ""),
-        ([{"kind": "linking", "linked_schema": "a(b)"}, {"kind": "schema_shown", "names": "r"}], True, "r"),
-        ([{"kind": "linking", "candidate": "c1", "linked_schema": "a(b)"}], False, ""),
+        ([SHOWN], False, "r"),
+        ([LONG], True, ""),
+        ([LONG, LINKED, SHOWN], True, "r"),
+        ([SHOWN, LINKED], True, ""),
+        ([LINKED | {"candidate": "c1"}], False, ""),
     ],
 )
 def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
@@ -248,20 +216,6 @@ def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, 
     for event in events:
         shown.learn(event)
     assert (shown.linked, shown._names) == (linked, text)
-
-
-LINKS = {
-    "reforce": {"recipe": "reforce", "switches": {"link_above": 0}},
-    "quorum": {"recipe": "quorum", "link_above": 1, "switches": {"validation": "never"}},
-    "react": {"recipe": "react", "link_above": 1},
-    "ssev": {"recipe": "ssev"},
-}
-KEPT = {
-    "reforce": Linking(1.0, 1.0, 1.0, 1 / 3),
-    "quorum": Linking(1.0, 1.0, 1.0, 1 / 3),
-    "react": Linking(1.0, 1.0, 1.0, 1.0),
-    "ssev": Linking(1.0, 1.0, 1.0, 1.0),
-}
 
 
 def judged(prompt: Prompt) -> Any:
@@ -274,23 +228,27 @@ async def test_linking_counts_where_the_run_failed_after_it(
     def broken(prompt: Prompt) -> Any:
         raise RuntimeError("a fault of ours")
 
-    model = Asked(table_linker=judged, sql_writer=broken)
-    (record,) = (await run(tmp_path / "run", asked[:1], model, **LINKS["reforce"])).values()
+    model, how = Asked(table_linker=judged, sql_writer=broken), {"switches": {"link_above": 0}}
+    (record,) = (await run(tmp_path / "run", asked[:1], model, recipe="reforce", **how)).values()
     assert record.status == "failed"
-    assert (record.linked, record.schema_linking) == (True, KEPT["reforce"])
+    assert (record.linked, record.schema_linking) == (True, Linking(1.0, 1.0, 1.0, 1 / 3))
 
 
 async def test_a_question_s_own_document_is_shown_whole(
     tmp_path: Path, asked: tuple[EvalQuestion, ...]
 ) -> None:
-    passages = [f"## Part {n}\n\nTerm {n} means goods that are {MARK} number {n}." for n in range(300)]
-    own = (dataclasses.replace(asked[0], knowledge={"terms.md": "\n\n".join(passages)}),)
-    model = Asked()
-    await run(tmp_path / "whole", own, model)
-    assert model.prompts["q1"].count(MARK) == 300
-    await run(tmp_path / "cut", own, model, document_tokens=2000)
-    assert model.prompts["q1"].count(MARK) < 100
+    passages = "\n\n".join(f"## Part {n}\n\nTerm {n} is {MARK} number {n}." for n in range(300))
+    own = (dataclasses.replace(asked[0], knowledge={"terms.md": passages}),)
     (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "terms.md").write_text("\n\n".join(passages))
-    await run(tmp_path / "folder", asked[:1], model, documents=str(tmp_path / "docs"))
-    assert model.prompts["q1"].count(MARK) < 100, "a folder is searched"
+    (tmp_path / "docs" / "terms.md").write_text(passages)
+    shown = []
+    for name, questions, options in (
+        ("whole", own, {}),
+        ("cut", own, {"document_tokens": 2000}),
+        ("folder", asked[:1], {"documents": str(tmp_path / "docs")}),
+    ):
+        model = Asked()
+        await run(tmp_path / name, questions, model, **options)
+        shown.append(model.prompts["q1"].count(MARK))
+    assert shown[0] == 300
+    assert max(shown[1:]) < 200, "a folder is searched"

@@ -38,11 +38,8 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     both = refit(votes)
     before, after = both.checks[""]
     assert both.calibration.votes == after.n == 4000
-    assert both.calibration.brier is not None
-    assert both.calibration.base is not None
-    assert both.calibration.brier < both.calibration.base
-    assert after.auroc is not None
-    assert 0.6 < after.auroc < 0.9
+    assert (both.calibration.brier or 1) < (both.calibration.base or 0)
+    assert 0.6 < (after.auroc or 0) < 0.9
     assert after.brier <= before.brier + 0.005
 
 
@@ -61,13 +58,10 @@ def test_a_fit_learns_what_is_open_where_votes_tell_of_it() -> None:
     assert (against.assumed, against.readings, against.size) == (0.0, 0.0, 0.0)
 
 
-def test_each_question_counts_the_same() -> None:
+def test_each_question_counts_the_same_and_agreement_never_against_an_answer() -> None:
     draws = [KnownVote("often", features(2, 1.0), False)] * 9
     found = fit([*draws, KnownVote("once", features(2, 1.0), True)])
     assert found.probability(features(2, 1.0)) == pytest.approx(0.5, abs=0.01)
-
-
-def test_a_fit_never_counts_agreement_against_an_answer() -> None:
     found = fit([KnownVote(f"q{size}", features(size, 1.0), size < 4) for size in range(1, 9)])
     assert (found.agreeing, found.share >= 0) == (0.0, True)
 

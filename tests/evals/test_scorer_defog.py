@@ -8,7 +8,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,23 +48,11 @@ async def test_the_sql_of_a_prediction_is_executed(
     assert seen(await SCORER.score(asked, Prediction(sql), run)) == metrics
 
 
-async def test_reasons_and_rows_of_the_gold(run: Runner) -> None:
+async def test_the_rows_of_the_nearest_gold_are_said(run: Runner) -> None:
     asked = question("SELECT id FROM users", "SELECT id, name FROM users WHERE id < 3")
     assert (await SCORER.score(asked, Prediction("SELECT id FROM users"), run)).gold_rows == 4
     short = await SCORER.score(asked, Prediction("SELECT name FROM users WHERE id = 1"), run)
     assert (short.reason, short.gold_rows) == ("1 row, the gold has 2", 2)
-    broken = await SCORER.score(asked, Prediction("SELECT gone FROM users"), run)
-    assert "no such column" in broken.reason
-    assert (await SCORER.score(asked, Prediction(), run)).reason == "there is neither SQL nor a result"
-
-
-async def test_a_result_without_sql_counts(run: Runner) -> None:
-    asked = question("SELECT id, age FROM users")
-    table = pa.table({"age": [20.5, 36.0, None, 20.5], "id": [4, 1, 2, 3]})
-    assert seen(await SCORER.score(asked, Prediction("", table), run)) == (1.0, 1.0)
-    assert seen(await SCORER.score(asked, Prediction("", table.slice(1)), run)) == (0.0, 0.0)
-    cut = await SCORER.score(asked, Prediction("", table, truncated=True), run)
-    assert (seen(cut), cut.reason) == ((0.0, 0.0), "the result was cut by limits")
 
 
 async def test_mixed_storage_classes_keep_their_values(run: Runner) -> None:
@@ -103,6 +90,10 @@ def grid(names: str, *rows: tuple[Any, ...]) -> Grid:
                 "SELECT a, b, n FROM t GROUP BY a, b",
             ],
         ),
+        (
+            "SELECT {a,b,c}",
+            [f"SELECT {each}" for each in ("a", "b", "c", "a, b", "a, c", "b, c", "a, b, c")],
+        ),
         ("SELECT {a FROM t", ["SELECT {a FROM t"]),
         ("SELECT a} FROM t", ["SELECT a} FROM t"]),
         ("SELECT {a} FROM t WHERE x = '{b}'", ["SELECT a FROM t WHERE x = '{b}'"]),  # the first pair only
@@ -110,14 +101,6 @@ def grid(names: str, *rows: tuple[Any, ...]) -> Grid:
 )
 def test_queries_that_a_text_stands_for(text: str, queries: list[str]) -> None:
     assert accepted_queries(text) == queries
-
-
-def test_three_optional_columns_are_seven_queries_smaller_ones_first() -> None:
-    shown = [
-        query.removeprefix("SELECT ").removesuffix(" FROM t")
-        for query in accepted_queries("SELECT {a,b,c} FROM t")
-    ]
-    assert shown == ["a", "b", "c", "a, b", "a, c", "b, c", "a, b, c"]
 
 
 @pytest.mark.parametrize(
@@ -137,65 +120,48 @@ def test_when_order_counts(category: str, text: str, asks: bool) -> None:
 GOLD = grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", 1))
 
 
+ONE, NULLS = grid("x", (0.5,), (1e6,)), grid("x", (None,), (1,))
+
+
 @pytest.mark.parametrize(
-    ("found", "same", "holds"),
+    ("gold", "found", "same", "holds"),
     [
-        (grid("name n", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
-        (grid("n name", (2, "Ada"), (1, "Bob"), (1, "Cy")), True, True),
-        (grid("b a", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
-        (grid("a b", ("Cy", 1), ("Ada", 2), ("Bob", 1)), False, True),  # the names sort otherwise
-        (grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", 1), ("Cy", 1)), True, False),
-        (grid("name n x", ("Ada", 2, 7), ("Bob", 1, 7), ("Cy", 1, 8)), False, True),
-        (grid("name n", ("Ada", 2.0), ("Bob", 1.0), ("Cy", 1.0)), True, True),
-        (grid("name n", ("Ada", 2.000001), ("Bob", 1.0), ("Cy", 1.0)), False, False),  # whole numbers
-        (grid("name n", ("Ada", "2"), ("Bob", "1"), ("Cy", "1")), False, False),
-        (grid("name n", ("Ada", 1), ("Bob", 2), ("Cy", 1)), False, False),
-        (grid("name n", ("Ada", 2), ("Bob", 1)), False, False),
-        (grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", None)), False, False),
-        (grid("name", ("Ada",), ("Bob",), ("Cy",)), False, False),
-        (grid("name n"), False, False),
+        (GOLD, grid("name n", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
+        (GOLD, grid("n name", (2, "Ada"), (1, "Bob"), (1, "Cy")), True, True),
+        (GOLD, grid("b a", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
+        (GOLD, grid("a b", ("Cy", 1), ("Ada", 2), ("Bob", 1)), False, True),  # the names sort otherwise
+        (GOLD, grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", 1), ("Cy", 1)), True, False),
+        (GOLD, grid("name n x", ("Ada", 2, 7), ("Bob", 1, 7), ("Cy", 1, 8)), False, True),
+        (GOLD, grid("name n", ("Ada", 2.0), ("Bob", 1.0), ("Cy", 1.0)), True, True),
+        (GOLD, grid("name n", ("Ada", 2.000001), ("Bob", 1.0), ("Cy", 1.0)), False, False),  # whole numbers
+        (GOLD, grid("name n", ("Ada", "2"), ("Bob", "1"), ("Cy", "1")), False, False),
+        (GOLD, grid("name n", ("Ada", 1), ("Bob", 2), ("Cy", 1)), False, False),
+        (GOLD, grid("name n", ("Ada", 2), ("Bob", 1)), False, False),
+        (GOLD, grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", None)), False, False),
+        (GOLD, grid("name", ("Ada",), ("Bob",), ("Cy",)), False, False),
+        (GOLD, grid("name n"), False, False),
+        # fractions may be a little off in a subset only
+        (ONE, grid("y", (0.500001,), (1e6 + 1,)), False, True),
+        (ONE, grid("y", (0.5001,), (1e6,)), False, False),
+        # NULL equals NULL and is not 0
+        (NULLS, grid("x", (1,), (None,)), True, True),
+        (NULLS, grid("x", (0,), (1,)), False, False),
+        # NULL in numbers equals nothing at first look; columns of other names are sorted otherwise at the
+        # second, so only the subset is found
+        (grid("a b", (1, 2.5), (2, None)), grid("b a", (1, 2.5), (2, None)), False, True),
+        (grid("a b", (1, "x"), (2, None)), grid("b a", (1, "x"), (2, None)), True, True),
+        # an empty result equals an empty one of as many columns, and holds nothing
+        (grid("a b"), grid("c d"), True, False),
+        (grid("a b"), grid("c"), False, False),
+        # results of other shapes are not stretched
+        (grid("a", (1,)), grid("a"), False, False),
+        (grid("a", (5,)), grid("a b", (5, 5)), False, True),
+        (grid("a b", (5, 5)), grid("a", (5,)), False, False),
     ],
 )
-def test_exact_and_subset(found: Grid, same: bool, holds: bool) -> None:
-    assert exact(GOLD, found, ordered=False) is same
-    assert subset(GOLD, found, ordered=False) is holds
-
-
-def test_fractions_may_be_a_little_off_in_a_subset_only() -> None:
-    gold, near, far = (
-        grid("x", (0.5,), (1e6,)),
-        grid("y", (0.500001,), (1e6 + 1,)),
-        grid("y", (0.5001,), (1e6,)),
-    )
-    assert (exact(gold, near, ordered=False), subset(gold, near, ordered=False)) == (False, True)
-    assert not subset(gold, far, ordered=False)
-
-
-def test_null_equals_null_and_is_not_0() -> None:
-    gold = grid("x", (None,), (1,))
-    assert exact(gold, grid("x", (1,), (None,)), ordered=False)
-    assert not exact(gold, grid("x", (0,), (1,)), ordered=False)
-    assert not subset(gold, grid("x", (0,), (1,)), ordered=False)
-
-
-def test_null_in_numbers_equals_nothing_at_first_look() -> None:
-    """Columns of other names are sorted otherwise at the second look, so only the subset is found."""
-    gold, found = grid("a b", (1, 2.5), (2, None)), grid("b a", (1, 2.5), (2, None))
-    assert (exact(gold, found, ordered=False), subset(gold, found, ordered=False)) == (False, True)
-    texts = grid("a b", (1, "x"), (2, None)), grid("b a", (1, "x"), (2, None))
-    assert exact(*texts, ordered=False)
-
-
-def test_an_empty_result_equals_an_empty_one_of_as_many_columns_and_holds_nothing() -> None:
-    assert exact(grid("a b"), grid("c d"), ordered=False)
-    assert not exact(grid("a b"), grid("c"), ordered=False)
-    assert not subset(grid("a b"), grid("a b"), ordered=False)
-
-
-def test_results_of_other_shapes_are_not_stretched() -> None:
-    assert not exact(grid("a", (1,)), grid("a"), ordered=False)
-    assert not exact(grid("a", (5,)), grid("a b", (5, 5)), ordered=False)
-    assert not exact(grid("a b", (5, 5)), grid("a", (5,)), ordered=False)
+def test_exact_and_subset(gold: Grid, found: Grid, same: bool, holds: bool) -> None:
+    assert exact(gold, found, ordered=False) is same
+    assert subset(gold, found, ordered=False) is holds
 
 
 def test_columns_are_paired_greedily_and_then_row_by_row() -> None:
@@ -250,13 +216,6 @@ def grids(draw: st.DrawFn) -> tuple[list[str], Rows]:
     return names, draw(st.lists(st.tuples(*[VALUES] * width), min_size=1, max_size=6))
 
 
-@given(grids(), st.booleans())
-def test_a_result_is_the_same_as_itself(found: tuple[list[str], Rows], ordered: bool) -> None:
-    form = Grid.of_rows(*found)
-    assert exact(form, form, ordered=ordered)
-    assert subset(form, form, ordered=ordered)
-
-
 @given(grids(), st.randoms(use_true_random=False))
 def test_rows_in_another_order_are_the_same_unless_it_counts(
     found: tuple[list[str], Rows], rng: random.Random
@@ -268,31 +227,18 @@ def test_rows_in_another_order_are_the_same_unless_it_counts(
     assert exact(Grid.of_rows(names, rows), Grid.of_rows(names, shuffled), ordered=True) is not distinct
 
 
-@given(grids())
-def test_named_columns_may_come_in_another_order(found: tuple[list[str], Rows]) -> None:
-    names, rows = found
-    turned = Grid.of_rows(names[::-1], [row[::-1] for row in rows])
-    assert exact(Grid.of_rows(names, rows), turned, ordered=False)
-
-
 @given(grids(), VALUES)
-def test_a_further_column_leaves_the_subset(found: tuple[list[str], Rows], value: Any) -> None:
-    names, rows = found
-    more = Grid.of_rows([*names, "z"], [(*row, value) for row in rows])
-    assert subset(Grid.of_rows(names, rows), more, ordered=False)
-    assert not exact(Grid.of_rows(names, rows), more, ordered=False)
-
-
-@given(grids())
-def test_a_dropped_column_or_a_new_row_is_wrong(found: tuple[list[str], Rows]) -> None:
+def test_what_is_the_same_and_what_is_not(found: tuple[list[str], Rows], value: Any) -> None:
+    """Columns may turn, a further one leaves the subset; one that is dropped or a new row is wrong."""
     names, rows = found
     gold = Grid.of_rows(names, rows)
+    assert exact(gold, Grid.of_rows(names[::-1], [row[::-1] for row in rows]), ordered=False)
+    more = Grid.of_rows([*names, "z"], [(*row, value) for row in rows])
     added = Grid.of_rows(names, [*rows, tuple(99 for _ in names)])
-    assert not exact(gold, added, ordered=False)
-    assert not subset(gold, added, ordered=False)
     less = Grid.of_rows(names[1:], [row[1:] for row in rows])
-    assert not exact(gold, less, ordered=False)
-    assert not subset(gold, less, ordered=False)
+    for other, holds in ((more, True), (added, False), (less, False)):
+        assert not exact(gold, other, ordered=False)
+        assert subset(gold, other, ordered=False) is holds
 
 
 def test_every_accepted_query_of_defog_is_the_same_as_itself_and_its_mutations_are_not(shared: Path) -> None:
@@ -311,12 +257,14 @@ def test_every_accepted_query_of_defog_is_the_same_as_itself_and_its_mutations_a
             names, rows = [column[0] for column in cursor.description], cursor.fetchall()
             gold = Grid.of_rows(names, rows)
             assert exact(gold, gold, ordered=ordered, gold_sql=entry["query"], found_sql=sql)
+            count += 1
+            if not rows:  # of the last seven days, say
+                continue
             changed = [tuple(f"{rows[0][0]}x" if i == 0 else v for i, v in enumerate(rows[0])), *rows[1:]]
             wrongs = [(names, rows[1:]), (names, changed), (names[1:], [row[1:] for row in rows])]
             for found in (Grid.of_rows(*wrong) for wrong in wrongs if wrong[0]):
                 assert not exact(gold, found, ordered=ordered, gold_sql=entry["query"], found_sql=sql), sql
                 assert not subset(gold, found, ordered=ordered), sql
-            count += 1
     for connection in connections.values():
         connection.close()
     assert count == 188

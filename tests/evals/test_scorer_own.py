@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, Verdict
@@ -152,55 +147,3 @@ async def test_the_sql_must_give_what_is_in_the_file(run: Runner, tmp_path: Path
     ):
         check = await SCORER.verify(with_result(tmp_path, *gold, id=kept), run)
         assert (check.state, check.reason) == (state, reason)
-
-
-KINDS = (st.integers(-9, 9), st.text("abc", max_size=3))
-FEW = settings(max_examples=50)
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
-    height = draw(st.integers(1, 6))
-    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=2, max_size=4))
-    cells = [st.lists(st.none() | kind, min_size=height, max_size=height) for kind in kinds]
-    return {f"c{place}": draw(each) for place, each in enumerate(cells)}
-
-
-@pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., tuple[Any, Any]]]:
-    """Judges a table by another one, many times in one event loop."""
-    folder = tmp_path_factory.mktemp("own")
-    with asyncio.Runner() as runner:
-
-        def judge(gold: dict[str, list[Any]], found: dict[str, list[Any]]) -> tuple[Any, Any]:
-            asked = with_result(folder, **gold)
-            return seen(runner.run(SCORER.score(asked, Prediction("", pa.table(found)), None)))
-
-        yield judge
-
-
-@FEW
-@given(table=tables(), rng=st.randoms(use_true_random=False))
-def test_a_result_equals_itself_however_it_is_turned(
-    judged: Callable[..., tuple[Any, Any]], table: dict[str, list[Any]], rng: random.Random
-) -> None:
-    assert judged(table, table) == RIGHT
-    order = rng.sample(range(len(table["c0"])), len(table["c0"]))
-    names = rng.sample(list(table), len(table))
-    turned = {f"other {name}": [table[name][row] for row in order] for name in names}
-    assert judged(table, turned) == RIGHT
-
-
-@FEW
-@given(table=tables(), place=st.integers(0, 5))
-def test_a_changed_result_does_not(
-    judged: Callable[..., tuple[Any, Any]], table: dict[str, list[Any]], place: int
-) -> None:
-    height = len(table["c0"])
-    row = place % height
-    fresh = "new" if any(isinstance(cell, str) for cell in table["c0"]) else 99
-    changed = [fresh if i == row else cell for i, cell in enumerate(table["c0"])]
-    assert judged(table, {**table, "c0": changed}) == WRONG
-    assert judged(table, {name: cells[:row] + cells[row + 1 :] for name, cells in table.items()}) == WRONG
-    assert judged(table, {name: cells for name, cells in table.items() if name != "c0"}) == WRONG
-    assert judged(table, {**table, "further": [1] * height}) == MORE

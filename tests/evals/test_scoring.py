@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import GoldCheck
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.evals.scoring import open_gold, score_results, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
+from tests.evals.small_suite import GOLDS as GOLDS_OF
 from tests.evals.small_suite import small_suite
 
 
@@ -41,16 +42,12 @@ def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path,
     assert scores.as_json() == {"q1": 1, "q2": 0, "q3": 0, "q4": 0}
     assert scores.answered == {"q1", "q2"}
     assert scores.predictions.unknown == ("q9.csv",)
-    assert scores.verdicts["q1"].reason == "q1.csv"
-    assert scores.verdicts["q3"].reason == "there is no prediction"
+    assert [verdict.reason for verdict in scores.verdicts.values()][::2] == [
+        "q1.csv",
+        "there is no prediction",
+    ]
     mean = scores.mean("ex")
-    assert (mean.mean, mean.n) == (0.25, 4)
-    assert mean.se == pytest.approx(0.25)  # sqrt(0.25 / 4), the sample variance of one 1 and three 0
-
-
-def test_only_the_ids_asked_for_are_scored_in_their_order(tmp_path: Path, pred: Path) -> None:
-    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2))
-    write(pred, q1="1")
+    assert (mean.mean, mean.n, mean.se) == (0.25, 4, pytest.approx(0.25))  # sqrt(0.25 / 4)
     assert list(score_results(gold, pred, ["q2", "q1"]).as_json().items()) == [("q2", 0), ("q1", 1)]
     with pytest.raises(ConfigurationError, match=r"no question 'q7' \(and 1 more"):
         score_results(gold, pred, ["q1", "q7", "q8"])
@@ -65,31 +62,23 @@ def test_the_gold_may_be_named_by_the_benchmarks_folder(tmp_path: Path) -> None:
 
 
 async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> None:
-    write(pred, q1="SELECT 3", q2="Bo", q3="7", zz="1")
-    scores = await score_suite(small_suite(tmp_path), pred)
-    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0}
+    suite = small_suite(tmp_path, golds={**GOLDS_OF, "q4": "SELECT 4", "q5": "SELECT 5", "q6": "SELECT 6"})
+    write(pred, q1="99", q2="Bo", q3="7", q4="SELECT nope FROM pet", zz="1")
+    write(pred, q1="SELECT 3")  # where both are there, the query counts
+    (pred / "q5.sql").write_text("DROP TABLE pet")
+    (pred / "q6.sql").write_text("")
+    scores = await score_suite(suite, pred)
+    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 0, "q6": 0}, (
+        "of q1 the query counts"
+    )
     assert scores.predictions.unknown == ("zz.csv",)
-    assert scores.mean("points").mean == pytest.approx(20 / 3)
-
-
-async def test_the_query_counts_where_both_are_there(tmp_path: Path, pred: Path) -> None:
-    write(pred, q1="3")
-    write(pred, q1="SELECT 99")
-    scores = await score_suite(small_suite(tmp_path), pred, ["q1"])
-    assert (scores.as_json(), scores.verdicts["q1"].reason) == ({"q1": 0}, "not 3")
-
-
-async def test_a_query_that_fails_or_writes_scores_0_and_says_why(tmp_path: Path, pred: Path) -> None:
-    write(pred, q1="SELECT nope FROM pet")
-    (pred / "q2.sql").write_text("DROP TABLE pet")
-    (pred / "q3.sql").write_text("")
-    scores = await score_suite(small_suite(tmp_path), pred)
-    assert scores.as_json() == {"q1": 0, "q2": 0, "q3": 0}
-    assert scores.verdicts["q1"].reason.startswith("the query fails: ")
-    assert "nope" in scores.verdicts["q1"].reason
-    assert scores.verdicts["q2"].reason.startswith("the query fails: ")
-    assert scores.verdicts["q3"].reason == "there is no prediction"
-    assert scores.answered == {"q1", "q2"}
+    assert scores.mean("points").mean == pytest.approx(20 / 6)
+    reasons = [scores.verdicts[id].reason for id in ("q4", "q5", "q6")]
+    assert reasons[0].startswith("the query fails: ")
+    assert "nope" in reasons[0]
+    assert reasons[1].startswith("the query fails: ")
+    assert reasons[2] == "there is no prediction"
+    assert scores.answered == {"q1", "q2", "q3", "q4", "q5"}
 
 
 async def test_gold_that_fails_cannot_be_scored_and_is_in_no_mean(tmp_path: Path, pred: Path) -> None:
@@ -111,13 +100,9 @@ async def test_a_database_that_cannot_be_opened_leaves_the_others_alone(tmp_path
     assert scores.as_json() == {"q1": None, "q2": 1, "q3": 1, "q4": None}
     assert "nowhere.sqlite" in scores.verdicts["q1"].reason
     assert scores.verdicts["q4"].reason == "no database"
-
-
-async def test_a_mistake_in_a_url_is_told_as_it_is(tmp_path: Path, pred: Path) -> None:
-    suite = small_suite(tmp_path)
-    questions = tuple(dataclasses.replace(question, url="nosuch://x") for question in suite.questions)
+    wrong = dataclasses.replace(here, url="nosuch://x")
     with pytest.raises(ConfigurationError, match="no connector for nosuch"):
-        await score_suite(Suite("small", tmp_path, questions, suite.scorer), pred)
+        await score_suite(dataclasses.replace(suite, questions=(wrong,)), pred)
 
 
 @pytest.fixture
@@ -131,21 +116,14 @@ def files(tmp_path: Path) -> Path:
     return folder
 
 
-def test_files_belong_to_questions_by_their_names(files: Path) -> None:
+def test_files_belong_to_questions_by_their_names(files: Path, tmp_path: Path) -> None:
     found = find_predictions(files, ["q1", "q2", "q3"])
     assert found.found == {"q1": Found("", files / "q1.csv"), "q2": Found("", files / "q2.csv")}
-    assert found.unknown == ("q9.csv",)
-    assert found.unread == ("notes.txt", "q1.sql", "q8.sql")
-
-
-def test_queries_count_where_both_are_there(files: Path) -> None:
+    assert (found.unknown, found.unread) == (("q9.csv",), ("notes.txt", "q1.sql", "q8.sql"))
     found = find_predictions(files, ["q1", "q2", "q3"], sql=True)
     assert found.found["q1"] == Found("SELECT 1", files / "q1.csv")
     assert found.unknown == ("q8.sql", "q9.csv")
     assert found.remarks == ("1 questions have both a query and a result: the query counts.",)
-
-
-def test_what_cannot_be_read_is_named(files: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"no folder .*nowhere"):
         find_predictions(tmp_path / "nowhere", [])
     (files / "q1.sql").write_bytes(b"\xff")
@@ -157,7 +135,7 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     questions = small_suite(tmp_path).questions
     file = tmp_path / "predict_dev.json"
     entries = {
-        "0": f"SELECT 1{BIRD_MARK}pets",
+        "0": f" SELECT 1 {BIRD_MARK}pets",
         "1": "SELECT 2",  # BIRD's program takes an entry without a database for a query
         "2": 0,  # and what is no text for none
         "3": f"SELECT 3{BIRD_MARK}pets",
@@ -207,14 +185,9 @@ async def test_every_question_is_checked_on_its_database(tmp_path: Path) -> None
         questions,
         on_done=lambda done, total: told.append((done, total)),
     )
-    states = {id: check.state for id, check in found.items()}
-    assert list(states.items()) == [
-        ("q5", "fails"),
-        ("q1", "ok"),
-        ("q2", "fails"),
-        ("q3", "empty"),
-        ("q4", "not_live"),
-    ]
+    assert [(id, check.state) for id, check in found.items()] == [
+        ("q5", "fails"), ("q1", "ok"), ("q2", "fails"), ("q3", "empty"), ("q4", "not_live"),
+    ]  # fmt: skip
     assert "nowhere.sqlite" in found["q5"].reason
     assert "nope" in found["q2"].reason
     assert found["q1"] == GoldCheck("ok", "", 1)

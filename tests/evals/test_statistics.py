@@ -9,36 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.reports.calibration import Calibration, Judged, calibrate
 from quorum.evals.reports.statistics import (
+    Calibration,
+    Judged,
     bootstrap_interval,
+    calibrate,
     mcnemar,
     mean_of,
-    share_of,
-    spread_of,
     wilson,
 )
 
-NUMBERS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=15)
-ANSWERS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=15)
-
 
 def test_a_mean_has_the_standard_error_of_the_sample_and_leaves_out_what_is_not_defined() -> None:
-    found = mean_of([1.0, 2.0, 3.0, 4.0])
-    assert (found.n, found.mean) == (4, 2.5)
-    assert found.se == pytest.approx(math.sqrt(5 / 3 / 4))  # variance 5/3
+    found = mean_of([1.0, 2.0, 3.0, 5.0])
+    assert (found.n, found.mean, found.median, found.low) == (4, 2.75, 2.5, None)
+    assert found.se == pytest.approx(math.sqrt(35 / 12 / 4))  # variance 35/12
     one, none = mean_of([None, 3.0, math.nan, math.inf]), mean_of([])
     assert (one.n, one.mean, one.se) == (1, 3.0, None)
     assert (none.n, none.mean, none.se) == (0, None, None)
-
-
-@given(st.lists(st.booleans(), min_size=2, max_size=20))
-def test_a_share_is_a_mean_of_flags(flags: list[bool]) -> None:
-    share, mean = share_of(flags), mean_of(float(flag) for flag in flags)
-    assert share.share == pytest.approx(mean.mean)
-    assert share.se == pytest.approx(mean.se)
-    empty, single = share_of([]), share_of([True])
-    assert (empty.share, empty.low, single.share, single.se) == (None, None, 1.0, None)
+    share = mean_of([True, False, False])
+    assert (share.mean, share.low, share.high) == (pytest.approx(1 / 3), *wilson(1, 3))
 
 
 @pytest.mark.parametrize(
@@ -62,22 +52,6 @@ def test_wilson_contains_the_share_within_0_to_1_and_is_symmetric(pair: tuple[in
     assert 0 <= low <= count / n <= high <= 1
     assert low < high
     assert wilson(n - count, n) == pytest.approx((1 - high, 1 - low))
-    for wrong in ((0, 0), (-1, n), (n + 1, n)):
-        with pytest.raises(ValueError, match="no share"):
-            wilson(*wrong)
-
-
-@given(NUMBERS)
-def test_quantiles_are_numpys_and_an_unknown_value_makes_the_total_unknown(values: list[float]) -> None:
-    found = spread_of(values)
-    assert found.p50 == pytest.approx(float(np.quantile(values, 0.5)), rel=1e-9, abs=1e-6)
-    assert found.p95 == pytest.approx(float(np.quantile(values, 0.95)), rel=1e-9, abs=1e-6)
-    assert (found.n, found.unknown, found.high) == (len(values), 0, max(values))
-    assert found.total == found.known_total == pytest.approx(sum(values), abs=1e-3)
-    partly, wholly = spread_of([*values, None, math.nan]), spread_of([None])
-    assert (partly.n, partly.unknown, partly.total) == (len(values), 2, None)
-    assert (partly.known_total, partly.mean) == (found.total, found.mean)
-    assert (wholly.n, wholly.unknown, wholly.mean, wholly.known_total) == (0, 1, None, None)
 
 
 # Paired results
@@ -118,15 +92,7 @@ def test_the_interval_is_that_of_resampling_question_by_question(changes: list[f
     assert bootstrap_interval(changes) == bootstrap_interval(changes)
 
 
-def test_the_interval_covers_as_often_as_it_says() -> None:
-    random = np.random.default_rng(2)
-    true = 0.1
-    hits = 0
-    for _ in range(200):
-        changes = random.choice([-1.0, 0.0, 1.0], 120, p=[0.1, 0.7, 0.2]).tolist()
-        low, high = bootstrap_interval(changes, resamples=1_000)
-        hits += low <= true <= high
-    assert 0.88 < hits / 200 < 0.99
+def test_an_interval_needs_a_value() -> None:
     with pytest.raises(ValueError):
         bootstrap_interval([])
 
@@ -142,16 +108,11 @@ def calibrated(answers: list[Judged]) -> Calibration:
 
 def test_calibration_by_hand() -> None:
     found = calibrated([(0.9, True), (0.8, False), (0.6, True), (0.2, False)])
-    assert (found.n, found.accuracy, found.brier_base, found.auroc) == (4, 0.5, 0.25, 3 / 4)
-    assert found.confidence == pytest.approx(2.5 / 4)
+    assert (found.n, found.brier_base, found.auroc) == (4, 0.25, 3 / 4)
     assert found.brier == pytest.approx((0.01 + 0.64 + 0.16 + 0.04) / 4)
-    assert [(p.threshold, p.coverage, p.risk) for p in found.curve] == [
-        (0.9, 0.25, 0.0),
-        (0.8, 0.5, 0.5),
-        (0.6, 0.75, pytest.approx(1 / 3)),
-        (0.2, 1.0, 0.5),
-    ]
     assert calibrated([(1.0, True), (0.0, False)]).brier == 0
+    assert calibrated([(0.5, True), (0.5, False)]).auroc == 0.5
+    assert calibrated([(0.5, True)]).auroc is None
 
 
 def test_bins_hold_their_upper_edge() -> None:
@@ -167,18 +128,11 @@ def test_a_confidence_that_is_none_is_left_out() -> None:
     assert calibrated([(math.nan, False), (0.5, True)]).n == 1
 
 
-@given(ANSWERS)
-def test_figures_are_within_their_ranges_and_the_curve_covers_more_and_more(answers: list[Judged]) -> None:
+@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=15))
+def test_the_base_rate_is_the_best_constant(answers: list[Judged]) -> None:
     found = calibrated(answers)
     assert 0 <= found.brier <= 1
     assert sum(each.n for each in found.bins) == found.n == len(answers)
-    constant = calibrated([(found.accuracy, right) for _, right in answers])
-    assert constant.brier == pytest.approx(found.brier_base), "the base rate is the best constant"
-    coverages = [point.coverage for point in found.curve]
-    thresholds = [point.threshold for point in found.curve]
-    assert coverages == sorted(set(coverages))
-    assert thresholds == sorted(set(thresholds), reverse=True)
-    assert (coverages[-1], found.curve[-1].risk) == (1.0, pytest.approx(1 - found.accuracy))
-    for point in found.curve:
-        given_out = [right for sure, right in answers if sure >= point.threshold]
-        assert point.risk == pytest.approx(given_out.count(False) / len(given_out))
+    rate = sum(right for _, right in answers) / len(answers)
+    constant = calibrated([(rate, right) for _, right in answers])
+    assert constant.brier == pytest.approx(found.brier_base)

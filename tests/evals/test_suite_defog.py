@@ -75,18 +75,12 @@ def test_a_checkout_of_sql_eval(tmp_path: Path, database: str, inner: str) -> No
     )
 
 
-def test_databases_beside_the_checkout(tmp_path: Path) -> None:
-    write_csv(tmp_path / "sql-eval" / "data" / "questions_gen_sqlite.csv", entry())
-    write_shop(tmp_path / "defog-data" / "sqlite_dbs" / "shop.db")
-    assert len(load_suite("defog", tmp_path / "sql-eval").questions) == 1
-
-
 def test_questions_without_their_database_are_left_out_and_keep_their_numbers(tmp_path: Path) -> None:
     write_lines(tmp_path, entry(db_name="gone"), entry())
     write_shop(tmp_path / "databases" / "shop.sqlite")
     suite = load_suite("defog", tmp_path)
     assert [q.id for q in suite.questions] == ["0001"]
-    assert suite.missing[0].startswith("1 question is left out: databases/gone.sqlite")
+    assert suite.missing[0].startswith("Left out for want of gone.sqlite: 1 question.")
 
 
 @pytest.mark.parametrize(
@@ -114,11 +108,9 @@ def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="has none of the databases"):
         load_suite("defog", tmp_path)
     (tmp_path / "questions.jsonl").write_text("")
-    with pytest.raises(ConfigurationError, match="holds no question"):
+    with pytest.raises(ConfigurationError, match="has no question in"):
         load_suite("defog", tmp_path)
-
-
-def test_a_csv_that_is_cut(tmp_path: Path) -> None:
+    (tmp_path / "questions.jsonl").unlink()
     file = tmp_path / "data" / "questions_gen_sqlite.csv"
     write_csv(file, entry())
     file.write_text(file.read_text() + 'shop,sqlite,ratio,"SELECT')

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.questions import Suite
 from quorum.evals.running.databases import Databases
 from quorum.evals.scoring import verify_gold
 from quorum.evals.suites.own import load_own
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
+from tests.schema_folders import write_schema
 
 ASK = "Which users?"
 
@@ -37,10 +37,6 @@ def table(folder: Path, text: str, *, encoding: str = "utf-8") -> Path:
     return file
 
 
-def load(path: Path, db: str | None) -> Suite:
-    return load_own(path, db)
-
-
 def test_json_lines_with_all_fields(tmp_path: Path, db: str) -> None:
     (tmp_path / "gold.csv").write_text("n\n4\n")
     full = {
@@ -53,7 +49,9 @@ def test_json_lines_with_all_fields(tmp_path: Path, db: str) -> None:
         "evidence": "A user is a row.",
         "documents": "# Users",
     }
-    suite = load(lines(tmp_path, full, {"question": ASK, "sql": "SELECT 1", "difficulty": 3, "id": 7}), db)
+    suite = load_own(
+        lines(tmp_path, full, {"question": ASK, "sql": "SELECT 1", "difficulty": 3, "id": 7}), db
+    )
     first, second = suite.questions
     assert (suite.name, suite.folder, suite.missing) == ("own.jsonl", tmp_path, ())
     assert (first.id, first.question, first.difficulty) == ("users-1", "How many users are there?", "easy")
@@ -64,42 +62,32 @@ def test_json_lines_with_all_fields(tmp_path: Path, db: str) -> None:
     assert (second.id, second.difficulty, second.gold_sql, second.extra) == ("7", "3", ("SELECT 1",), {})
 
 
-def test_csv_with_quoted_newlines_windows_line_ends_and_a_mark(tmp_path: Path, db: str) -> None:
+def test_csv_and_json_lines_with_windows_line_ends_marks_and_odd_white_space(tmp_path: Path, db: str) -> None:
     text = (
         'question,sql,Difficulty \r\n"Which, and\r\nhow many ""users""?","SELECT *\r\nFROM users",hard\r\n'
         "\r\n,,\r\nWho?,,\r\n"
     )
-    suite = load(table(tmp_path, text, encoding="utf-8-sig"), db)
+    suite = load_own(table(tmp_path, text, encoding="utf-8-sig"), db)
     first, second = suite.questions
     assert first.question == 'Which, and\r\nhow many "users"?'
     assert (first.gold_sql, first.difficulty) == (("SELECT *\r\nFROM users",), "hard")
     assert (second.id, second.question, second.gold_sql) == ("0001", "Who?", ())
     assert suite.missing == ("Without sql and result, so asked and not scored: 1 (0001).",)
-
-
-def test_json_lines_with_windows_line_ends_and_odd_white_space(tmp_path: Path, db: str) -> None:
-    file = tmp_path / "own.jsonl"
-    odd = json.dumps({"question": "a\u2028b\u0085c"}, ensure_ascii=False)
+    file, odd = tmp_path / "own.jsonl", json.dumps({"question": "a\u2028b\u0085c"}, ensure_ascii=False)
     file.write_bytes(("\ufeff" + odd + "\r\n\r\n   \r\n" + json.dumps({"question": ASK}) + "\r\n").encode())
-    assert [q.question for q in load(file, db).questions] == ["a\u2028b\u0085c", ASK]
+    assert [q.question for q in load_own(file, db).questions] == ["a\u2028b\u0085c", ASK]
 
 
-def test_ids_are_places_unless_given(tmp_path: Path, db: str) -> None:
-    suite = load(
-        lines(tmp_path, {"question": "a"}, {"question": "b", "id": "x.y_z-1"}, {"question": "c"}), db
-    )
+def test_ids_are_places_unless_given_empty_fields_are_none_and_others_are_told(
+    tmp_path: Path, db: str
+) -> None:
+    empty = {"question": "c", "sql": "SELECT 1", "id": "", "result": None, "db": " ", "knowledge": ""}
+    other = {"question": "b", "id": "x.y_z-1", "SQLs": "x", "author": "me"}
+    suite = load_own(lines(tmp_path, {"question": "a"}, other, empty), db)
     assert [q.id for q in suite.questions] == ["0000", "x.y_z-1", "0002"]
-
-
-def test_fields_that_do_not_count_are_told(tmp_path: Path, db: str) -> None:
-    suite = load(lines(tmp_path, {"question": ASK, "sql": "SELECT 1", "SQLs": "x", "author": "me"}), db)
+    found = suite.questions[2]
+    assert (found.url, found.knowledge, found.extra) == (db, {}, {})
     assert suite.missing[0].startswith("Fields left out: sqls, author. Known are question, id, sql, result,")
-
-
-def test_empty_fields_are_as_if_they_were_not_there(tmp_path: Path, db: str) -> None:
-    empty = {"question": ASK, "sql": "SELECT 1", "id": "", "result": None, "db": " ", "knowledge": ""}
-    found = load(lines(tmp_path, empty), db).questions[0]
-    assert (found.id, found.url, found.knowledge, found.extra) == ("0000", db, {}, {})
 
 
 @pytest.mark.parametrize(
@@ -118,30 +106,22 @@ def test_databases(
     tmp_path: Path, db: str, given: str, url: str, name: str, dialect: str, field: str
 ) -> None:
     file = lines(tmp_path, {"question": ASK, field: given.format(folder=tmp_path)})
-    found = load(file, "sample" if given != "sample" else db).questions[0]
+    found = load_own(file, "sample" if given != "sample" else db).questions[0]
     assert (found.url, found.database, found.dialect) == (url.format(folder=tmp_path), name, dialect)
 
 
 def test_a_database_of_which_only_the_schema_is_here(tmp_path: Path) -> None:
-    folder = tmp_path / "CITY" / "PUBLIC"
-    folder.mkdir(parents=True)
-    (folder / "DDL.csv").write_text(
-        'table_name,description,DDL\nT,,"create or replace TABLE T (A NUMBER);"\n'
-    )
-    (folder / "T.json").write_text(
-        json.dumps(
-            {"table_name": "T", "table_fullname": "CITY.PUBLIC.T", "column_names": ["A"]}
-            | {"column_types": ["NUMBER"], "description": [""], "sample_rows": []}
-        )
-    )
-    found = load(lines(tmp_path, {"question": ASK, "db": f"schema://{tmp_path}/CITY"}), None).questions[0]
+    write_schema(tmp_path / "CITY" / "PUBLIC")
+    found = load_own(lines(tmp_path, {"question": ASK, "db": f"schema://{tmp_path}/CITY"}), None).questions[0]
     assert (found.dialect, found.live, found.database) == ("snowflake", False, "CITY")
 
 
-def test_secrets_of_a_url_are_not_shown(tmp_path: Path) -> None:
+def test_a_database_is_needed_and_secrets_of_its_url_are_not_shown(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"Line 1 of .*: it names no database.*--db"):
+        load_own(lines(tmp_path, {"question": ASK}), None)
     file = lines(tmp_path, {"question": ASK, "db": "sqlite://me:hidden@host"})
     with pytest.raises(ConfigurationError) as raised:
-        load(file, None)
+        load_own(file, None)
     assert "sqlite://me:[redacted]@host" in str(raised.value)
     assert "hidden" not in str(raised.value)
 
@@ -173,7 +153,7 @@ def test_secrets_of_a_url_are_not_shown(tmp_path: Path) -> None:
 def test_wrong_lines_are_named(tmp_path: Path, db: str, line: Any, message: str) -> None:
     file = lines(tmp_path, {"question": ASK, "id": "first"}, "", line)
     with pytest.raises(ConfigurationError) as raised:
-        load(file, db)
+        load_own(file, db)
     assert str(raised.value).startswith(f"Line 3 of {file}: ")
     assert message in str(raised.value)
 
@@ -192,24 +172,19 @@ def test_wrong_lines_are_named(tmp_path: Path, db: str, line: Any, message: str)
 )
 def test_wrong_csv_is_named(tmp_path: Path, db: str, text: str, start: str, message: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        load(table(tmp_path, text), db)
+        load_own(table(tmp_path, text), db)
     assert str(raised.value).startswith(start)
     assert message in str(raised.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, db: str) -> None:
     with pytest.raises(ConfigurationError, match="cannot be read: No such file"):
-        load(tmp_path / "gone.csv", db)
+        load_own(tmp_path / "gone.csv", db)
     with pytest.raises(ConfigurationError, match=r"Line 2 of .* no UTF-8 text"):
-        load(table(tmp_path, "question\nf\u00fcr\n", encoding="latin-1"), db)
+        load_own(table(tmp_path, "question\nf\u00fcr\n", encoding="latin-1"), db)
     (tmp_path / "own.txt").write_text("question\n")
     with pytest.raises(ConfigurationError, match=r"neither \.jsonl nor \.csv"):
-        load(tmp_path / "own.txt", db)
-
-
-def test_a_question_without_any_database(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"Line 1 of .*: it names no database.*--db"):
-        load(lines(tmp_path, {"question": ASK}), None)
+        load_own(tmp_path / "own.txt", db)
 
 
 async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
@@ -220,7 +195,7 @@ async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
         {"question": ASK, "sql": "SELECT gone FROM users", "db": "sqlite:///shop.db"},
         {"question": ASK},
     )
-    suite = load(file, db)
+    suite = load_own(file, db)
     found = await verify_gold(suite, suite.questions)
     assert [check.state for check in found.values()] == ["ok", "fails", "missing"]
     databases = Databases(RunOptions.from_dict({"models": ["offline"]}))

@@ -73,7 +73,7 @@ def test_spiders_test_split_has_its_own_file_and_databases(tmp_path: Path) -> No
     assert one.gold_sql == (SPIDER[1]["query"],)
     assert one.url.endswith("/test_database/park/park.sqlite")
     assert suite.missing == (
-        "1 questions are left out: test_database/ lacks zoo. Get them from https://yale-lily.github.io/spider.",
+        "Left out for want of zoo.sqlite: 1 question. Get them from https://yale-lily.github.io/spider.",
     )
     with pytest.raises(ConfigurationError, match=r"There is no .*dev\.json"):
         load_suite("spider1", tmp_path)
@@ -98,10 +98,8 @@ def test_bird_in_each_of_its_layouts(tmp_path: Path, file: str, inner: str) -> N
 def test_birds_first_release_has_no_ids_and_writes_false_for_no_evidence(tmp_path: Path) -> None:
     keys = ("db_id", "question", "SQL")
     bird(tmp_path, [{key: item[key] for key in keys} | {"evidence": "False"} for item in BIRD])
-    assert [(q.id, q.knowledge, q.difficulty) for q in load_suite("bird", tmp_path).questions] == [
-        ("0", {}, ""),
-        ("1", {}, ""),
-    ]
+    found = [(q.id, q.knowledge, q.difficulty) for q in load_suite("bird", tmp_path).questions]
+    assert found == [("0", {}, ""), ("1", {}, "")]
 
 
 def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
@@ -117,18 +115,8 @@ def test_bird_that_cannot_be_used(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"Entry 0 of .* has no SQL"):
         load_suite("bird", tmp_path / "b")
     bird(tmp_path / "c", [BIRD[0] | {"db_id": "moon"}])
-    with pytest.raises(ConfigurationError, match=r"none of the databases of dev\.json.*dev_databases/<db>"):
+    with pytest.raises(ConfigurationError, match=r"none of the databases of dev\.json.*/moon/moon"):
         load_suite("bird", tmp_path / "c")
-
-
-def test_spider_without_its_databases(tmp_path: Path) -> None:
-    spider(tmp_path)
-    more = [*SPIDER, SPIDER[0] | {"db_id": "moon"}]
-    (tmp_path / "dev.json").write_text(json.dumps(more), encoding="utf-8")
-    assert "1 questions are left out: database/ lacks moon" in load_suite("spider1", tmp_path).missing[0]
-    (tmp_path / "dev.json").write_text(json.dumps(more[2:]), encoding="utf-8")
-    with pytest.raises(ConfigurationError, match="none of the databases"):
-        load_suite("spider1", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["bird", "spider1"])

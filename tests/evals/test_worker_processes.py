@@ -192,14 +192,11 @@ async def test_an_existing_cluster_is_used(suite: Suite, tmp_path: Path) -> None
     assert all(record.match for record in records.values())
 
 
-async def test_a_cluster_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_lacks_for_a_cluster_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster, "START_SECONDS", 0.4)
     with pytest.raises(ConfigurationError, match=r"No cluster with a worker answers at tcp://127\.0\.0\.1:9"):
         async with workers_of(address="tcp://127.0.0.1:9"):
             pass
-
-
-async def test_without_dask_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ConfigurationError, match=r"pip install .*distributed"):
         async with workers_of(2):

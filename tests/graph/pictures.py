@@ -13,145 +13,78 @@ from quorum.graph.nodes.tree_search import Search
 
 Arrow = tuple[str, str]
 
-PICTURES: dict[str, dict[tuple[str, str], str]] = {
+_DRAWN: dict[str, dict[str, str]] = {
     "reforce": {  # 000, Figure 1 and 3.2
-        ("TableLinker", "candidate:SqlWriter"): "(a) compression, then (b) candidates",
-        ("candidate:SqlWriter", "candidate:SelfRefiner"): "an error or an empty result is refined",
-        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "up to five iterations",
-        ("candidate:SqlWriter", "Consensus"): "(c) majority voting",
-        ("candidate:SelfRefiner", "Consensus"): "(c) majority voting",
-        ("Consensus", "exploring_candidate:ColumnExplorer"): "(d) what ties is explored",
-        ("exploring_candidate:ColumnExplorer", "exploring_candidate:ExplorationCorrector"): "Algorithm 1",
-        ("exploring_candidate:ExplorationCorrector", "exploring_candidate:ExplorationCorrector"): "max_try",
-        (
-            "exploring_candidate:ColumnExplorer",
-            "exploring_candidate:SqlWriter",
-        ): "its results make a new prompt",
-        ("exploring_candidate:ExplorationCorrector", "exploring_candidate:SqlWriter"): "the same",
-        ("exploring_candidate:SqlWriter", "exploring_candidate:SelfRefiner"): "as in the first round",
-        ("exploring_candidate:SelfRefiner", "exploring_candidate:SelfRefiner"): "as in the first round",
-        ("exploring_candidate:SqlWriter", "Consensus"): "the second vote",
-        ("exploring_candidate:SelfRefiner", "Consensus"): "the second vote",
+        "TableLinker -> candidate:SqlWriter": "(a) compression, then (b) candidates",
+        "candidate:SqlWriter -> candidate:SelfRefiner": "an error or an empty result is refined",
+        "candidate:SelfRefiner -> candidate:SelfRefiner": "up to five iterations",
+        "candidate:SqlWriter -> Consensus": "(c) majority voting",
+        "candidate:SelfRefiner -> Consensus": "(c) majority voting",
+        "Consensus -> exploring_candidate:ColumnExplorer": "(d) what ties is explored",
+        "exploring_candidate:ColumnExplorer -> exploring_candidate:ExplorationCorrector": "Algorithm 1",
+        "exploring_candidate:ExplorationCorrector -> exploring_candidate:ExplorationCorrector": "max_try",
+        "exploring_candidate:ColumnExplorer -> exploring_candidate:SqlWriter": "its results make a prompt",
+        "exploring_candidate:ExplorationCorrector -> exploring_candidate:SqlWriter": "the same",
+        "exploring_candidate:SqlWriter -> exploring_candidate:SelfRefiner": "as in the first round",
+        "exploring_candidate:SelfRefiner -> exploring_candidate:SelfRefiner": "as in the first round",
+        "exploring_candidate:SqlWriter -> Consensus": "the second vote",
+        "exploring_candidate:SelfRefiner -> Consensus": "the second vote",
     },
     "recap": {  # 004, Table 1 and section 3.3; steps that ask nobody (``run_sql``) lie between
-        ("KnowledgeRetriever", "SchemaLinker"): "before plan generation",
-        ("SchemaLinker", "candidate:Planner"): "a large schema is linked by the question (Figure 9)",
-        ("candidate:Planner", "candidate:PlanCritique"): "immediately after plan generation",
-        ("candidate:PlanCritique", "candidate:Planner"): "additional iterations of the Planner (3.3.3)",
-        ("candidate:PlanCritique", "candidate:SyntaxRetriever"): "after planning",
-        ("candidate:SyntaxRetriever", "candidate:Action"): "the syntax guides the Action's prompt (3.3.5)",
-        (
-            "candidate:SQLCritique",
-            "candidate:Action",
-        ): "nothing repairs the query: until the step limit (3.3)",
-        ("candidate:SelfRefiner", "candidate:Action"): "the refinement limit is reached (3.3, 3.3.6)",
-        ("candidate:PlanCritique", "candidate:SelfRefiner"): "a refined query follows",
-        ("candidate:Action", "candidate:Action"): "at each step in the loop",
-        ("candidate:Action", "candidate:SQLCritique"): "after each SQL generation step",
-        ("candidate:SQLCritique", "candidate:Validator"): "after successful execution",
-        ("candidate:SQLCritique", "candidate:SelfRefiner"): "upon execution error or empty result",
-        ("candidate:SQLCritique", "candidate:SchemaLinker"): "when schema-related errors occur",
-        ("candidate:SchemaLinker", "candidate:Planner"): "schema errors invoke their collaboration (3.3)",
-        ("candidate:Planner", "candidate:SelfRefiner"): "a refined query follows",
-        (
-            "candidate:SelfRefiner",
-            "candidate:SQLCritique",
-        ): "it is executed, the SQLCritique evaluates it (3.3.6)",
-        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "if errors persist, the loop continues (3.3.6)",
-        ("candidate:Validator", "candidate:Action"): "its feedback goes into the next prediction (3.3.5)",
+        "KnowledgeRetriever -> SchemaLinker": "before plan generation",
+        "SchemaLinker -> candidate:Planner": "a large schema is linked by the question (Figure 9)",
+        "candidate:Planner -> candidate:PlanCritique": "immediately after plan generation",
+        "candidate:PlanCritique -> candidate:Planner": "additional iterations of the Planner (3.3.3)",
+        "candidate:PlanCritique -> candidate:SyntaxRetriever": "after planning",
+        "candidate:SyntaxRetriever -> candidate:Action": "the syntax guides the Action's prompt (3.3.5)",
+        "candidate:SQLCritique -> candidate:Action": "nothing repairs the query: until the step limit (3.3)",
+        "candidate:SelfRefiner -> candidate:Action": "the refinement limit is reached (3.3, 3.3.6)",
+        "candidate:PlanCritique -> candidate:SelfRefiner": "a refined query follows",
+        "candidate:Action -> candidate:Action": "at each step in the loop",
+        "candidate:Action -> candidate:SQLCritique": "after each SQL generation step",
+        "candidate:SQLCritique -> candidate:Validator": "after successful execution",
+        "candidate:SQLCritique -> candidate:SelfRefiner": "upon execution error or empty result",
+        "candidate:SQLCritique -> candidate:SchemaLinker": "when schema-related errors occur",
+        "candidate:SchemaLinker -> candidate:Planner": "schema errors invoke their collaboration (3.3)",
+        "candidate:Planner -> candidate:SelfRefiner": "a refined query follows",
+        "candidate:SelfRefiner -> candidate:SQLCritique": "once it ran, the SQLCritique evaluates it (3.3.6)",
+        "candidate:SelfRefiner -> candidate:SelfRefiner": "if errors persist, the loop continues (3.3.6)",
+        "candidate:Validator -> candidate:Action": "its feedback goes into the next prediction (3.3.5)",
     },
     "ssev": {  # 004, Figure 5 and 3.2
-        ("presql:SqlWriter", "presql:SelfRefiner"): "PreSQL that fails is refined",
-        ("presql:SelfRefiner", "presql:SelfRefiner"): "up to N iterations",
-        ("presql:SqlWriter", "PreSQLConsensus"): "the vote of stages 5 and 6",
-        ("presql:SelfRefiner", "PreSQLConsensus"): "the vote of stages 5 and 6",
-        ("PreSQLConsensus", "candidate:SqlWriter"): "its winner links the schema for PostSQL",
-        ("candidate:SqlWriter", "candidate:SelfRefiner"): "PostSQL that fails is refined",
-        ("candidate:SelfRefiner", "candidate:SelfRefiner"): "up to N iterations",
-        ("candidate:SqlWriter", "Consensus"): "the last vote",
-        ("candidate:SelfRefiner", "Consensus"): "the last vote",
+        "presql:SqlWriter -> presql:SelfRefiner": "PreSQL that fails is refined",
+        "presql:SelfRefiner -> presql:SelfRefiner": "up to N iterations",
+        "presql:SqlWriter -> PreSQLConsensus": "the vote of stages 5 and 6",
+        "presql:SelfRefiner -> PreSQLConsensus": "the vote of stages 5 and 6",
+        "PreSQLConsensus -> candidate:SqlWriter": "its winner links the schema for PostSQL",
+        "candidate:SqlWriter -> candidate:SelfRefiner": "PostSQL that fails is refined",
+        "candidate:SelfRefiner -> candidate:SelfRefiner": "up to N iterations",
+        "candidate:SqlWriter -> Consensus": "the last vote",
+        "candidate:SelfRefiner -> Consensus": "the last vote",
     },
     "react": {  # 000, 3.1
-        ("candidate:ToolUser", "candidate:ToolUser"): "thought, action, observation",
+        "candidate:ToolUser -> candidate:ToolUser": "thought, action, observation",
     },
     "sqlagent": {  # 001, Figure 2 and Algorithm 3
-        ("candidate:InfoAgent", "candidate:ContextExpander"): "lines 7 and 8",
-        ("candidate:ContextExpander", "candidate:GenAgent"): "lines 10 to 12",
-        ("candidate:GenAgent", "candidate:Validator"): "line 17: what ran is checked",
-        ("candidate:GenAgent", "candidate:InfoAgent"): "line 15: execution failed",
-        ("candidate:Validator", "candidate:InfoAgent"): "line 22: semantic mismatch",
+        "candidate:InfoAgent -> candidate:ContextExpander": "lines 7 and 8",
+        "candidate:ContextExpander -> candidate:GenAgent": "lines 10 to 12",
+        "candidate:GenAgent -> candidate:Validator": "line 17: what ran is checked",
+        "candidate:GenAgent -> candidate:InfoAgent": "line 15: execution failed",
+        "candidate:Validator -> candidate:InfoAgent": "line 22: semantic mismatch",
     },
     "explore": {  # 001, Figure 1 and 3.2
-        ("Explorer", "simulate:Simulator"): "selection and expansion, then simulation",
-        ("simulate:Simulator", "simulate:Describer"): "on success the description",
-        ("simulate:Describer", "Explorer"): "backpropagation, into the next choice",
-        ("simulate:Simulator", "Explorer"): "backpropagation of a failure",
+        "Explorer -> simulate:Simulator": "selection and expansion, then simulation",
+        "simulate:Simulator -> simulate:Describer": "on success the description",
+        "simulate:Describer -> Explorer": "backpropagation, into the next choice",
+        "simulate:Simulator -> Explorer": "backpropagation of a failure",
     },
 }
 """From agent to agent, as the papers' pictures and their text have it."""
 
-_ENDING = [
-    "Action",
-    "PlanCritique",
-    "Planner",
-    "SQLCritique",
-    "SchemaLinker",
-    "SelfRefiner",
-    "SyntaxRetriever",
-    "Validator",
-]
-OURS: dict[str, dict[tuple[str, str], str]] = {
-    "reforce": {
-        ("KnowledgeRetriever", "TableLinker"): "documents are found before anything else",
-        ("Consensus", "candidate:SqlWriter"): "a stopping rule asks for another batch; the user asks again",
-        ("exploring_candidate:ColumnExplorer", "Consensus"): "a limit ends the candidate",
-        ("exploring_candidate:ExplorationCorrector", "Consensus"): "a limit ends the candidate",
-    },
-    "recap": {
-        ("KnowledgeRetriever", "candidate:Planner"): "the schema is not large",
-        ("candidate:Planner", "candidate:SyntaxRetriever"): "the last plan is not reviewed",
-        (
-            "candidate:SQLCritique",
-            "candidate:SQLCritique",
-        ): "never: a correction is not reviewed, run_sql leads back",
-        ("candidate:SchemaLinker", "candidate:SelfRefiner"): "nothing was linked",
-        ("candidate:SelfRefiner", "candidate:SchemaLinker"): "a refined query has a new schema error",
-        (
-            "candidate:SelfRefiner",
-            "candidate:Validator",
-        ): "never: the SQLCritique comes first; run_sql leads to both",
-        ("Consensus", "candidate:Planner"): "a stopping rule asks for another batch; the user asks again",
-        **{
-            (f"candidate:{name}", "Consensus"): "the vote of 3.3.7, or a limit ends the candidate"
-            for name in _ENDING
-        },
-    },
-    "ssev": {
-        ("KnowledgeRetriever", "presql:SqlWriter"): "documents are found before anything else",
-        ("Consensus", "candidate:SqlWriter"): "a stopping rule asks for another batch; the user asks again",
-        ("PreSQLConsensus", "Consensus"): "a limit was reached, or the data cannot answer",
-        ("PreSQLConsensus", "presql:SqlWriter"): "a resumed run in which no model had answered",
-    },
-    "react": {
-        ("KnowledgeRetriever", "SchemaLinker"): "documents are found first; a schema too large is linked",
-        ("KnowledgeRetriever", "candidate:ToolUser"): "documents are found before anything else",
-        ("SchemaLinker", "candidate:ToolUser"): "the same",
-        ("candidate:ToolUser", "Consensus"): "the paper has no vote; one candidate decides it",
-        ("Consensus", "candidate:ToolUser"): "a stopping rule asks for another batch; the user asks again",
-    },
-    "sqlagent": {
-        ("KnowledgeRetriever", "candidate:InfoAgent"): "documents are found before anything else",
-        ("candidate:InfoAgent", "Consensus"): "a limit ends the candidate",
-        ("candidate:ContextExpander", "Consensus"): "a limit ends the candidate",
-        ("candidate:GenAgent", "Consensus"): "the last round failed; the paper has no vote",
-        ("candidate:Validator", "Consensus"): "success, or the last round; the paper has no vote",
-        ("Consensus", "candidate:InfoAgent"): "a stopping rule asks for another batch; the user asks again",
-    },
-    "explore": {
-        ("Explorer", "Explorer"): "nothing that was chosen can be tried",
-    },
+PICTURES: dict[str, set[Arrow]] = {
+    recipe: {(source, target) for source, _, target in (arrow.partition(" -> ") for arrow in arrows)}
+    for recipe, arrows in _DRAWN.items()
 }
-"""Arrows that the papers do not draw, each with its reason."""
 
 
 def arrows(graph: Any, shown: Callable[[str], bool]) -> Iterator[Arrow]:
@@ -206,7 +139,7 @@ def mermaid(recipe: str) -> str:
     """
     boxes: dict[str, list[str]] = {"": []}
     ends = ("database", "triplets") if recipe == "explore" else ("question", "answer")
-    paper = PICTURES[recipe].keys()
+    paper = PICTURES[recipe]
     for source, target in arrows(drawn(recipe), lambda node: asks(node) or node == END):
         if (source, target) == ("KnowledgeRetriever", END):
             continue

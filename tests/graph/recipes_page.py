@@ -1,8 +1,7 @@
 """The generated parts of ``docs/recipes.md``; ``python -m tests.graph.recipes_page`` writes them anew.
 
 The tables of mechanisms are written by hand. Between a recipe's heading and its table stand its picture, the
-numbered equations and algorithms of its paper with the functions that hold them, and its switches; behind
-what is ours in a row, the reason.
+numbered equations and algorithms of its paper with the functions that hold them, and its switches.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -40,8 +39,10 @@ KINDS = ("equation", "Algorithm")
 _MENTION = re.compile(
     r"\((ReFoRCE first version|ReFoRCE|ReCAPAgent-SQL|SSEV|Spider-Agent|SQLAgent),\s([^()]+)\)"
 )
-_NUMBERED = re.compile(r"(equation|Algorithm)s? ([\d, andto]+)")
-_WHY = ". Why: "
+_PART = re.compile(
+    r"(equation|Algorithm)s? (\d+)(?: (to|and) (\d+))?(?:, ((?:step|line)s? [\d toand]*\d))?"
+    r"|(\d+\.[\d.]*\d|(?:Table|Figure) \d+|Appendix \w)"
+)
 
 
 class Row(NamedTuple):
@@ -53,11 +54,6 @@ class Row(NamedTuple):
     here: str
     kept: str
     test: str
-
-    @property
-    def ours(self) -> str:
-        """Return what is ours, without a full stop; empty where the paper's way is kept."""
-        return self.kept.removeprefix("ours: ").partition(_WHY)[0].rstrip(".") if self.kept != "yes" else ""
 
 
 class Held(NamedTuple):
@@ -112,33 +108,11 @@ def mentions(text: str) -> Iterator[tuple[str, str, str]]:
     ``(SQLAgent, Algorithm 3, lines 7 to 9)`` has one, ``(ReFoRCE, equations 4 to 6)`` three.
     """
     for paper, said in _MENTION.findall(" ".join(text.split())):
-        parts = re.split(r",\s(?=[^\d]*\d|Appendix)", said)
-        for part, within in ((each, then) for each, then in _with_places(parts)):
-            if numbered := _NUMBERED.fullmatch(part):
-                yield from ((paper, f"{numbered[1]} {number}", within) for number in _numbers(numbered[2]))
-            else:
-                yield paper, part.removeprefix("section "), within
-
-
-def _with_places(parts: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Join "step 2" or "lines 7 to 9" to the part before."""
-    waiting = ""
-    for part in parts:
-        if re.match(r"(steps?|lines?) ", part):
-            yield waiting, part
-            waiting = ""
-        else:
-            if waiting:
-                yield waiting, ""
-            waiting = part
-    if waiting:
-        yield waiting, ""
-
-
-def _numbers(text: str) -> Iterator[int]:
-    """Yield the numbers of "4 to 6", "5 and 6" or "1, 2 and 5"."""
-    for first, last in re.findall(r"(\d+)(?: to (\d+))?", text):
-        yield from range(int(first), int(last or first) + 1)
+        for kind, first, joint, last, within, other in _PART.findall(said):
+            numbers = range(int(first), int(last) + 1) if joint == "to" else filter(None, (first, last))
+            yield from ((paper, f"{kind} {number}", within) for number in numbers)
+            if other:
+                yield paper, other, ""
 
 
 def numbers(recipe: str) -> str:
@@ -185,17 +159,6 @@ def _value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def with_reasons(text: str, recipe: Recipe) -> str:
-    """Return a table of mechanisms with the reason behind what is ours."""
-    why = {each.ours.rstrip("."): each.why.rstrip(".") for each in recipe.deviations}
-
-    def reasoned(found: re.Match[str]) -> str:
-        ours = found[1].partition(_WHY)[0].rstrip(".")
-        return f"| ours: {ours}{_WHY}{why[ours]}. |" if ours in why else found[0]
-
-    return re.sub(r"\| ours: (.*?) \|", reasoned, text)
-
-
 def written(text: str) -> str:
     """Return the page with its generated parts as they should be."""
     head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
@@ -215,7 +178,7 @@ def _section(text: str) -> str:
     start = text.find(BEGIN)
     stop = text.find(STOP) + len(STOP) + 1 if start >= 0 else text.find("| mechanism")
     start = start if start >= 0 else stop
-    return with_reasons(text[:start] + made + text[stop:], recipe)
+    return text[:start] + made + text[stop:]
 
 
 if __name__ == "__main__":

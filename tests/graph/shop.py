@@ -230,21 +230,12 @@ class Opened:
 
     async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
         """Open ones with these models."""
-        of_models = {"models", "model_for", "votes", "strategy", "stopping", "temperature", "seed"}
-        of_recipes = {"recipe", "preset", "switches"}
-        of_runs = {
-            "max_calls",
-            "max_usd",
-            "deadline",
-            "max_rows",
-            "max_run_bytes",
-            "approve",
-            "result_bytes",
-            "query_timeout",
-            "abstain_below",
-        }
-        others = of_models | of_recipes | of_runs | {"link_above"}
-        key = json.dumps({k: v for k, v in options.as_dict().items() if k not in others}, sort_keys=True)
+        others = "models model_for votes strategy stopping temperature seed recipe preset switches max_calls "
+        others += "max_usd deadline max_rows max_run_bytes approve result_bytes query_timeout abstain_below "
+        others += "link_above"
+        key = json.dumps(
+            {k: v for k, v in options.as_dict().items() if k not in others.split()}, sort_keys=True
+        )
         if key not in self._resources:
             self._resources[key] = await open_resources(options, chat_models=chat_models)
             self._closing.push_async_callback(self._resources[key].aclose)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,13 +15,13 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
-from quorum.graph.answering import _Asked
+from quorum.graph.answering import _replies
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
-from quorum.graph.builder import build_graph
 from quorum.graph.recipes import RECIPES
 from quorum.tools.admission import Proposal
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import Estimate
+from quorum.tools.record import request_of
 from tests.graph.shop import GOOD, QUESTION, Asked, Replies, sql, writing
 
 RENAMED = GOOD.replace("AS orders", "AS n")
@@ -60,11 +61,15 @@ async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(as
     asked = await ask(GOOD, RENAMED)(all_say("yes"))
     (both,) = asked.rounds
     assert sorted(each.candidate for each in both) == ["c1", "c2"]
-    first = next(each for each in both if each.candidate == "c1")
-    assert (first.sql, first.database, first.dialect) == (GOOD, "shop", "sqlite")
-    assert (first.kind, first.agent, first.bytes) == ("approval", "action", None)
-    assert first.why == "You are asked before every query."
-    assert first.reads == "the engine does not tell"
+    assert next(each for each in both if each.candidate == "c1") == Approval(
+        why="You are asked before every query.",
+        sql=GOOD,
+        dialect="sqlite",
+        database="shop",
+        reads="the engine does not tell",
+        agent="action",
+        candidate="c1",
+    )
 
 
 @pytest.mark.parametrize("of", [0, -1], ids=["to the first", "to the last"])
@@ -89,17 +94,19 @@ async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_aga
 
     waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
     async with asked.opened() as (context, _):
-        replies = await _Asked(context, None, approve).replies(waiting)
+        replies = await _replies(waiting, context, None, approve)
     assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 
-async def test_a_no_beside_an_all_is_a_no(ask: Any) -> None:
+async def test_a_no_beside_an_all_is_a_no_and_leaves_the_others_alone(ask: Any) -> None:
     def mixed(waiting: Sequence[Interrupt]) -> dict[str, Any]:
         return {each.id: "no" if each.value["sql"] == RENAMED else "all" for each in waiting}
 
     asked = await ask(GOOD, RENAMED)(mixed)
-    ran = [event["executed"] for event in asked.of("query") if "usage" in event]
-    assert ran == [GOOD]
+    assert [event["executed"] for event in asked.of("query") if "usage" in event] == [GOOD]
+    assert (asked.answer.status, asked.answer.sql) == ("answered", GOOD)
+    failed = [each.error for each in asked.answer.candidates if each.error]
+    assert failed == ["The user was asked whether this query may run, and did not approve it."]
 
 
 @pytest.mark.parametrize("recipe", [name for name in RECIPES if name != "react"])
@@ -116,16 +123,6 @@ async def test_what_is_not_approved_is_repaired_by_nobody(recipe: str, ask: Any)
     assert sum(map(len, rounds)) == len(set().union(*rounds)), "nothing is asked about again"
 
 
-async def test_one_that_is_not_approved_leaves_the_others_alone(ask: Any) -> None:
-    def no_to_renamed(waiting: Sequence[Interrupt]) -> dict[str, Any]:
-        return {each.id: each.value["sql"] == GOOD for each in waiting}
-
-    asked = await ask(GOOD, RENAMED)(no_to_renamed)
-    assert (asked.answer.status, asked.answer.sql) == ("answered", GOOD)
-    failed = [each.error for each in asked.answer.candidates if each.error]
-    assert failed == ["The user was asked whether this query may run, and did not approve it."]
-
-
 async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> None:
     prompts: list[str] = []
 
@@ -140,32 +137,6 @@ async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> 
     asked = await run(lambda waiting: {each.id: each.value["sql"] == GOOD for each in waiting})
     assert (asked.answer.status, asked.answer.sql) == ("answered", GOOD)
     assert "did not approve it" in prompts[1]
-
-
-COUNTED: Any = {"switches": {"confirm_empty": True}}
-
-
-async def test_what_counts_rows_of_an_empty_result_is_asked_about_too(ask: Any) -> None:
-    """Several queries of one step, which runs again from its start for each reply."""
-    free = await ask(NO_ROW, approve="never", **COUNTED)(all_say("yes"))
-    for killed in (False, True):
-        asked = await ask(NO_ROW, **COUNTED)(all_say("yes"), killed=killed)
-        assert told(asked) == told(free)
-        counts = [each for each in asked.rounds if each[0].agent == "self_refiner"]
-        assert len(counts) == 2, "CTEs, rows"
-        assert all(len(waiting) == 1 for waiting in asked.rounds)
-
-
-async def test_a_no_to_one_of_several_queries_of_a_step_is_recorded_once(ask: Any) -> None:
-    def no_first(waiting: Sequence[Interrupt]) -> dict[str, Any]:
-        counting = waiting[0].value["agent"] == "self_refiner"
-        return {waiting[0].id: "no" if counting and "part_0" in waiting[0].value["sql"] else "yes"}
-
-    for killed in (False, True):
-        asked = await ask(NO_ROW, **COUNTED)(no_first, killed=killed)
-        assert asked.answer.status == "answered"
-        refused = [event["executed"] for event in asked.of("query") if event.get("error")]
-        assert len(refused) == len(set(refused)) > 0
 
 
 async def test_explorations_queries_are_asked_about_and_given_up_without_approval(ask: Any) -> None:
@@ -210,19 +181,6 @@ async def test_a_run_killed_after_the_reply_does_not_ask_again(ask: Any) -> None
     assert output["answer"]["status"] == "answered"
 
 
-async def test_a_graph_that_opens_its_own_context_asks_too(ask: Any) -> None:
-    run = ask(GOOD)
-    options = run.options.model_copy(update={"models": ["offline"], "votes": 2})
-    graph = build_graph("recap", checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
-    question: Any = {"question": "How many customers are there?"}
-    first: Any = await graph.ainvoke(question, config, context=options)
-    waiting = first["__interrupt__"]
-    assert len(waiting) == 2
-    answer: Any = await graph.ainvoke(Command(resume=all_say("yes")(waiting)), config, context=options)
-    assert answer["answer"]["rows"] == [[3]]
-
-
 async def test_with_always_nothing_is_read_unasked(ask: Any) -> None:
     asked = await ask(GOOD, recipe="quorum", question=IN_LYON)(all_say("yes"))
     assert asked.of("values") == []
@@ -239,15 +197,10 @@ async def test_a_database_that_does_not_tell_asks_nobody_by_size_and_says_so(ask
 
 async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> None:
     """Each gets the reply to what was shown, in whatever order they come."""
-    random, shown = Random(0), list[str]()
-    events: list[tuple[str, Any]] = []
-    approvals = Approvals(
-        rule="always",
-        database="shop",
-        dialect="sqlite",
-        record=lambda kind, **fields: events.append((kind, fields.get("reply"))),
-        step=lambda: "step",
-    )
+    random, shown, events = Random(0), list[str](), list[str]()
+    about: dict[str, Any] = {"step": lambda: "step", "record": lambda kind, **_: events.append(kind)}
+    trace: Any = SimpleNamespace(earlier_approvals=[], **about)
+    approvals = Approvals("always", "shop", "sqlite", trace)
 
     async def one(sql: str) -> bool:
         await asyncio.sleep(random.random() / 1000)
@@ -273,24 +226,27 @@ async def test_queries_that_a_step_runs_side_by_side_get_their_own_replies() -> 
         output = await compiled.ainvoke(Command(resume={asked.id: reply}), config)
     assert sorted(shown) == sorted(QUERIES), "each once"
     assert output["said"] == {sql: sql not in QUERIES[:2] for sql in QUERIES}
-    assert len([kind for kind, _ in events if kind == "approval"]) == len(QUERIES)
+    assert events.count("approval") == len(QUERIES)
 
 
-@pytest.mark.parametrize(
-    ("reply", "meaning"),
-    [
-        ("yes", "yes"),
-        (" Y.", "yes"),
-        (True, "yes"),
-        ({"reply": "yes"}, "yes"),
-        ("all", "all"),
-        ("no", "no"),
-        (None, "no"),
-        ("", "no"),
-        (False, "no"),
-        ("yes please", ""),
-        (7, ""),
-    ],
-)
-def test_replies_are_understood(reply: Any, meaning: str) -> None:
-    assert read_approval(reply) == meaning
+def test_a_reply_counts_for_its_text_in_every_step_and_all_for_every_text() -> None:
+    def approved(reply: str, *queries: str) -> list[bool]:
+        earlier = [{"kind": "approval", "task": "earlier", "query": request_of(GOOD), "reply": reply}]
+        trace: Any = SimpleNamespace(earlier_approvals=earlier, step=lambda: "later")
+        approvals = Approvals("always", "shop", "sqlite", trace)
+        return [approvals.approves(Proposal(sql, Estimate(), True, "a", "c")) for sql in queries]
+
+    assert approved("no", GOOD) == [False]
+    assert approved("yes", GOOD) == [True]
+    assert approved("all", GOOD, RENAMED) == [True, True]
+
+
+def test_replies_are_understood() -> None:
+    meanings: dict[str, list[Any]] = {
+        "yes": ["yes", " Y.", True, {"reply": "yes"}, {"decisions": [{"type": "approve"}]}],
+        "all": ["all", [{"type": "response", "args": "all"}]],
+        "no": ["no", None, "", False, {"decisions": [{"type": "reject", "message": "Why?"}]}],
+        "": ["yes please", 7],
+    }
+    for meaning, replies in meanings.items():
+        assert {read_approval(reply) for reply in replies} == {meaning}

@@ -31,11 +31,9 @@ def test_the_drawn_graph(name: str, snapshot: SnapshotAssertion) -> None:
         *[(name, {}) for name in RECIPES],
         *[("ssev", {"stage": stage}) for stage in ("base", "sl", "sr", "sr_sl", "sr_vote")],
         ("quorum", {"validation": "never", "judge": False, "exploration": False, "plan": "never"}),
-        ("recap", {"plan_critique": False, "sql_critique": False, "validation": False, "syntax": False}),
+        ("recap", {"own_plans": False, "exploration": True}),
         ("reforce", {"exploration": "always", "model_vote": True, "expected_format": True}),
-        ("reforce", {"explorations": "shared", "merge_rounds": True}),
-        ("reforce", {"explorations": "shared", "exploration": "always"}),
-        ("reforce", {"merge_rounds": True, "self_consistency": True, "cte_refinement": True}),
+        ("reforce", {"compression": False, "self_consistency": True, "cte_refinement": True}),
     ],
 )
 def test_a_drawn_graph_has_the_declared_edges_and_no_others(name: str, switches: dict[str, Any]) -> None:
@@ -76,7 +74,7 @@ def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:
     ("name", "switches", "said"),
     [
         ("nope", {}, r"'nope'.*recap"),
-        ("recap", {"sqlcritique": False}, r"'sqlcritique'.*sql_critique"),
+        ("recap", {"maxplans": 1}, r"'maxplans'.*max_plans"),
         ("recap", {"wire": None}, "wire"),
         ("single", {"validation": True}, "no switch 'validation'"),
         ("ssev", {"stage": "7"}, "stage"),
@@ -93,17 +91,3 @@ def test_an_unknown_recipe_and_a_wrong_switch_are_named(
 ) -> None:
     with pytest.raises(ConfigurationError, match=said):
         find_recipe(name, switches)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"votes": 0}, "votes"),
-        ({"models": []}, "model"),
-        ({"retrieval": "magic"}, "magic"),
-        ({"retrieval": "hybrid"}, "embedding_model"),
-    ],
-)
-def test_wrong_options_are_refused(wrong: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        RunOptions(**wrong)  # type: ignore[arg-type]

@@ -102,6 +102,44 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     )
 
 
+async def test_words_are_taken_once_and_each_question_says_how_to_reply(asked: Any) -> None:
+    ask = asked(rivals(GOOD, ABOVE_SIX))
+    answer = await ask("Only large ones.", "And the year 2024.", "B")
+    first, second, third = ask.questions
+    assert (first.kind, first.own_words, second.own_words) == ("clarification", True, False)
+    assert first.how == "Choose A, B, say it in your own words, or leave it empty to keep A."
+    assert second.how == third.how == "Choose A, B, or leave it empty to keep A."
+    assert "once already" in third.refused
+    assert (answer["vote"]["settled"], answer["question"][-16:]) == ("user", "Only large ones.")
+    for payload in (Clarification, Approval):
+        assert list(payload.model_fields)[:3] == ["kind", "how", "refused"]
+
+
+def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
+    """Others stand there for runs that may not ask, and for verified questions."""
+    others = {"KnowledgeRetriever", "Consensus", "check_winner", "ReadingWriter"}
+    for name in RECIPES:
+        drawn = build_graph(name).get_graph()
+        before = {edge.source for edge in drawn.edges if edge.target == "answer"}
+        assert "clarify" in before <= {"clarify", *others}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "replies"),
+    [
+        ("label", "B", ["B", " b. ", "answer B", "(b)", {"choice": "B"}]),
+        ("label", "B", [{"decisions": [{"type": "respond", "message": "B"}]}]),  # as Agent Chat UI replies
+        ("keep", "", [None, "  \n", [{"type": "accept", "args": None}]]),
+        ("words", "only paid ones", ["only  paid\nones"]),
+        ("refused", None, ["C", 2, {"other": "B"}]),
+    ],
+)
+def test_replies_are_understood(kind: str, text: str | None, replies: list[Any]) -> None:
+    for reply in replies:
+        found = read_reply(reply, ["A", "B"], own_words=True)
+        assert (found.kind, found.text) == (kind, found.text if text is None else text)
+
+
 @pytest.mark.parametrize(("reply", "right"), [("A", ["m:0", "m:1"]), ("B", ["m:2"])])
 async def test_the_experts_learn_from_the_choice(
     reply: str, right: list[str], asked: Any, tmp_path: Path
@@ -118,6 +156,7 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     ask = asked(both)
     answer = await ask("Only large ones.")
     assert len(ask.questions) == 1
+    assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
     assert answer["question"] == f"{QUESTION}\n\nTo be precise: Only large ones."
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
     assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
@@ -135,69 +174,24 @@ async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
     for replies in (("",), ("Only large ones.", "")):
         ask = asked(rivals(GOOD, ABOVE_SIX), **given)
         answer = await ask(*replies)
-        assert len(ask.questions) == len(replies)
+        assert (len(ask.questions), answer["vote"]["settled"]) == (len(replies), "")
+        assert answer["disagreement"], "no reply keeps the vote"
         assert answer["sources"] == ["t.md"]
         assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
-
-
-async def test_what_is_asked_says_of_what_kind_it_is_and_how_to_reply(asked: Any) -> None:
-    ask = asked(rivals(GOOD, ABOVE_SIX))
-    await ask("Only large ones.", [3], "A")
-    assert {question.kind for question in ask.questions} == {"clarification"}
-    assert [question.how for question in ask.questions] == [
-        "Choose A, B, say it in your own words, or leave it empty to keep A.",
-        *["Choose A, B, or leave it empty to keep A."] * 2,
-    ]
-    assert ask.questions[2].refused == "A reply is a text. Choose A, B, or leave it empty to keep A."
-    for payload in (Clarification, Approval):
-        assert list(payload.model_fields)[:3] == ["kind", "how", "refused"]
-
-
-async def test_words_of_ones_own_are_taken_once(asked: Any) -> None:
-    ask = asked(rivals(GOOD, ABOVE_SIX))
-    answer = await ask("Whatever you think.", "And the year 2024.", "B")
-    assert [question.own_words for question in ask.questions] == [True, False, False]
-    assert "once already" in ask.questions[2].refused
-    assert answer["vote"]["settled"] == "user"
-    assert answer["question"].endswith("Whatever you think.")
-
-
-async def test_no_reply_keeps_the_vote(asked: Any) -> None:
-    answer = await asked(rivals(GOOD, GOOD, ABOVE_SIX))("")
-    assert answer["sql"] == GOOD
-    assert answer["vote"]["settled"] == ""
-    assert answer["disagreement"][1:] == SAID
 
 
 async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     ask = asked(rivals(GOOD, ABOVE_SIX))
     answer = await ask("D", "x" * (MAX_REPLY + 1), 7)
-    assert len(ask.questions) == MAX_ASKED
-    assert ["no answer 'D'" in ask.questions[1].refused, "too much" in ask.questions[2].refused] == [
-        True,
-        True,
-    ]
+    _, second, third = ask.questions
+    assert "no answer 'D'" in second.refused
+    assert "too much" in third.refused
+    assert MAX_ASKED == 3
     assert answer["vote"]["settled"] == ""
 
 
 async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
     assert (await asked(rivals(GOOD, ABOVE_SIX), max_calls=8)())["status"] == "stopped"
-
-
-ENDINGS = {
-    "clarify": "what the user says decides",
-    "KnowledgeRetriever": "a person verified the question",
-    "Consensus": "the run may not ask",
-    "check_winner": "the run may not ask, and nothing else is open",
-    "ReadingWriter": "the run may not ask",
-}
-"""Nodes before the answer, each with the reason."""
-
-
-def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
-    for name in RECIPES:
-        drawn = build_graph(name).get_graph()
-        assert "clarify" in {edge.source for edge in drawn.edges if edge.target == "answer"} <= ENDINGS.keys()
 
 
 def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:
@@ -215,34 +209,6 @@ def test_strong_answers_have_half_the_weight_and_half_the_candidates() -> None:
     assert rivals_of("b", (1, "a"), (1, "d"), (1, "b"), (1, "c")) == ["b", "a", "c"], "the winner's own first"
     assert rivals_of("x", (1, "a"), (1, "b")) == []
     assert close_rivals(None) == []
-
-
-@pytest.mark.parametrize(
-    ("reply", "kind", "text"),
-    [
-        ("B", "label", "B"),
-        (" b. ", "label", "B"),
-        ("answer B", "label", "B"),
-        ("(a)", "label", "A"),
-        ({"choice": "B"}, "label", "B"),
-        (None, "keep", ""),
-        ("  \n", "keep", ""),
-        ("only  paid\nones", "words", "only paid ones"),
-        ("C", "refused", ""),
-        (2, "refused", ""),
-        ({"other": "B"}, "refused", ""),
-    ],
-)
-def test_replies_are_understood(reply: Any, kind: str, text: str) -> None:
-    found = read_reply(reply, ["A", "B"], own_words=True)
-    assert found.kind == kind
-    assert found.text == text or kind == "refused"
-
-
-async def test_words_of_ones_own_are_planned_for_anew(asked: Any) -> None:
-    ask = asked(rivals(GOOD, ABOVE_SIX))
-    await ask("Only large ones.", "A")
-    assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
 
 
 async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_question(asked: Any) -> None:

@@ -85,8 +85,7 @@ EVERYTHING: dict[str, Any] = {
     [
         *((name, WHOLE.get(name, {})) for name in RECIPES),
         *((name, WHOLE.get(name, {}) | {"prompts": "paper"}) for name in PAPERS),
-        pytest.param("reforce", EVERYTHING | {"linking": "tables"}, marks=pytest.mark.heavy),
-        pytest.param("reforce", EVERYTHING | {"linking": "drafts"}, marks=pytest.mark.heavy),
+        pytest.param("reforce", EVERYTHING, marks=pytest.mark.heavy),
     ],
 )
 async def test_the_offline_model_goes_all_the_way(
@@ -232,15 +231,17 @@ async def test_a_query_is_repaired_up_to_the_limit(
     assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
 
 
-@pytest.mark.parametrize("confirmed", [False, True])
-@pytest.mark.parametrize(("recipe", "switches"), [("recap", {}), ("ssev", {"stage": "sr"})])
+@pytest.mark.parametrize(
+    ("recipe", "switches", "confirmed"),
+    [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],
+)
 async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(
     recipe: str, switches: dict[str, Any], confirmed: bool, run: Run
 ) -> None:
     """With ``confirm_empty`` the SelfRefiner may confirm it, knowing which condition leaves no row."""
     repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {number}") for number in range(5)]
     said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
-    ran = await run(said, recipe=recipe, switches=switches | {"confirm_empty": confirmed})
+    ran = await run(said, recipe=recipe, switches=switches)
     assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
     assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
     assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)

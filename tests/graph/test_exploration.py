@@ -11,12 +11,15 @@ from tests.graph.shop import (
     GOOD,
     NOTHING,
     OTHER,
+    STOP,
     TOWNS,
     Ran,
     Run,
     corrected,
     explored,
+    repaired,
     script,
+    sql,
     taking_turns,
     written,
 )
@@ -66,30 +69,22 @@ async def test_the_corrector_is_asked_for_later_queries_only_where_some_wait(tie
     assert "<syntax>" not in alone, "no syntax mends the name of a column"
 
 
-async def test_the_explorer_sees_how_the_answers_differ_beside_their_sql(tied: Run) -> None:
-    ran = await tied()
-    prompt = ran.prompt("column_explorer")
-    for label, sql in zip("AB", ran.of("exploration")[0]["rivals"], strict=True):
-        assert f'<rival_sql answer="{label}">\n{sql}\n</rival_sql>' in prompt
-    said = ran.of("exploration")[0]["differences"]
-    assert any("`city`" in sentence for sentence in said)
-    assert all(f"- {sentence}\n" in prompt for sentence in said)
-
-
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:
+    """The explorer sees how the answers differ beside their SQL."""
     ran = await tied()
-    said = ran.of("exploration")[0]["differences"]
+    (begun,), prompt = ran.of("exploration"), ran.prompt("column_explorer")
+    for label, query in zip("AB", begun["rivals"], strict=True):
+        assert f'<rival_sql answer="{label}">\n{query}\n</rival_sql>' in prompt
+    assert any("`city`" in sentence for sentence in begun["differences"])
     early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", -1)
     assert "<differences>" not in early
-    assert all(f"- {sentence}\n" in late for sentence in said)
+    assert all(f"- {sentence}\n" in text for sentence in begun["differences"] for text in (prompt, late))
     assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
 
 
 async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
-    said = script(
-        sql_writer=written(NOTHING), self_refiner={"explanation": "", "sql": f"{NOTHING} OR city = 'None'"}
-    )
-    ran = await run(said, recipe="reforce", votes=1, switches={"aim": True})
+    said = script(action=[sql(NOTHING), STOP], self_refiner=repaired(f"{NOTHING} OR city = 'None'"))
+    ran = await run(said, recipe="team", votes=1)
     prompt = ran.prompt("column_explorer")
     assert "its result says nothing" in prompt
     assert "differently" not in prompt.split("<task>")[1]

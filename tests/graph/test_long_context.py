@@ -10,16 +10,9 @@ import pytest
 from tests.graph.shop import GOOD, Ran, Run, changed, script
 from tests.graph.test_reforce import judged
 
-LINKER = {
-    "reforce": "table_linker",
-    "quorum": "draft_linker",
-    "react": "schema_linker",
-    "recap": "schema_linker",
-}
-REPLIES = script(
-    table_linker=judged,
-    tool_user={"thought": "", "action": "answer", "sql": GOOD, "command": None},
-)
+LINKER = {"reforce": "table_linker", "quorum": "draft_linker", "react": "schema_linker"}
+ANSWERS = {"thought": "", "action": "answer", "sql": GOOD, "command": None}
+REPLIES = script(table_linker=judged, tool_user=ANSWERS)
 
 
 @pytest.fixture
@@ -32,10 +25,6 @@ def described(shop: Path) -> Path:
     return shop
 
 
-def linkings(ran: Ran, recipe: str) -> int:
-    return ran.calls()[LINKER[recipe]]
-
-
 async def asked(run: Run, recipe: str, above: int, **given: Any) -> Ran:
     """Ask once, with the size above which the recipe links."""
     where = {"switches": {"link_above": above}} if recipe == "reforce" else {"link_above": above}
@@ -43,32 +32,28 @@ async def asked(run: Run, recipe: str, above: int, **given: Any) -> Ran:
 
 
 @pytest.mark.parametrize("recipe", LINKER)
-async def test_it_is_the_whole_schema_that_counts(run: Run, described: Path, recipe: str) -> None:
-    squeezed = await asked(run, recipe, 10**6, schema_tokens=1)
-    (schema,) = squeezed.of("schema")
+async def test_the_whole_schema_counts_and_documents_as_well(
+    run: Run, described: Path, tmp_path: Path, recipe: str
+) -> None:
+    async def links(above: int, **given: Any) -> list[dict[str, int]]:
+        """The sizes for which it is linked; none where it is not."""
+        ran = await asked(run, recipe, above, **given)
+        sizes = [{name: event[name] for name in ("schema", "documents")} for event in ran.of("long_context")]
+        assert bool(ran.calls()[LINKER[recipe]]) is bool(sizes)
+        return sizes
+
+    (schema,) = (await asked(run, recipe, 10**6, schema_tokens=1)).of("schema")
+    whole, shown = schema["whole"], schema["tokens"]
     assert schema["left_out"]
-    assert not linkings(squeezed, recipe)
-    ran = await asked(run, recipe, schema["tokens"], schema_tokens=1)
-    assert linkings(ran, recipe), "what the budget left fits, the whole schema does not"
-    assert schema["whole"] > schema["tokens"]
-    assert (
-        ran.of("long_context")[0] | {"schema": schema["whole"], "documents": 0} == ran.of("long_context")[0]
-    )
-    assert not linkings(await asked(run, recipe, schema["whole"], schema_tokens=1), recipe)
-
-
-@pytest.mark.parametrize("recipe", LINKER)
-async def test_documents_count_as_well(run: Run, described: Path, tmp_path: Path, recipe: str) -> None:
+    assert await links(10**6, schema_tokens=1) == []
+    assert await links(shown, schema_tokens=1) == [{"schema": whole, "documents": 0}], "what is left fits"
+    assert await links(whole, schema_tokens=1) == []
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "terms.md").write_text("An order counts once its total is above 6.\n")
     documents = {"documents": str(tmp_path / "docs")}
-    whole = (await asked(run, recipe, 10**6, **documents)).of("schema")[0]["tokens"]
-    ran = await asked(run, recipe, whole, **documents)
-    assert linkings(ran, recipe)
-    (size,) = ran.of("long_context")
-    assert size["documents"] == ran.of("retrieval")[0]["tokens"] > 0
-    assert not linkings(await asked(run, recipe, whole + size["documents"], **documents), recipe)
-    assert not linkings(await asked(run, recipe, whole), recipe)
+    (size,) = await links(whole, **documents)
+    assert size["documents"] > 0
+    assert await links(whole + size["documents"], **documents) == []
 
 
 async def test_a_schema_below_the_linking_limit_is_shown_whole_in_reforce(run: Run, described: Path) -> None:
@@ -77,8 +62,7 @@ async def test_a_schema_below_the_linking_limit_is_shown_whole_in_reforce(run: R
     ran = await asked(run, "reforce", whole, schema_tokens=1)
     assert ran.of("schema")[0]["left_out"], "the run's budget cuts it"
     (shown,) = ran.of("schema_shown")
-    assert (shown["tokens"], shown["left_out"]) == (whole, [])
-    assert not linkings(ran, "reforce")
+    assert (shown["tokens"], shown["left_out"], ran.calls()["table_linker"]) == (whole, [], 0)
     assert "weather remark number 10" in ran.prompt("sql_writer")
     others = await asked(run, "quorum", whole, schema_tokens=1)
     assert "weather remark number 10" not in others.prompt("sql_writer")
@@ -87,10 +71,8 @@ async def test_a_schema_below_the_linking_limit_is_shown_whole_in_reforce(run: R
 async def test_what_was_linked_gets_the_whole_budget(run: Run, described: Path) -> None:
     """Values that the whole schema had no room for come back in the part that is shown."""
     budget = (await asked(run, "reforce", 10**6)).of("schema")[0]["tokens"] - 1
-    before = await asked(run, "reforce", 10**6, schema_tokens=budget)
-    assert before.of("schema")[0]["left_out"]
     ran = await asked(run, "reforce", budget, schema_tokens=budget)
+    assert ran.of("schema")[0]["left_out"]
     prompt = ran.prompt("sql_writer")
-    assert "weather" not in prompt
-    assert "Ghent" in prompt
+    assert ["weather" in prompt, "Ghent" in prompt] == [False, True]
     assert ran.of("schema_shown")[0]["left_out"] == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -56,7 +57,10 @@ async def test_a_part_of_the_catalog_shows_its_own_values_only(shop: Path, tmp_p
     options = RunOptions(database=f"sqlite:///{shop}", home=tmp_path, models=["offline"])
     resources = await open_resources(options)
     try:
-        whole, missing = await resources.matches("Ada and Lyon", 1)
+        cut_short = resources.read_values()
+        cut_short.cancel()
+        await asyncio.gather(cut_short, return_exceptions=True)
+        whole, missing = await resources.matches("Ada and Lyon", 1)  # they are read again
         orders = tuple(table for table in resources.catalog.tables if table.name == "orders")
         part = resources.showing(replace(resources.catalog, tables=orders))
         assert (len(whole), missing) == (1, [])

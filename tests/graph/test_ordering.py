@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from quorum.graph.disagreement import Side, disagreement
 from quorum.tools.models.scripted import Prompt
 from quorum.tools.results.overlap import overlap
 from tests.graph.shop import FINE, GOOD, QUESTION, Ran, Run, number, script, written
@@ -49,7 +47,10 @@ async def test_the_order_that_most_have_is_shown_where_one_is_asked_for(
 
 async def test_what_differs_is_said_to_be_the_order(run: Run) -> None:
     ran = await vote_on(run, ASC, DESC)
-    assert "Answer A and answer B have the same rows in another order." in ran.answer.disagreement
+    assert ran.answer.disagreement[1:] == [
+        "Answer A and answer B have the same rows in another order.",
+        "Answer A is sorted by `COUNT(*) DESC`; answer B by `COUNT(*)`.",
+    ]
 
 
 @pytest.mark.parametrize("ordered", [(False,), (True, False, False)])
@@ -69,10 +70,8 @@ async def test_inside_a_candidate_another_order_does_not_confirm_a_result(run: R
 
 
 def test_another_order_costs_support_and_only_where_it_counts() -> None:
-    up, down = (
-        pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}),
-        pa.table({"a": [3, 2, 1], "b": ["z", "y", "x"]}),
-    )
+    up = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    down = up.take([2, 1, 0])
     assert overlap(up, down).support == 1
     turned = overlap(up, down, ordered=True)
     assert turned.support == pytest.approx((2 / 3) ** 2)
@@ -81,16 +80,3 @@ def test_another_order_costs_support_and_only_where_it_counts() -> None:
     wider = down.append_column("c", pa.array([7.0, 8, 9]))
     assert overlap(up, wider, ordered=True).support < overlap(up, wider).support
     assert overlap(up, up, ordered=True).support == 1
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_answers_with_the_same_rows_differ_in_their_order_where_it_counts(ordered: bool) -> None:
-    up, down = pa.table({"n": [1, 2]}), pa.table({"n": [2, 1]})
-    a = Side("A", "SELECT n FROM t ORDER BY n", up, ordered=ordered)
-    b = Side("B", "SELECT n FROM t ORDER BY n DESC", down, ordered=ordered)
-    said = [
-        "Answer A and answer B have the same rows in another order.",
-        "Answer A is sorted by `n`; answer B by `n DESC`.",
-    ]
-    assert disagreement(a, b, "sqlite") == (said if ordered else [])
-    assert not disagreement(a, replace(a, label="B"), "sqlite")

@@ -17,6 +17,7 @@ from tests.graph.shop import (
     CITIES,
     FINE,
     GOOD,
+    NOTHING,
     OTHER,
     PLAN,
     QUESTION,
@@ -35,9 +36,11 @@ from tests.graph.shop import (
 LONG = QUESTION + " Leave no city out, " + "and then " * LONG_QUESTION + "stop."
 REVISED = GOOD + " ORDER BY orders DESC LIMIT 1"
 REJECTED = FINE | {"valid_result": False, "suggest_fix": "Only the city with the most orders."}
+GONE = ModelUnavailable("It is down.")
+ALWAYS = {"validation": "always"}
 
 
-def replies(**roles: Any) -> Callable[[Prompt], Any]:
+def replies(**roles: Any) -> dict[str, Any]:
     """``script`` with a Planner and a Validator who accepts."""
     return script(**{"planner": PLAN, "validator": FINE, **roles})
 
@@ -52,15 +55,22 @@ def prefers(sql: str) -> Callable[[Prompt], Any]:
     return judge
 
 
-def by_turns(*said: Any) -> Callable[[Prompt], Any]:
-    """A writer whose candidates take turns with these replies."""
-    return lambda prompt: said[(number(prompt) - 1) % len(said)]
+def revised(sql: str | None) -> dict[str, Any]:
+    """The Reviser's reply."""
+    return {"explanation": "It should be limited.", "sql": sql, "summary": "The revised rows."}
 
 
 @pytest.fixture
 def run(run: Run) -> Run:
     """``await run(replies(…), switch=…)`` over the shop with the recipe ``quorum``."""
     return of_recipe(run, "quorum", {"checks": False}, votes=8)
+
+
+@pytest.fixture
+def documents(tmp_path: Path) -> str:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
+    return str(tmp_path / "docs")
 
 
 def writing_prompts(ran: Ran) -> dict[str, str]:
@@ -72,19 +82,20 @@ def writing_prompts(ran: Ran) -> dict[str, str]:
 async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
     ran = await run(replies())
     assert ran.calls() == {"sql_writer": 3}
-    assert ran.answer.status == "answered"
-    assert ran.answer.sql == GOOD
-    vote = ran.vote
-    assert (vote.strategy, vote.stopping, vote.saved) == ("mbr", "beta:0.9", 5)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert (ran.vote.strategy, ran.vote.stopping, ran.vote.saved) == ("mbr", "beta:0.9", 5)
     assert ran.answer.usage["queries"] == 1  # the same query runs once
+
+
+# Writing and plans.
 
 
 async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> None:
     prompts = writing_prompts(await run(replies(), plan="always"))
     assert len(set(prompts.values())) == 3
-    direct = "Write it directly"
-    assert [name for name, text in prompts.items() if direct in text] == ["c1"]
-    assert all(direct not in text for text in writing_prompts(await run(replies(), question=LONG)).values())
+    assert ["Write it directly" in text for text in prompts.values()] == [True, False, False]
+    long = writing_prompts(await run(replies(), question=LONG))
+    assert not any("Write it directly" in text for text in long.values())
 
 
 @pytest.mark.parametrize(
@@ -94,10 +105,16 @@ async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> N
 async def test_a_plan_is_written_where_the_question_needs_one(
     run: Run, plan: str, question: str, plans: int
 ) -> None:
-    ran = await run(replies(), plan=plan, question=question)
-    assert ran.calls()["planner"] == plans
-    shown = [name for name, prompt in writing_prompts(ran).items() if PLAN["expected_format"] in prompt]
-    assert shown == ["c3"] * plans  # the others read the question for themselves
+    assert (await run(replies(), plan=plan, question=question)).calls()["planner"] == plans
+
+
+async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, documents: str) -> None:
+    ran = await run(replies(), documents=documents, **ALWAYS)
+    assert ran.calls()["planner"] == 1
+    assert "those of its customers" in ran.prompt("validator")
+    named = await run(replies(), question="How many orders came from Lyon?")
+    assert "'Lyon'" in named.prompt("sql_writer")  # the value that it names is shown, and is no document
+    assert named.calls()["planner"] == 0
 
 
 @pytest.mark.parametrize(("votes", "led"), [(1, "c1"), (2, "c2"), (3, "c3"), (8, "c3")])
@@ -108,7 +125,7 @@ async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, vote
         validator=REJECTED,
         reviser=revised(REVISED),
     )
-    ran = await run(said, plan="always", votes=votes, validation="always", exploration=False)
+    ran = await run(said, plan="always", votes=votes, exploration=False, **ALWAYS)
     plan = (*PLAN["steps"], PLAN["expected_format"], "Assume: Cities without orders are left out.")
     calls = [event for event in ran.of("model_call") if event["agent"] != "planner"]
     for event in calls:
@@ -119,7 +136,7 @@ async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, vote
 
 async def test_the_shortest_of_those_that_agree_is_shown_with_the_planned_names(run: Run) -> None:
     long = f"WITH counted AS ({GOOD}) SELECT city, orders FROM counted"
-    renamed = GOOD.replace("AS orders", "AS n")
+    renamed = GOOD.replace("AS orders", "AS n")  # n is in the word join, but no column of the plan
     ran = await run(replies(sql_writer=taking_turns(long, GOOD, renamed)), plan="never")
     assert ran.answer.sql in (GOOD, renamed)
     for queries in ((long, GOOD, renamed), (renamed, long, GOOD)):
@@ -127,58 +144,40 @@ async def test_the_shortest_of_those_that_agree_is_shown_with_the_planned_names(
         assert planned.answer.sql == GOOD
 
 
+async def test_a_large_schema_is_linked(run: Run) -> None:
+    assert (await run(replies(), link_above=10)).calls()["draft_linker"] > 0
+    assert "draft_linker" not in (await run(replies(), linking=False, link_above=10)).calls()
+    ran = await run(replies(draft_linker=written("SELECT 1") | {"missing": ""}), link_above=10)
+    assert [(event["agent"], event["tables"]) for event in ran.of("linking")] == [("draft_linker", [])]
+
+
+async def test_the_candidates_share_their_prefix(run: Run) -> None:
+    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)))
+    calls = [e for e in ran.of("model_call") if e["agent"] in ("sql_writer", "column_explorer", "judge")]
+    assert len({event["messages"][0]["content"] for event in calls}) == 1
+
+
+# What is said beside the query.
+
+
 async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> None:
     said = {"summary": "The orders of each city.", "assumptions": ["Cities without orders are left out."]}
     other = {"summary": "Something else.", "assumptions": ["Names are cities."], "readings": ["Per name."]}
-
-    def write(prompt: Prompt) -> Any:
-        return written(OTHER) | other if prompt.candidate == "c2" else written(GOOD) | said
-
-    ran = await run(replies(sql_writer=write), votes=3, validation="never", exploration=False)
-    assert ran.answer.summary == said["summary"]
-    assert ran.answer.assumptions == said["assumptions"]
-    by_id = {candidate.id: candidate for candidate in ran.answer.candidates}
-    assert (by_id["c2"].assumptions, by_id["c2"].readings) == (other["assumptions"], ["Per name."])
+    writes = replies(sql_writer=written(GOOD) | said) | {"sql_writer/c2": written(OTHER) | other}
+    ran = await run(writes, votes=3, validation="never", exploration=False)
+    assert {name: getattr(ran.answer, name) for name in said} == said
+    (second,) = (each for each in ran.answer.candidates if each.id == "c2")
+    assert (second.assumptions, second.readings) == (other["assumptions"], ["Per name."])
     assert ran.vote.doubt == pytest.approx(1 / 3)
-
-
-async def test_an_empty_result_shows_near_misses_and_may_be_confirmed(run: Run) -> None:
-    none = "SELECT city FROM customers WHERE city = 'Nowhere' AND id > 1"
-    confirmed = repaired(None)
-    ran = await run(replies(sql_writer=written(none), self_refiner=confirmed), votes=1)
-    prompt = ran.prompt("self_refiner")
-    for line in ("only city = 'Nowhere': 0 rows", "only id > 1: 2 rows", "FROM customers: 3 rows"):
-        assert f"- {line}" in prompt
-    assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
-
-
-async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
-    none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
-    other = {"explanation": "No id lies between.", "sql": GOOD, "assumption": "Ids 1 and 2 are included."}
-    ran = await run(replies(sql_writer=written(none), self_refiner=other), votes=1)
-    assert (ran.answer.sql, ran.answer.assumptions) == (GOOD, ["Ids 1 and 2 are included."])
-
-
-async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
-    def repair(prompt: Prompt) -> Any:
-        return {"explanation": "", "sql": GOOD if prompt.turn else None}
-
-    ran = await run(replies(sql_writer=written(BROKEN), self_refiner=repair), votes=1)
-    assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 2)
-
-
-async def test_a_reading_without_rows_either_is_not_what_the_answer_rests_on(run: Run) -> None:
-    none = "SELECT city FROM customers WHERE id > 1 AND id < 2"
-    other = {"explanation": "", "sql": f"{none} AND id < 3", "assumption": "Ids below 3 are meant."}
-    said = written(none) | {"assumptions": ["Ids are numbers."]}
-    ran = await run(replies(sql_writer=said, self_refiner=other), votes=1)
-    assert (ran.answer.sql, ran.answer.assumptions) == (none, ["Ids are numbers."])
 
 
 async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: Run) -> None:
     many = ["Paid ones.", " paid  ones", "", "x" * 9_000, *(f"Number {place}." for place in range(500))]
-    writer = by_turns(*(written(sql) | {"assumptions": many} for sql in (GOOD, OTHER)))
-    ran = await run(replies(sql_writer=writer), votes=4, validation="never")
+
+    def write(prompt: Prompt) -> Any:
+        return written((GOOD, OTHER)[number(prompt) % 2]) | {"assumptions": many}
+
+    ran = await run(replies(sql_writer=write), votes=4, validation="never")
     said = ran.answer.candidates[0].assumptions
     assert (said[:2], len(said), len(said[2])) == (["Paid ones.", "paid ones"], MAX_ASSUMPTIONS, MAX_SENTENCE)
     assert ran.answer.assumptions == [said[0], *said[2:]]
@@ -186,129 +185,115 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
     assert "Number 3." not in "\n".join([*ran.answer.disagreement, ran.prompt("sql_writer", 3)])
 
 
-async def test_a_planned_name_is_a_word_of_the_plan(run: Run) -> None:
-    long = GOOD.replace("c.city,", "c.city AS city,")
-    short = GOOD.replace("AS orders", "AS n")  # n is in the word join, but no column of the plan
-    ran = await run(replies(sql_writer=taking_turns(short, long, short)), plan="always")
-    assert ran.answer.sql == long
+# Repairs of one candidate.
+
+NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
 
 
-async def test_the_validator_reads_the_documents_that_the_writer_had(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
-    ran = await run(replies(), documents=str(tmp_path / "docs"), validation="always")
-    assert "those of its customers" in ran.prompt("validator")
+async def test_an_empty_result_may_be_confirmed(run: Run) -> None:
+    none = f"{NOTHING} AND id > 1"
+    ran = await run(replies(sql_writer=written(none), self_refiner=repaired(None)), votes=1)
+    assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
 
 
-async def test_documents_call_for_a_plan(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
-    assert (await run(replies(), documents=str(tmp_path / "docs"))).calls()["planner"] == 1
-    ran = await run(replies(), question="How many orders came from Lyon?")
-    assert "'Lyon'" in ran.prompt("sql_writer")  # the value that it names is shown, and is no document
-    assert ran.calls()["planner"] == 0
+@pytest.mark.parametrize(
+    ("other", "shown"),
+    [
+        ((GOOD, "Ids 1 and 2 are included."), (GOOD, ["Ids are numbers.", "Ids 1 and 2 are included."])),
+        ((f"{NONE} AND id < 3", "Ids below 3 are meant."), (NONE, ["Ids are numbers."])),
+    ],
+    ids=["it has rows", "it has none either"],
+)
+async def test_an_empty_result_may_be_read_in_another_way(
+    run: Run, other: tuple[str, str], shown: tuple[str, list[str]]
+) -> None:
+    refined = repaired(other[0]) | {"assumption": other[1]}
+    said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
+    ran = await run(said, votes=1)
+    assert (ran.answer.sql, ran.answer.assumptions) == shown
+
+
+async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
+    said = replies(sql_writer=written(BROKEN), self_refiner=[repaired(None), repaired(GOOD)])
+    ran = await run(said, votes=1)
+    assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 2)
+
+
+# Answers that disagree.
 
 
 async def test_strong_answers_that_disagree_are_explored_once(run: Run) -> None:
     ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD, found=GOOD)))
     assert ran.calls()["column_explorer"] == 1
-    prompt = ran.prompt("column_explorer")
-    assert OTHER in prompt
-    assert GOOD in prompt
-    prompts = writing_prompts(ran)
-    informed = [name for name, text in prompts.items() if CITIES["sql"] in text]
-    assert informed == [name for name in prompts if int(name[1:]) > 3]
+    assert all(sql in ran.prompt("column_explorer") for sql in (GOOD, OTHER))
+    informed = {name: CITIES["sql"] in text for name, text in writing_prompts(ran).items()}
+    assert informed == {name: int(name[1:]) > 3 for name in informed}
     assert ran.answer.sql == GOOD
     assert len(ran.answer.candidates) < 8  # those who know what was found settle it
 
 
-async def test_exploration_can_be_left_out(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD)), exploration=False)
-    assert "column_explorer" not in ran.calls()
-    assert len(ran.answer.candidates) == 8
-
-
-async def test_max_queries_and_max_corrections_limit_exploration(run: Run) -> None:
+async def test_exploration_can_be_left_out_and_limited(run: Run) -> None:
     wrong = [{"purpose": f"What is {i}?", "sql": f"SELECT town{i} FROM customers"} for i in range(3)]
     said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD), column_explorer=explored(*wrong))
+    for left_out in ({"exploration": False}, {"max_queries": 0}):
+        ran = await run(said, **left_out)
+        assert ("column_explorer" in ran.calls(), len(ran.answer.candidates)) == (False, 8)
     ran = await run(said, max_queries=2, max_corrections=0)
     assert len(ran.of("exploration")[0]["queries"]) == 2
     assert "exploration_corrector" not in ran.calls()
     assert (await run(said, max_queries=2, max_corrections=1)).calls()["exploration_corrector"] > 0
 
 
+async def test_candidates_that_fail_dispute_nothing(run: Run) -> None:
+    said = replies(self_refiner=repaired(BROKEN))
+    ran = await run(said | {f"sql_writer/c{number}": written(BROKEN) for number in (1, 2)})
+    assert (ran.answer.sql, ran.calls()["column_explorer"]) == (GOOD, 0)
+    assert ran.calls()["sql_writer"] > 3
+
+
+@pytest.mark.heavy
+async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
+    without = await run(said, exploration=False)
+    failed, found = await run(said | {"column_explorer": "no json"}), await run(said)
+    assert failed.answer.confidence == without.answer.confidence < found.answer.confidence
+
+
 async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
-    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(OTHER)}
-    ran = await run(replies(**tie))
-    assert ran.calls()["judge"] == 1
-    assert ran.answer.sql == OTHER
+    tie = replies(sql_writer=taking_turns(GOOD, OTHER), judge=prefers(OTHER))
+    ran = await run(tie)
+    assert (ran.calls()["judge"], ran.answer.sql, ran.vote.tie) == (1, OTHER, False)
+    assert any("a model compared them" in note for note in ran.vote.notes)
     assert ran.answer.confidence < 0.9
     (verdict,), prompt = ran.of("judgement"), ran.prompt("judge")
     assert verdict["answers"][verdict["choice"]] == [c.id for c in ran.answer.candidates if c.sql == OTHER]
     assert not any(each.id in prompt for each in ran.answer.candidates), "who wrote what says nothing"
-    without = await run(replies(**tie), judge=False)
-    assert "judge" not in without.calls()
-    assert without.vote.tie
+    rejected = await run(tie | {"validator": REJECTED, "reviser": revised(OTHER + " LIMIT 1")})
+    assert OTHER in rejected.prompt("reviser")
+    assert rejected.answer.sql == OTHER, "the Judge's choice outlives the validation"
+    without = await run(tie, judge=False)
+    assert ("judge" in without.calls(), without.vote.tie) == (False, True)
     assert without.answer.confidence <= 0.4
+    withheld = await run(tie, judge=False, abstain_below=0.5)
+    assert (withheld.answer.status, withheld.answer.sql) == ("no_answer", without.answer.sql)
+    assert any("Withheld" in warning for warning in withheld.answer.warnings)
+    assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", ModelUnavailable("It is down.")],
-    ids=["cannot tell", "malformed", "unavailable"],
-)
+@pytest.mark.parametrize("reply", [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", GONE])
 async def test_a_judge_without_a_verdict_leaves_the_tie(reply: Any, run: Run) -> None:
     ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER), judge=reply))
-    assert ran.answer.status == "answered"
-    assert ran.answer.vote is not None
-    assert ran.answer.vote.tie
-    assert len(ran.of("judgement")) == 1
+    assert (ran.answer.status, ran.vote.tie, len(ran.of("judgement"))) == ("answered", True, 1)
 
 
-def revised(sql: str | None) -> dict[str, Any]:
-    """The Reviser's reply."""
-    return {"explanation": "It should be limited.", "sql": sql, "summary": "The revised rows."}
+async def test_draws_differ_from_question_to_question(run: Run) -> None:
+    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
+    given: dict[str, Any] = {"strategy": "random", "stopping": "never", "votes": 3}
+    drawn = [await run(said, question=f"{QUESTION} ({place})", **given) for place in range(6)]
+    assert len({ran.vote.winner for ran in drawn}) > 1
 
 
-async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
-    said = {"validator": REJECTED, "reviser": revised(REVISED)}
-    ran = await run(replies(**said, judge=prefers(REVISED)), validation="always")
-    assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1, "judge": 1}
-    assert (ran.answer.sql, ran.answer.summary) == (REVISED, "The revised rows.")
-    assert "Only the city with the most orders." in ran.prompt("reviser")
-    assert any("revision" in note for note in ran.vote.notes)
-    kept = await run(replies(**said, judge=prefers(GOOD)), validation="always")
-    assert kept.answer.sql == GOOD
-    assert "The Validator did not accept this result." in kept.answer.warnings
-    assert kept.answer.confidence < (await run(replies())).answer.confidence
-
-
-async def test_the_validator_sees_the_tables_that_the_query_uses(run: Run) -> None:
-    prompt = (await run(replies(sql_writer=written(THIRD)), validation="always")).prompt("validator")
-    assert "table orders" in prompt
-    assert "table customers" not in prompt
-    assert "as the question asks" not in prompt  # nobody wrote a format
-
-
-async def test_a_query_that_stands_costs_no_more(run: Run) -> None:
-    ran = await run(replies(validator=REJECTED, reviser=revised(None)), validation="always")
-    assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1}
-    assert ran.answer.sql == GOOD
-    assert len(ran.answer.candidates) == 3
-
-
-@pytest.mark.parametrize("failure", ["no json", ModelUnavailable("Gone.")])
-async def test_a_reviser_that_fails_leaves_the_winner(run: Run, failure: Any) -> None:
-    ran = await run(replies(validator=REJECTED, reviser=failure), validation="always")
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-
-
-async def test_a_revision_that_says_the_same_or_fails_changes_nothing(run: Run) -> None:
-    for revision in (GOOD + " ORDER BY c.city", BROKEN):
-        said = {"validator": REJECTED, "reviser": revised(revision)}
-        ran = await run(replies(**said), max_refinements=0, validation="always")
-        assert "judge" not in ran.calls()
-        assert ran.answer.sql == GOOD
+# Validation and revision.
 
 
 @pytest.mark.parametrize(
@@ -319,98 +304,49 @@ async def test_the_winner_is_validated_where_it_is_in_doubt(
 ) -> None:
     assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
     doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
-    assert (await run(doubtful, validation=validation)).calls()["validator"] == disputed
     failing = replies(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
-    assert (await run(failing, validation=validation)).calls()["validator"] == disputed
-    assert (await run(replies(), votes=2, validation=validation)).calls()["validator"] == disputed
+    for said, votes in ((doubtful, 8), (failing, 8), (replies(), 2)):
+        assert (await run(said, votes=votes, validation=validation)).calls()["validator"] == disputed
 
 
-@pytest.mark.parametrize("failure", ["no json", ModelUnavailable("Gone.")])
-async def test_a_validator_that_fails_costs_its_verdict_only(run: Run, failure: Any) -> None:
-    ran = await run(replies(validator=failure), validation="always")
-    assert ran.answer.status == "answered"
-    assert ran.answer.candidates[0].approved is None
+async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
+    said = replies(validator=REJECTED, reviser=revised(REVISED))
+    ran = await run(said | {"judge": prefers(REVISED)}, **ALWAYS)
+    assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1, "judge": 1}
+    assert (ran.answer.sql, ran.answer.summary) == (REVISED, "The revised rows.")
+    assert "Only the city with the most orders." in ran.prompt("reviser")
+    assert any("revision" in note for note in ran.vote.notes)
+    kept, agreed = await run(said | {"judge": prefers(GOOD)}, **ALWAYS), await run(replies())
+    assert kept.answer.sql == GOOD
+    assert "The Validator did not accept this result." in kept.answer.warnings
+    assert max(kept.answer.confidence, ran.answer.confidence) < agreed.answer.confidence
 
 
-@pytest.mark.parametrize(("linking", "role"), [("drafts", "draft_linker"), ("tables", "table_linker")])
-async def test_a_large_schema_is_linked(run: Run, linking: str, role: str) -> None:
-    assert (await run(replies(), linking=linking, link_above=10)).calls()[role] > 0
-    assert role not in (await run(replies(), linking="none", link_above=10)).calls()
-    nothing = {
-        "draft_linker": written("SELECT 1") | {"missing": ""},
-        "table_linker": {"think": "", "answer": "N", "columns": []},
-    }
-    ran = await run(replies(**nothing), linking=linking, link_above=10)
-    assert ran.of("linking")[-1]["tables"] == []
-    assert ran.of("linking")[-1]["agent"] == role, "who found nothing"
+async def test_the_validator_sees_the_tables_that_the_query_uses(run: Run) -> None:
+    prompt = (await run(replies(sql_writer=written(THIRD)), **ALWAYS)).prompt("validator")
+    assert "table orders" in prompt
+    assert "table customers" not in prompt
+    assert "as the question asks" not in prompt  # nobody wrote a format
 
 
-async def test_the_candidates_share_their_prefix(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)))
-    calls = [e for e in ran.of("model_call") if e["agent"] in ("sql_writer", "column_explorer", "judge")]
-    assert len({event["messages"][0]["content"] for event in calls}) == 1
-
-
-async def test_an_answer_that_is_not_sure_enough_is_withheld_and_shown(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER))
-    shown = await run(said, judge=False)
-    ran = await run(said, judge=False, abstain_below=0.5)
-    assert (shown.answer.status, ran.answer.status) == ("answered", "no_answer")
-    assert ran.answer.sql == shown.answer.sql
-    assert any("Withheld" in warning for warning in ran.answer.warnings)
-    assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
-
-
-async def test_the_judges_choice_outlives_the_validation(run: Run) -> None:
-    tie = {"sql_writer": taking_turns(GOOD, OTHER), "judge": prefers(OTHER)}
-    ran = await run(replies(**tie))
-    vote = ran.vote
-    assert not vote.tie
-    assert any("a model compared them" in note for note in vote.notes)
-    assert ran.calls()["judge"] == 1
-    assert ran.answer.sql == OTHER
-    rejected = await run(replies(**tie, validator=REJECTED, reviser=revised(OTHER + " LIMIT 1")))
-    assert OTHER in rejected.prompt("reviser")
-    assert rejected.answer.sql == OTHER
-
-
-async def test_the_confidence_is_that_of_the_answer_that_was_chosen(run: Run) -> None:
-    said = {"validator": REJECTED, "reviser": revised(REVISED)}
-    chosen = await run(replies(**said, judge=prefers(REVISED)), validation="always")
-    agreed = await run(replies())
-    assert chosen.answer.sql == REVISED
-    assert chosen.answer.confidence < agreed.answer.confidence  # one candidate of four wrote it
-
-
-@pytest.mark.heavy
-async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
-    said = {"sql_writer": taking_turns(GOOD, OTHER, GOOD, GOOD)}
-    without = await run(replies(**said), exploration=False)
-    failed = await run(replies(**said, column_explorer="no json"))
-    found = await run(replies(**said))
-    assert failed.answer.confidence == without.answer.confidence < found.answer.confidence
-    none = await run(replies(**said), max_queries=0)
-    assert "column_explorer" not in none.calls()
-
-
-async def test_draws_differ_from_question_to_question(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
-    drawn = set()
-    for place in range(6):
-        ran = await run(said, strategy="random", stopping="never", votes=3, question=f"{QUESTION} ({place})")
-        drawn.add(ran.vote.winner)
-    assert len(drawn) > 1
+@pytest.mark.parametrize("reply", [None, GOOD + " ORDER BY c.city", BROKEN, "no json", GONE])
+async def test_a_revision_that_brings_nothing_leaves_the_winner(run: Run, reply: Any) -> None:
+    """It finds nothing wrong, shows the same, fails, or there is none."""
+    lost = reply is GONE or reply == "no json"
+    said = replies(validator=REJECTED, reviser=reply if lost else revised(reply))
+    ran = await run(said, max_refinements=0, **ALWAYS)
+    assert "judge" not in ran.calls()
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert len(ran.answer.candidates) == (3 if lost or reply is None else 4)
 
 
 async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(run: Run) -> None:
-    empty = "SELECT city FROM customers WHERE city = 'Nowhere'"
-    rejected = FINE | {"valid_result": False, "result_empty": True, "suggest_fix": "Take a real city."}
     said = script(
-        sql_writer={"reasoning": "So.", "sql": empty},
-        self_refiner={"explanation": "Sure.", "sql": f"{empty} AND 1 = 1"},
-        validator=rejected,
+        sql_writer=written(NOTHING),
+        self_refiner=repaired(f"{NOTHING} AND 1 = 1"),
+        validator=REJECTED | {"result_empty": True},
         reviser=repaired(GOOD),
-        column_explorer={"queries": []},
+        column_explorer=explored(),
     )
     ran = await run(said, votes=3)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)

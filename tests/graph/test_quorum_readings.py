@@ -12,7 +12,7 @@ from quorum.graph.confidence import CHOSEN, LOW
 from quorum.graph.nodes import clarifying
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, of_recipe, script
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, of_recipe, repaired, script
 from tests.graph.test_clarify import Clarified
 
 CHEAP = GOOD.replace("GROUP BY", "WHERE total < 10 GROUP BY")
@@ -20,10 +20,7 @@ NOTHING = GOOD.replace("GROUP BY", "WHERE total > 99 GROUP BY")
 SAME = f"WITH counted AS ({GOOD}) SELECT * FROM counted"
 
 
-NOTED = "It could also be something else."
-
-
-ALL = "Counts every order."
+NOTED, ALL = "It could also be something else.", "Counts every order."
 
 
 def reading(sql: str, meaning: str = "Counts cheap orders.") -> dict[str, Any]:
@@ -52,33 +49,26 @@ def run(run: Run) -> Run:
 async def test_one_call_answers_a_question_that_has_one_reading(run: Run) -> None:
     ran = await run(script(**roles(noted=False)))
     assert ran.calls() == {"sql_writer": 1}
-    answer = ran.answer
+    answer, vote = ran.answer, ran.vote
     assert (answer.status, answer.sql, answer.readings) == ("answered", GOOD, [])
-    assert answer.vote is not None
-    assert (answer.vote.stopping, answer.vote.saved, answer.vote.doubt) == ("first", 7, 0.0)
-    assert answer.vote.notes == []
-    assert ran.of("first_answer")[0]["why"] == ""
-    assert answer.readings_tried is None
+    assert (vote.stopping, vote.saved, vote.doubt, vote.notes) == ("first", 7, 0.0, [])
+    assert (ran.of("first_answer")[0]["why"], answer.readings_tried) == ("", None)
 
 
 async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run: Run) -> None:
     ran = await run(script(**roles(reading(CHEAP))))
     assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
-    (shown,) = ran.answer.readings
-    assert ran.answer.readings_tried == 1
-    assert (ran.answer.sql, shown.says, shown.sql) == (
-        GOOD,
-        "Counts cheap orders.",
-        CHEAP,
-    )
-    assert (ran.answer.reading, ran.answer.summary) == (ALL, "All orders.")
+    (shown,), answer = ran.answer.readings, ran.answer
+    assert (answer.sql, answer.readings_tried) == (GOOD, 1)
+    assert (answer.reading, answer.summary) == (ALL, "All orders.")
+    assert (shown.says, shown.sql) == ("Counts cheap orders.", CHEAP)
     assert (shown.columns, shown.row_count) == (["city", "orders"], 1)
     assert shown.result_file
     prompt = ran.prompt("reading_writer")
     assert f"<noted>\n- {NOTED}\n</noted>" in prompt
     assert f"<sql>\n{GOOD}\n</sql>\n<result>\n2 rows; columns: city, orders\n" in prompt
     sure = await run(script(**roles(noted=False)))
-    assert ran.answer.confidence <= sure.answer.confidence
+    assert answer.confidence <= sure.answer.confidence
 
 
 async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
@@ -95,14 +85,14 @@ async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) ->
     assert [each.says for each in ran.answer.readings] == [NOTED]
 
 
-@pytest.mark.parametrize("query", [SAME, NOTHING, GOOD])
-async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(run: Run, query: str) -> None:
+@pytest.mark.parametrize(("query", "outcomes"), [(SAME, ["same"]), (NOTHING, ["blank"]), (GOOD, [])])
+async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(
+    run: Run, query: str, outcomes: list[str]
+) -> None:
     ran = await run(script(**roles(reading(query))))
-    assert ran.answer.readings == []
-    assert ran.vote.doubt == 0.0
-    outcomes = {SAME: ["same"], NOTHING: ["blank"], GOOD: []}
+    assert (ran.answer.readings, ran.vote.doubt) == ([], 0.0)
     found = [each["outcome"] for event in ran.of("readings") for each in event["readings"]]
-    assert found == outcomes[query]
+    assert found == outcomes
 
 
 async def test_two_readings_that_show_the_same_are_shown_once(run: Run) -> None:
@@ -111,30 +101,19 @@ async def test_two_readings_that_show_the_same_are_shown_once(run: Run) -> None:
 
 
 async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
-    failed = {"explanation": "", "sql": BROKEN}
-    ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=failed)))
+    ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=repaired(BROKEN))))
     assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
     assert ran.vote.doubt == 1
 
 
-async def test_an_empty_query_that_is_replaced_by_a_blank_one_calls_for_more(run: Run) -> None:
-    none = "SELECT COUNT(*) FROM orders WHERE total > 99"
-    said = roles(sql=NOTHING, noted=False, self_refiner={"explanation": "", "sql": none})
-    ran = await run(script(**said), validation="never")
-    assert ran.of("first_answer")[0]["why"] == "its result is blank"
-
-
 async def test_each_assumption_costs_trust(run: Run) -> None:
-    trusted = []
-    for count in (0, 1, 2, 3, 4, 5):
-        said = roles(noted=False, assumed=count)
-        trusted.append((await run(script(**said))).answer.confidence)
+    given = [await run(script(**roles(noted=False, assumed=count))) for count in range(6)]
+    trusted = [ran.answer.confidence for ran in given]
     assert trusted[0] > trusted[1] > trusted[2] > trusted[3] > trusted[4] == trusted[5]
 
 
 async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run: Run) -> None:
-    confirmed = {"explanation": "Nothing.", "sql": None}
-    said = script(**roles(reading(CHEAP), sql=NOTHING, self_refiner=confirmed))
+    said = script(**roles(reading(CHEAP), sql=NOTHING, self_refiner=repaired(None)))
     ran = await run(said, votes=1, validation="never")
     assert (ran.answer.sql, ran.answer.rows) == (CHEAP, [["Lyon", 2]])
     assert ran.answer.summary == ran.answer.reading == "Counts cheap orders."
@@ -142,17 +121,26 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
     assert ran.vote.clusters[0].candidates == ["r1"]
 
 
-async def test_a_query_that_had_to_be_repaired_calls_for_more_candidates(run: Run) -> None:
-    ran = await run(script(**roles(sql=BROKEN, noted=False)))
-    assert ran.calls()["sql_writer"] == 3
-    assert ran.of("first_answer")[0]["why"] == "its query failed, and was repaired"
+@pytest.mark.parametrize(
+    ("sql", "repair", "why"),
+    [
+        (BROKEN, GOOD, "its query failed, and was repaired"),
+        (NOTHING, "SELECT COUNT(*) FROM orders WHERE total > 99", "its result is blank"),
+    ],
+)
+async def test_a_query_that_failed_or_stays_blank_calls_for_more_candidates(
+    run: Run, sql: str, repair: str, why: str
+) -> None:
+    ran = await run(script(**roles(sql=sql, noted=False, self_refiner=repaired(repair))), validation="never")
+    assert ran.calls()["sql_writer"] >= 3
+    assert ran.of("first_answer")[0]["why"] == why
 
 
 @pytest.mark.parametrize(("query", "rows"), [(None, 0), (CHEAP, 1)])
 async def test_a_blank_result_that_was_looked_into_stands_by_itself(
     run: Run, query: str | None, rows: int
 ) -> None:
-    refined = {"explanation": "", "sql": query, "assumption": "Cheap ones are meant."}
+    refined = repaired(query) | {"assumption": "Cheap ones are meant."}
     ran = await run(script(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
     assert ran.answer.row_count == rows
@@ -249,7 +237,7 @@ SPELT = MISSPELT.replace("lyon", "Lyon")
 async def test_what_a_check_finds_in_the_data_is_weighed_and_told(
     run: Run, revised: str | None, rows: int
 ) -> None:
-    said = script(**roles(sql=MISSPELT, noted=False, reviser={"explanation": "So.", "sql": revised}))
+    said = script(**roles(sql=MISSPELT, noted=False, reviser=repaired(revised)))
     ran = await run(said)
     assert ran.calls() == {"sql_writer": 1, "reviser": 1}
     (found,) = ran.of("suspicion")

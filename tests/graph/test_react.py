@@ -8,12 +8,12 @@ import pytest
 
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
 from quorum.graph.state import CandidateState, Failure
-from tests.graph.shop import GOOD, Ran, Run, of_recipe, sql
+from tests.graph.shop import GOOD, OTHER, Ran, Run, of_recipe, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
-BY_NAME = "SELECT c.name, COUNT(*) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY c.name"
 NOTHING = "SELECT city FROM customers WHERE city = 'ghent'"
 TYPO = "SELECT town FROM customers"
+MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90) SELECT i FROM n"
 
 
 def look(command: str) -> dict[str, Any]:
@@ -43,22 +43,18 @@ def react(run: Run) -> Run:
 async def test_the_query_of_an_answer_is_seen_before_it_counts(react: Run) -> None:
     ran = await react(steps(answer(CITIES), answer(GOOD), answer()), seen=True)
     assert observation(ran, 1) == "city\nGhent\nLyon\n(2 rows)"
-    assert ran.answer.sql == GOOD
-    assert ran.calls() == {"tool_user": 3}
+    assert (ran.answer.sql, ran.calls()) == (GOOD, {"tool_user": 3})
     last = await react(steps(answer(GOOD)), seen=True, max_steps=1)
     assert last.answer.sql == GOOD
 
 
 async def test_it_explores_runs_and_answers(react: Run) -> None:
     ran = await react(steps(look("grep -i city"), sql(CITIES), sql(GOOD), answer()))
-    assert ran.calls() == {"tool_user": 4}
-    assert ran.answer.usage["queries"] == 2
-    assert ran.answer.status == "answered"
-    assert ran.answer.sql == GOOD
+    assert (ran.calls(), ran.answer.usage["queries"]) == ({"tool_user": 4}, 2)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
     assert "city TEXT" in observation(ran, 1)
     assert observation(ran, 2) == "city\nGhent\nLyon\n(2 rows)"
-    assert len(ran.answer.candidates) == 1
 
 
 async def test_thoughts_actions_and_observations_stay_in_sight(react: Run) -> None:
@@ -76,153 +72,83 @@ async def test_it_sees_the_schema_text_and_the_rules_that_the_others_see(react: 
     assert "table orders" in single
 
 
-async def test_an_answer_may_be_the_first_and_only_step(react: Run) -> None:
-    ran = await react(steps(answer(GOOD)))
-    assert (ran.answer.usage["model_calls"], ran.answer.usage["queries"]) == (1, 1)
-    assert ran.answer.sql == GOOD
-
-
-async def test_an_answer_names_any_query_and_one_that_ran_is_not_paid_twice(react: Run) -> None:
-    ran = await react(steps(sql(GOOD), sql(CITIES), answer(GOOD)))
-    assert ran.answer.sql == GOOD
-    assert ran.answer.row_count == 2
-    assert ran.answer.usage["queries"] == 2
-
-
-async def test_an_answer_that_names_the_last_query_does_not_run_it_again(react: Run) -> None:
-    ran = await react(steps(sql(GOOD), answer(GOOD)))
-    assert len(ran.of("query")) == len(ran.of("result")) == 1
-    assert ran.answer.sql == GOOD
-
-
-async def test_an_error_is_an_observation_that_the_model_repairs_itself(react: Run) -> None:
-    ran = await react(steps(sql(TYPO), sql(GOOD), answer()))
-    assert observation(ran, 1).startswith("Error: ")
-    assert "town" in observation(ran, 1)
-    assert ran.calls() == {"tool_user": 3}
-    assert ran.answer.sql == GOOD
-    assert ran.answer.usage["queries"] == 1, "the lint must catch the column before the database is asked"
-
-
 async def test_the_guard_stands_before_every_query(react: Run) -> None:
     ran = await react(steps(sql("DELETE FROM orders"), answer("DROP TABLE orders"), answer(), answer()))
     assert "Error: " in observation(ran, 1)
     assert "Error: " in observation(ran, 2)
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.usage["queries"] == 0
+    assert (ran.answer.status, ran.answer.usage["queries"]) == ("no_answer", 0)
 
 
-async def test_an_answer_that_fails_is_no_answer_yet(react: Run) -> None:
-    ran = await react(steps(sql(CITIES), answer(TYPO), answer(GOOD)))
-    assert observation(ran, 2).startswith("Error: ")
-    assert ran.answer.sql == GOOD
+MENDED = "I would count the orders."
 
 
-async def test_an_empty_result_is_an_observation(react: Run) -> None:
-    ran = await react(steps(sql(NOTHING), sql(GOOD), answer()))
-    assert observation(ran, 1) == "city\n(0 rows)"
-    assert ran.answer.sql == GOOD
+@pytest.mark.parametrize(
+    ("taken", "shown", "calls", "queries"),
+    [
+        ([answer(GOOD)], GOOD, 1, 1),
+        ([sql(GOOD), sql(CITIES), answer(GOOD)], GOOD, 3, 2),  # what ran is not paid twice
+        ([sql(GOOD), answer(GOOD)], GOOD, 2, 1),
+        ([sql(TYPO), sql(GOOD), answer()], GOOD, 3, 1),  # the lint catches the column
+        ([sql(CITIES), answer(TYPO), answer(GOOD)], GOOD, 3, 2),  # an answer that fails is none yet
+        ([sql(GOOD), sql(TYPO), answer()], GOOD, 3, 1),  # the last that ran stands
+        ([sql(NOTHING), sql(GOOD), answer()], GOOD, 3, 2),
+        ([sql(CITIES), sql(NOTHING), answer()], NOTHING, 3, 2),  # nothing can be the answer
+        ([sql(GOOD)] * 9, GOOD, 3, 1),  # two repetitions in a row end the loop
+        ([look("ls"), look("ls"), sql(CITIES), look("ls"), sql(GOOD), answer()], GOOD, 6, 2),
+        ([MENDED, answer(GOOD)], GOOD, 2, 1),  # a malformed step is mended in place
+        ([sql(GOOD), *[MENDED] * 3], GOOD, 4, 1),  # three of them end the candidate
+    ],
+)
+async def test_the_last_query_that_ran_is_the_answer(
+    taken: list[Any], shown: str, calls: int, queries: int, react: Run
+) -> None:
+    ran = await react(steps(*taken))
+    assert (ran.answer.status, ran.answer.sql) == ("answered", shown)
+    assert (ran.calls()["tool_user"], ran.answer.usage["queries"]) == (calls, queries)
+    assert len(ran.of("candidate_failed")) == (taken[-1] == MENDED)
+    assert ran.answer.warnings == (["The result is empty."] if shown == NOTHING else [])
 
 
-async def test_an_empty_result_can_be_the_answer(react: Run) -> None:
-    ran = await react(steps(sql(CITIES), sql(NOTHING), answer()))
-    assert (ran.answer.status, ran.answer.sql, ran.answer.row_count) == ("answered", NOTHING, 0)
-
-
-async def test_after_a_failed_query_the_last_that_ran_stands(react: Run) -> None:
-    ran = await react(steps(sql(GOOD), sql(TYPO), answer()))
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-    assert ran.answer.warnings == []
-
-
-async def test_an_answer_before_any_query_ran_is_refused(react: Run) -> None:
-    ran = await react(steps(answer(), answer(GOOD)))
-    assert observation(ran, 1) == NOTHING_RAN
-    assert ran.answer.sql == GOOD
-    failed = await react(steps(sql(TYPO), answer(), sql(GOOD), answer()))
-    assert observation(failed, 2) == NOTHING_RAN
-    assert failed.answer.sql == GOOD
+@pytest.mark.parametrize(
+    ("taken", "seen"),
+    [
+        ([sql(TYPO), answer(GOOD)], "Error: "),
+        ([sql(NOTHING), answer(GOOD)], "city\n(0 rows)"),
+        ([answer(), answer(GOOD)], NOTHING_RAN),
+        ([sql(TYPO), answer(), answer(GOOD)], NOTHING_RAN),
+        ([sql(CITIES), sql(f"{CITIES} ;"), answer(GOOD)], REPEATED),
+        ([look("ls"), look("ls"), answer(GOOD)], REPEATED),
+        ([answer(TYPO), answer(TYPO), answer(GOOD)], REPEATED),
+        ([sql(MANY), answer()], "i\n1\n"),
+    ],
+)
+async def test_what_is_observed_of_an_action(taken: list[Any], seen: str, react: Run) -> None:
+    ran = await react(steps(*taken))
+    assert observation(ran, len(taken) - 1).startswith(seen)
+    assert ran.answer.sql in (GOOD, MANY)
+    if taken[0] == sql(MANY):
+        assert observation(ran, 1).endswith("\n50\n(50 of 90 rows shown, the rest was cut)")
 
 
 async def test_who_insists_gives_up(react: Run) -> None:
     ran = await react(steps(look("ls"), answer(), answer()))
-    assert ran.calls() == {"tool_user": 3}
-    assert ran.answer.status == "no_answer"
+    assert (ran.calls(), ran.answer.status) == ({"tool_user": 3}, "no_answer")
     assert "gave up" in ran.answer.warnings[0]
 
 
-async def test_the_observation_shows_fifty_narrow_rows_and_says_what_was_cut(react: Run) -> None:
-    many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90) SELECT i FROM n"
-    ran = await react(steps(sql(many), answer()))
-    lines = observation(ran, 1).splitlines()
-    assert lines[:2] == ["i", "1"]
-    assert lines[-2:] == ["50", "(50 of 90 rows shown, the rest was cut)"]
-    assert ran.answer.row_count == 90
-
-
-@pytest.mark.parametrize("again", [sql(f"{CITIES} ;"), look("ls"), answer(TYPO)])
-async def test_a_repeated_action_is_not_taken(react: Run, again: dict[str, Any]) -> None:
-    first = {**again, "sql": CITIES} if again["action"] == "sql" else again
-    ran = await react(steps(first, again, answer(GOOD)))
-    assert observation(ran, 2) == REPEATED
-    assert len(ran.of("query")) == (1 if again["action"] == "look" else 2)
-    assert ran.answer.sql == GOOD
-
-
-async def test_two_repetitions_in_a_row_end_the_loop_with_the_last_result(react: Run) -> None:
-    ran = await react({"tool_user": sql(GOOD)})
-    assert ran.calls() == {"tool_user": 3}
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-
-
-async def test_repetitions_that_are_not_in_a_row_do_not_end_the_loop(react: Run) -> None:
-    ran = await react(steps(look("ls"), look("ls"), sql(CITIES), look("ls"), sql(GOOD), answer()))
-    assert ran.calls() == {"tool_user": 6}
-    assert ran.answer.sql == GOOD
-
-
-async def test_a_malformed_step_is_mended_in_place(react: Run) -> None:
-    ran = await react(steps("I would count the orders.", answer(GOOD)))
-    assert ran.calls() == {"tool_user": 2}
-    assert ran.answer.sql == GOOD
-
-
-async def test_a_model_that_stays_malformed_ends_with_the_last_result(react: Run) -> None:
-    ran = await react(steps(sql(GOOD), *["what?"] * 3))
-    assert ran.calls() == {"tool_user": 4}
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-    assert len(ran.of("candidate_failed")) == 1
-
-
-def restless(kind: str) -> Any:
-    """A model that never answers and never repeats itself."""
-
-    def reply(prompt: Any) -> dict[str, Any]:
-        return sql(f"SELECT {prompt.turn} AS n") if kind == "sql" else look(f"grep {prompt.turn}")
-
-    return reply
-
-
-@pytest.mark.parametrize(("switches", "most"), [({}, 20), ({"max_steps": 1}, 1), ({"max_steps": 3}, 3)])
-async def test_when_the_steps_run_out_the_last_result_stands(
-    react: Run, switches: dict[str, int], most: int
-) -> None:
-    ran = await react(restless("sql"), switches=switches)
+@pytest.mark.parametrize("most", [20, 1, 3, pytest.param(100, marks=pytest.mark.heavy)])
+async def test_when_the_steps_run_out_the_last_result_stands(react: Run, most: int) -> None:
+    limit = {} if most == 20 else {"max_steps": most}
+    ran = await react({"tool_user": lambda prompt: sql(f"SELECT {prompt.turn} AS n")}, **limit)
     assert ran.calls() == {"tool_user": most}
     assert ran.answer.rows == [[most - 1]]
     assert ran.prompt("tool_user", most - 1).endswith("This is the last step: answer now.")
 
 
 async def test_when_the_steps_run_out_without_a_query_it_is_said(react: Run) -> None:
-    ran = await react(restless("look"), switches={"max_steps": 4})
+    ran = await react({"tool_user": lambda prompt: look(f"grep {prompt.turn}")}, max_steps=4)
     assert ran.answer.status == "no_answer"
     assert ran.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
-
-
-@pytest.mark.heavy
-async def test_the_highest_limit_can_be_reached(react: Run) -> None:
-    ran = await react(restless("sql"), switches={"max_steps": 100})
-    assert ran.answer.rows == [[99]]
 
 
 async def test_a_candidate_that_had_no_call_left_says_what_stopped_it(react: Run) -> None:
@@ -232,26 +158,20 @@ async def test_a_candidate_that_had_no_call_left_says_what_stopped_it(react: Run
 
 
 async def test_more_votes_are_held_and_counted(react: Run) -> None:
-    said = {**steps(sql(CITIES), answer(GOOD)), "tool_user/c2": [sql(BY_NAME), answer()]}
+    said = {**steps(sql(CITIES), answer(GOOD)), "tool_user/c2": [sql(OTHER), answer()]}
     ran = await react(said, votes=3)
-    assert ran.calls() == {"tool_user": 6}
-    assert ran.answer.sql == GOOD
+    assert (ran.calls(), ran.answer.sql) == ({"tool_user": 6}, GOOD)
     assert [cluster.candidates for cluster in ran.vote.clusters] == [["c1", "c3"], ["c2"]]
-    temperatures = [event["temperature"] for event in ran.of("candidate")]
-    assert temperatures == [1.0, 1.0, 1.0], "as all of its models (000, 4.1)"
 
 
 async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run) -> None:
     linker = {"thought": "", "command": None, "linked_schema": "customers(id:INTEGER, city:TEXT)"}
     said = {**steps(answer(GOOD)), "schema_linker": linker}
-    linked = await react(said, link_above=1)
-    assert linked.calls() == {"schema_linker": 1, "tool_user": 1}
-    assert "table customers" in linked.prompt("tool_user")
-    assert "table orders" not in linked.prompt("tool_user")
-    whole = await react(said, link_above=1, max_link_steps=0)
-    assert whole.calls() == {"tool_user": 1}
-    assert "table orders" in whole.prompt("tool_user")
-    assert whole.answer.warnings == []
+    for switches, linked in (({}, 1), ({"max_link_steps": 0}, 0)):
+        ran = await react(said, link_above=1, **switches)
+        assert (ran.calls()["schema_linker"], ran.calls()["tool_user"]) == (linked, 1)
+        shown = [f"table {name}" in ran.prompt("tool_user") for name in ("customers", "orders")]
+        assert shown == [True, not linked]
 
 
 @pytest.mark.parametrize(

@@ -80,17 +80,19 @@ async def test_a_question_like_it_sees_the_example_and_its_note(
     assert "Orders without a customer count nowhere." in shown
 
 
-async def test_pairs_of_other_databases_dialects_and_schemas_are_not_shown(
-    run: Run, kb: KnowledgeBase
-) -> None:
+async def test_pairs_that_do_not_fit_are_not_shown(run: Run, kb: KnowledgeBase) -> None:
+    """Of another database, dialect or schema, too long, or damaged, which is said."""
+    june = "How many orders did each city place in June?"
     kb.keep(replace(PAIR, database="archive"))
     kb.keep(replace(PAIR, dialect="duckdb"))
-    kb.keep(
-        replace(PAIR, question="How many orders did each city place in June?", sql="SELECT town FROM orders")
-    )
+    kb.keep(replace(PAIR, question=june, sql="SELECT town FROM orders"))
+    kb.keep(replace(PAIR, question="How many orders did each city place?!", note="word " * 2000 + "."))
+    (kb.folder / "questions" / "odd.md").write_text("odd", "utf-8")
     ran = await run(script(), question=LIKE, kb=kb.folder)
     assert ran.answer.verified == []
     assert "town" not in ran.prompt("action")
+    assert ran.prompt("action").count("word") < 1500
+    assert any("Knowledge base: questions/odd.md was left out" in text for text in ran.answer.warnings)
 
 
 async def test_what_a_pair_says_stays_data(run: Run, kb: KnowledgeBase) -> None:
@@ -125,19 +127,3 @@ async def test_the_database_s_own_pair_comes_before_a_general_one(run: Run, kb: 
     kb.keep(VerifiedPair(QUESTION, "SELECT 1 AS general", date="2027-01-01"))
     kb.keep(PAIR)
     assert (await run({}, kb=kb.folder)).answer.sql == GOOD
-
-
-async def test_a_long_pair_is_not_shown(run: Run, kb: KnowledgeBase) -> None:
-    kb.keep(replace(PAIR, note="word " * 2000 + "."))
-    ran = await run(script(), question=LIKE, kb=kb.folder)
-    assert ran.answer.verified == []
-    assert ran.prompt("action").count("word") < 1500
-
-
-async def test_a_damaged_file_is_a_warning(run: Run, kb: KnowledgeBase) -> None:
-    kb.keep(PAIR)
-    (kb.folder / "questions" / "odd.md").write_text("odd", "utf-8")
-    ran = await run(script(), question=LIKE, kb=kb.folder)
-    assert any(
-        text.startswith("Knowledge base: questions/odd.md was left out") for text in ran.answer.warnings
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -16,7 +17,7 @@ from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import scripted
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Limits, QueryResult
 from tests.graph.shop import make_shop
 
 SECRET = "tok-12345"
@@ -90,34 +91,30 @@ def bound(database: Database, trace: Trace) -> Database:
     )
 
 
-@pytest.mark.parametrize(
-    "sql", ["SELECT id, note FROM orders", "SELECT json_extract('{', '$.a') FROM orders", "SELECT 1 WHERE 0"]
-)
-async def test_a_query_is_found_by_its_text(begun: Trace, database: Database, sql: str) -> None:
-    first = bound(database, begun)
-    outcome = await execute(first, sql, agent="a")
-    again = bound(database, resumed(begun))
-    found = await execute(again, sql, agent="a")
-    assert [each.ledger.total.queries for each in (first, again)] == [1, 0]
-    if isinstance(outcome, QueryError):
-        assert found == outcome
-    else:
-        assert isinstance(found, QueryResult)
-        assert (found.table, found.seconds, found.file) == (outcome.table, outcome.seconds, outcome.file)
-
-
-async def test_a_query_runs_again_whose_result_is_gone_or_whose_error_may_not_recur(
+async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_error_may_not_recur(
     begun: Trace, database: Database
 ) -> None:
-    first, soon = bound(database, begun), Limits(seconds=0.05)
+    queries = [
+        "SELECT id, note FROM orders",
+        "SELECT 1 WHERE 0",
+        "SELECT json_extract('{', '$.a') FROM orders",
+    ]
     slow = "SELECT count(*) FROM orders a, orders b" + ", orders" * 20
-    outcome = await execute(first, "SELECT id FROM orders", agent="a")
-    error = await execute(replace(first, limits=soon), slow, agent="a")
-    assert isinstance(error, QueryError)
-    assert isinstance(outcome, QueryResult)
-    assert outcome.file is not None
-    outcome.file.unlink()
-    again = bound(database, resumed(begun))
-    assert await execute(again, "SELECT id FROM orders", agent="a") != error
-    await execute(replace(again, limits=soon), slow, agent="a")
-    assert again.ledger.total.queries == 2
+
+    async def outcomes(trace: Trace) -> tuple[list[Any], int]:
+        own = bound(database, trace)
+        found = [await execute(own, sql, agent="a") for sql in queries]
+        await execute(replace(own, limits=Limits(seconds=0.05)), slow, agent="a")
+        return found, own.ledger.total.queries
+
+    (rows, empty, error), ran = await outcomes(begun)
+    again = resumed(begun)
+    (rows_again, empty_again, error_again), ran_again = await outcomes(again)
+    assert (ran, ran_again) == (4, 1), "a timeout may not recur"
+    assert error_again == error
+    for one, other in ((rows, rows_again), (empty, empty_again)):
+        assert isinstance(other, QueryResult)
+        assert (other.table, other.seconds, other.file) == (one.table, one.seconds, one.file)
+    rows.file.unlink()
+    (rows, _, _), ran = await outcomes(resumed(again))
+    assert (rows.table, ran) == (rows_again.table, 2)

@@ -23,28 +23,15 @@ from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.sample import sample_database
 from tests.graph.shop import CITIES, GOOD, known_roles, usual
 
-RULES: dict[str, Any] = {
-    "hide": ["payments", "support_*"],
-    "mask": [
-        "customers.email",
-        "full_name",
-        "phone",
-        "contact_email",
-        "addresses.street",
-        "*.salary",
-        "comment",
-    ],
+COLUMNS = {
+    "customers": ("email", "full_name", "phone"),
+    "suppliers": ("contact_email",),
+    "addresses": ("street",),
+    "employees": ("full_name", "salary"),
+    "reviews": ("comment",),
 }
-COLUMNS = (
-    ("customers", "email"),
-    ("customers", "full_name"),
-    ("customers", "phone"),
-    ("suppliers", "contact_email"),
-    ("addresses", "street"),
-    ("employees", "full_name"),
-    ("employees", "salary"),
-    ("reviews", "comment"),
-)
+NAMED = ["customers.email", "full_name", "phone", "contact_email", "addresses.street", "*.salary", "comment"]
+RULES: dict[str, Any] = {"hide": ["payments", "support_*"], "mask": NAMED}
 QUERIES = (
     "SELECT * FROM customers WHERE country = 'Germany'",
     "SELECT email, COUNT(*) AS n FROM customers GROUP BY email ORDER BY email LIMIT 20",
@@ -106,14 +93,12 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def values_of(shop: Path) -> set[str]:
     with closing(sqlite3.connect(shop)) as database:
-        found = {
-            str(value)
-            for table, column in COLUMNS
-            for (value,) in database.execute(
-                f"SELECT DISTINCT {column} FROM {table} WHERE {column} IS NOT NULL"
-            )
-        }
-    return {value for value in found if len(value) > 6}
+        rows = [
+            row
+            for name in COLUMNS
+            for row in database.execute(f"SELECT {', '.join(COLUMNS[name])} FROM {name}")
+        ]
+    return {text for row in rows for value in row if len(text := str(value)) > 6}
 
 
 def named(texts: dict[str, str]) -> str:

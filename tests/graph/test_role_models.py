@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quorum.agents.role import GROUPS, by_role, find_role
+from quorum.agents.role import GROUPS, by_role, check_roles
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES, recipe_of
 from quorum.graph.resources import open_models
@@ -33,23 +32,16 @@ async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
     ran = await run(said, **given)
     assert asked(ran) == {"sql_writer": {"small"}, "self_refiner": {"strong"}}
     assert {candidate.model for candidate in ran.answer.candidates} == {"strong"}
-    assert ran.vote.strategy == "mbr"
-    assert ran.vote.weights == {}, "one expert"
-
-
-async def test_what_each_model_cost_adds_up(run: Run) -> None:
-    said = {"small": script(action=WRONG), "strong": script()}
-    ran = await run(said, models=["small"], model_for={"self_refiner": "strong"})
+    assert (ran.vote.strategy, ran.vote.weights) == ("mbr", {}), "one expert"
     usage = ran.answer.usage
-    assert usage["by_model"].keys() == {"small", "strong"}
-    assert usage["by_model"]["strong"]["model_calls"] == 1
-    assert usage["by_model"]["strong"]["input_tokens"] == usage["by_agent"]["self_refiner"]["input_tokens"]
+    strong = usage["by_model"]["strong"]
+    assert strong["input_tokens"] == usage["by_agent"]["self_refiner"]["input_tokens"]
     for name in ("model_calls", "input_tokens", "output_tokens"):
         assert sum(used[name] for used in usage["by_model"].values()) == usage[name]
 
 
 TIED = taking_turns(BROKEN, OTHER)
-EVERYTHING: dict[str, Any] = {"exploration": "always", "explorations": "shared", "model_vote": True}
+EVERYTHING: dict[str, Any] = {"exploration": "always", "model_vote": True}
 SAMPLED: dict[str, tuple[float, dict[str, Any], dict[str, Any], set[str]]] = {
     "reforce": (
         1.0,
@@ -90,20 +82,15 @@ async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) ->
     assert {event["temperature"] for event in warmer.of("candidate")} == {0.4, temperature and 0.4}
 
 
-@pytest.mark.parametrize("recipe", ["recap", "ssev"])
-async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
-    ran = await run(script(), recipe=recipe, votes=3)
-    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
-    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}
-
-
 @pytest.mark.parametrize("role", ["action", "schema_linker"])
 async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(
     run: Run, role: str
 ) -> None:
     said = {"usual": script(), "own": script(**{role: DOWN})}
-    ran = await run(said, models=["usual"], model_for={role: "own"}, link_above=10)
+    given = {"models": ["usual"], "model_for": {role: "own", "validator": "offline"}}
+    ran = await run(said, **given, link_above=10)
     assert ran.answer.status == "answered"
+    assert ran.answer.demonstration
     assert asked(ran)[role] == {"usual"}
     (replaced,) = ran.of("model_replaced")
     assert (replaced["agent"], replaced["model"]) == (role, "own")
@@ -117,59 +104,6 @@ async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> Non
         await run(said, models=["usual"], model_for={"action": "own"})
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("self_refinr", r"'self_refinr'.*'self_refiner'.*Groups of roles: linking, .*Roles: action, "),
-        ("link", r"'link'.*'linking'"),
-        ("knowledge_retriever", "'knowledge_retriever'"),
-        ("zzz", r"no role 'zzz'\. \(?Groups"),
-    ],
-)
-def test_an_unknown_name_is_refused_with_the_nearest_and_all_there_are(name: str, said: str) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        RunOptions(model_for={name: "offline"})
-
-
-@pytest.mark.parametrize(
-    ("recipe", "name", "asked"),
-    [
-        ("recap", "sql_writer", "action"),
-        ("single", "planning", "sql_writer"),
-        ("ssev", "judge", "self_refiner"),
-    ],
-)
-def test_a_model_for_a_role_that_the_recipe_never_asks_is_refused(recipe: str, name: str, asked: str) -> None:
-    """The writer of ``recap`` is Action: a model for the SqlWriter would be no writer."""
-    with pytest.raises(ConfigurationError, match=rf"{name!r}.*{recipe!r} never asks it.*{asked}"):
-        recipe_of(RunOptions(recipe=recipe, model_for={name: "offline"}))
-
-
-@pytest.mark.parametrize("recipe", ["recap", "team", "reforce"])
-async def test_who_explores_may_have_a_model_wherever_a_switch_lets_a_recipe_explore(
-    recipe: str, run: Run
-) -> None:
-    explores = {"queries": [{"purpose": "?", "sql": "SELECT city FROM customers"}]}
-    said = {"usual": script(), "own": script(column_explorer=explores)}
-    switches = {"exploration": "always"}
-    ran = await run(
-        said, models=["usual"], model_for={"exploration": "own"}, recipe=recipe, switches=switches
-    )
-    assert asked(ran)["column_explorer"] == {"own"}
-
-
-@pytest.mark.parametrize("role", ["writing", "action"])
-def test_one_writer_for_all_the_models_that_vote_is_refused(role: str) -> None:
-    """They would be weighed by what another wrote."""
-    with pytest.raises(ConfigurationError, match=rf"Several models vote.*{role}"):
-        RunOptions(models=["openai:a", "openai:b"], model_for={role: "openai:c"})
-
-
-@pytest.mark.parametrize("recipe", list(RECIPES))
-def test_every_recipe_has_writers(recipe: str) -> None:
-    assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
-
-
 def test_a_role_wins_over_its_group() -> None:
     assert by_role({"draft_linker": "b", "linking": "a", "judge": "c"}) == {
         "schema_linker": "a",
@@ -179,13 +113,6 @@ def test_a_role_wins_over_its_group() -> None:
         "context_expander": "a",
         "judge": "c",
     }
-
-
-def test_groups_are_of_roles_and_share_none() -> None:
-    members = [role for roles in GROUPS.values() for role in roles]
-    assert all(find_role(name) for name in members)
-    assert len(set(members)) == len(members)
-    assert not any(map(find_role, GROUPS)), "a name means one thing"
 
 
 async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
@@ -207,6 +134,56 @@ async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
         await open_models(options, api_key="sk-test")
 
 
-async def test_the_offline_model_makes_it_a_demonstration(run: Run, tmp_path: Path) -> None:
-    ran = await run({"usual": script()}, models=["usual"], model_for={"validator": "offline"})
-    assert ran.answer.demonstration
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"model_for": {"self_refinr": "offline"}},
+            r"no role 'self_refinr'.*'self_refiner'.*Groups of roles: linking, .*Roles: action, ",
+        ),
+        ({"model_for": {"link": "offline"}}, r"'link'.*'linking'"),
+        ({"model_for": {"zzz": "offline"}}, r"no role 'zzz'\. \(?Groups"),
+        (
+            {"recipe": "recap", "model_for": {"sql_writer": "offline"}},
+            "'sql_writer'.*'recap' never asks it.*action",
+        ),
+        (
+            {"recipe": "single", "model_for": {"planning": "offline"}},
+            "'planning'.*'single' never asks it.*sql_writer",
+        ),
+        (
+            {"models": ["openai:a", "openai:b"], "model_for": {"writing": "openai:c"}},
+            "Several models vote.*writing",
+        ),
+        (
+            {"models": ["openai:a", "openai:b"], "model_for": {"action": "openai:c"}},
+            "Several models vote.*action",
+        ),
+        ({"models": ["openai:a", "openai:b"], "votes": 1}, "2 models cannot share 1 votes"),
+        ({"models": []}, "No model"),
+        ({"votes": 0, "retrieval": "magic"}, r"votes = 0: .*retrieval = 'magic'"),
+        ({"retrieval": "hybrid"}, "embedding_model"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_with_what_there_is(given: dict[str, Any], said: str) -> None:
+    """A writer for all would be weighed by what another wrote; the writer of ``recap`` is Action."""
+    with pytest.raises(ConfigurationError, match=said):
+        recipe_of(RunOptions(**given))
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_every_recipe_has_writers(recipe: str) -> None:
+    assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
+
+
+def test_groups_are_of_roles_and_share_none() -> None:
+    members = [role for roles in GROUPS.values() for role in roles]
+    check_roles([*GROUPS, *members])
+    assert len({*members, *GROUPS}) == len(members) + len(GROUPS), "a name means one thing"
+
+
+@pytest.mark.parametrize("recipe", ["recap", "ssev"])
+async def test_a_model_s_later_candidates_are_drawn_anew(recipe: str, run: Run) -> None:
+    ran = await run(script(), recipe=recipe, votes=3)
+    drawn = {event["candidate"][-1]: event["temperature"] for event in ran.of("candidate")}
+    assert drawn == {"1": 0.0, "2": 0.7, "3": 0.7}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.tools.databases.schema import NOT_LIVE
-from tests.graph.shop import Ran, Run, run_graph, script, sql, writing, written
+from tests.graph.shop import Ran, Run, repaired, run_graph, script, sql, writing, written
 from tests.schema_folders import write_schema
 
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
@@ -38,8 +38,6 @@ def assert_unrun(ran: Ran, sql: str = CITIES) -> None:
     "switches",
     [
         {"exploration": "always"},
-        {"explorations": "shared"},
-        {"exploration": "always", "explorations": "shared"},
         {"self_consistency": True},
         {"cte_refinement": True},
         {"model_vote": True},
@@ -53,23 +51,15 @@ async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(switches: dict[
     assert any("only the schema of the database is here" in said for said in told)
 
 
-async def test_what_the_lint_finds_is_repaired(run: Run) -> None:
-    said = script(sql_writer=written(TYPO), self_refiner={"explanation": "CITY it is.", "sql": CITIES})
+async def test_what_the_lint_finds_is_repaired_and_valid_sql_goes_before_other(run: Run) -> None:
+    said = script(sql_writer=written(TYPO), self_refiner=repaired(CITIES))
     ran = await run(said, recipe="quorum", votes=1)
     assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
     assert_unrun(ran)
-
-
-async def test_sql_that_is_valid_goes_before_sql_that_is_not(run: Run) -> None:
-    def write(prompt: Any) -> Any:
-        return written(CITIES if prompt.candidate == "c2" else TYPO)
-
-    ran = await run(script(sql_writer=write), recipe="single", votes=3)
-    assert [candidate.error_kind for candidate in ran.answer.candidates] == [
-        "column_not_found",
-        "unavailable",
-        "column_not_found",
-    ]
+    said = {"sql_writer": written(TYPO), "sql_writer/c2": written(CITIES)}
+    ran = await run(said, recipe="single", votes=3)
+    kinds = [candidate.error_kind for candidate in ran.answer.candidates]
+    assert kinds == ["column_not_found", "unavailable", "column_not_found"]
     assert_unrun(ran)
 
 
@@ -79,13 +69,6 @@ async def test_a_query_that_only_looks_does_not_end_the_loop(run: Run) -> None:
     assert ran.calls() == {"tool_user": 2}
     assert f"Error: {NOT_LIVE}" in ran.prompt("tool_user", 1)
     assert_unrun(ran)
-
-
-async def test_a_loop_that_never_answers_ends_with_its_steps(run: Run) -> None:
-    steps = [sql(f"{PROBE}{i}") for i in range(4)]
-    ran = await run({"tool_user": steps}, recipe="react", switches={"max_steps": 4})
-    assert ran.answer.status == "no_answer"
-    assert ran.calls() == {"tool_user": 4}
 
 
 async def test_experts_are_not_blamed(run: Run, tmp_path: Path) -> None:

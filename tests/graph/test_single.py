@@ -1,4 +1,4 @@
-"""The recipe ``single``: one call, one execution, and nothing else."""
+"""The recipe ``single``: one call, one execution, and nothing else; how results are kept."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ import pyarrow as pa
 import pytest
 
 from quorum.graph.nodes import results
-from quorum.graph.options import RunOptions
 from quorum.tools.query import QueryResult
 from quorum.tools.results.files import write_result
-from tests.graph.shop import GOOD, Run, run_options
-
-BAD = "SELECT town FROM customers"
-
-
-def wrote(sql: str) -> dict[str, Any]:
-    return {"sql_writer": {"reasoning": "So.", "sql": sql}}
+from tests.graph.shop import BROKEN, GOOD, NOTHING, Run, written
 
 
 async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> None:
-    prompt = (await run(wrote(GOOD), recipe="single")).prompt("sql_writer")
+    prompt = (await run({"sql_writer": written(GOOD)}, recipe="single")).prompt("sql_writer")
     assert "House rules" in prompt
     assert "table orders" in prompt
     for tag in ("<plan>", "<sample_rows>", "<example_sql>", "<expected_format>", "<syntax>"):
         assert tag not in prompt
+
+
+@pytest.mark.parametrize("sql", [BROKEN, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", NOTHING])
+async def test_nothing_is_repaired(run: Run, sql: str) -> None:
+    ran = await run({"sql_writer": written(sql)}, recipe="single")
+    assert (ran.calls(), ran.answer.sql, ran.answer.row_count) == ({"sql_writer": 1}, sql, 0)
+    refused = sql in (BROKEN, "DROP TABLE orders")  # by the lint, by the guard
+    assert ran.answer.usage["queries"] == (not refused)
 
 
 async def test_a_result_that_several_wait_for_is_described_once(
@@ -52,33 +53,3 @@ async def test_a_result_that_several_wait_for_is_described_once(
     kept = await asyncio.gather(*(results.keep_result(result, tmp_path) for _ in range(3)))
     assert kept[0] is kept[1] is kept[2]
     assert described == ["once"]
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [BAD, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", "SELECT city FROM customers WHERE 0"],
-)
-async def test_nothing_is_repaired(run: Run, sql: str) -> None:
-    ran = await run(wrote(sql), recipe="single")
-    assert ran.calls() == {"sql_writer": 1}
-    assert ran.answer.sql == sql
-    assert ran.answer.row_count == 0
-
-
-async def test_the_guard_refuses_what_does_not_read(run: Run) -> None:
-    ran = await run(wrote("DELETE FROM orders"), recipe="single")
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.usage["queries"] == 0
-
-
-async def test_more_votes_make_it_self_consistency(run: Run) -> None:
-    other = wrote("SELECT COUNT(*) FROM orders")["sql_writer"]
-    ran = await run({**wrote(GOOD), "sql_writer/c2": other}, recipe="single", votes=3)
-    assert ran.calls() == {"sql_writer": 3}
-    assert ran.answer.sql == GOOD
-
-
-@pytest.mark.heavy
-async def test_the_offline_model_has_no_answer_where_it_understands_nothing(tmp_path: Path) -> None:
-    ran = await run_options(RunOptions(recipe="single", home=str(tmp_path)), "Will it rain in the alps?")
-    assert ran.answer.status == "unanswerable"

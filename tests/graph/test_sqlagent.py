@@ -19,7 +19,7 @@ from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
 from quorum.tools.urls import location
 from tests.graph.shop import FINE, GOOD, QUESTION, Run, changed, of_recipe, run_graph, script
-from tests.knowledge.test_column_index import Letters
+from tests.knowledge.letters import Letters
 
 BROKEN = "SELECT town FROM customers"
 EMPTY = "SELECT city FROM customers WHERE city = 'Nowhere'"
@@ -73,23 +73,16 @@ def explored(shop: Path, tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
+def table(name: str, columns: str) -> Table:
+    return Table(name, tuple(Column(*each.split()) for each in columns.split(", ")))
+
+
 CATALOG = Catalog(
     "shop",
     "sqlite",
     (
-        Table(
-            "customers",
-            (Column("id", "INTEGER"), Column("name", "TEXT"), Column("city", "TEXT")),
-        ),
-        Table(
-            "orders",
-            (
-                Column("id", "INTEGER"),
-                Column("customer_id", "INTEGER"),
-                Column("total", "REAL"),
-                Column("note", "TEXT"),
-            ),
-        ),
+        table("customers", "id INTEGER, name TEXT, city TEXT"),
+        table("orders", "id INTEGER, customer_id INTEGER, total REAL, note TEXT"),
     ),
 )
 
@@ -99,18 +92,12 @@ async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(
 ) -> None:
     ran = await ask(agents(), explored=explored(*TRIPLETS), max_triplets=1)
     prompt = ran.prompt("gen_agent")
-    assert TRIPLETS[0][0] in prompt
-    assert TRIPLETS[0][1] in prompt
-    assert TRIPLETS[1][0] not in prompt
+    assert [text in prompt for text in (*TRIPLETS[0], TRIPLETS[1][0])] == [True, True, False]
     (event,) = ran.of("examples")
-    assert event["triplets"] == [1]
-    assert event["embedder"] == "lexical"
-
-
-async def test_without_an_exploration_it_works_and_shows_no_example(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents())
-    assert "<example_sql>" not in ran.prompt("gen_agent")
-    assert ran.of("examples")[0]["triplets"] == []
+    assert (event["triplets"], event["embedder"]) == ([1], "lexical")
+    without = await ask(agents())
+    assert "<example_sql>" not in without.prompt("gen_agent")
+    assert without.of("examples")[0]["triplets"] == []
 
 
 async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
@@ -135,49 +122,24 @@ async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
 
 
 EIGHT = {
-    "customers": "id, name, city",
-    "invoices": "id, customer_id, amount",
-    "shipments": "id, customer_id, sent",
-    "returns": "id, customer_id, reason",
-    "suppliers": "id, company, phone",
-    "warehouses": "id, place, size",
-    "products": "id, title, price",
-    "employees": "id, surname, salary",
+    **{"customers": "id, name, city", "invoices": "id, customer_id, amount"},
+    **{"shipments": "id, customer_id, sent", "returns": "id, customer_id, reason"},
+    **{"suppliers": "id, company, phone", "warehouses": "id, place, size"},
+    **{"products": "id, title, price", "employees": "id, surname, salary"},
 }
 TOWNS = {"keywords": ["customers", "town"]}
-NEXT = [
-    TOWNS,
-    {"keywords": ["place"]},
-    {"keywords": ["city"]},
-    {"keywords": ["invoice"]},
-    {"keywords": ["address"]},
-]
+NEXT = [TOWNS, *({"keywords": [word]} for word in ("place", "city", "invoice", "address"))]
+FIRST = ["customers", "invoices", "shipments"]
+MENDED = [FIRST, ["customers", "warehouses"], ["customers"], ["customers", "invoices"], ["customers"]]
 
 
 @pytest.mark.parametrize(
     ("keywords", "pruning", "grounded"),
     [
-        (TOWNS, True, [["customers", "invoices", "shipments"], *[["customers"]] * 4]),
-        (TOWNS, False, [["customers", "invoices", "shipments"]] * 5),
-        (
-            NEXT,
-            True,
-            [
-                ["customers", "invoices", "shipments"],
-                ["customers", "warehouses"],
-                ["customers"],
-                ["customers", "invoices"],
-                ["customers"],
-            ],
-        ),
-        (
-            NEXT,
-            False,
-            [
-                ["customers", "invoices", "shipments"],
-                *[["customers", "invoices", "shipments", "warehouses"]] * 4,
-            ],
-        ),
+        (TOWNS, True, [FIRST, *[["customers"]] * 4]),
+        (TOWNS, False, [FIRST] * 5),
+        (NEXT, True, MENDED),
+        (NEXT, False, [FIRST, *[[*FIRST, "warehouses"]] * 4]),
     ],
     ids=["same keywords", "same keywords, no pruning", "new keywords", "new keywords, no pruning"],
 )
@@ -189,14 +151,8 @@ async def test_what_each_round_grounds(
     names = list(EIGHT)[:tables]
     url = changed(tmp_path / "eight.db", *(f"CREATE TABLE {name} ({EIGHT[name]})" for name in names))
     said = agents(info_agent=keywords, gen_agent=written(BROKEN))
-    ran = await run_graph(
-        tmp_path / "home",
-        url,
-        said,
-        recipe="sqlagent",
-        question="In which town do the customers live?",
-        switches={"pruning": pruning},
-    )
+    given: dict[str, Any] = {"question": "In which town do the customers live?", "recipe": "sqlagent"}
+    ran = await run_graph(tmp_path / "home", url, said, **given, switches={"pruning": pruning})
     expected = [[name for name in tables if name in names] for tables in grounded]
     assert [event["tables"] for event in ran.of("grounding")] == expected
     last = ran.prompt("gen_agent", -1)
@@ -326,15 +282,6 @@ async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Callabl
     assert ran.answer.confidence <= 0.4
 
 
-@pytest.mark.parametrize(("believe", "rounds"), [(False, 5), (True, 2)])
-async def test_switch_believe_empty(believe: bool, rounds: int, ask: Callable[..., Any]) -> None:
-    """An empty result fails its round as an error does."""
-    queries = [written(EMPTY.replace("'Nowhere'", f"'Nowhere {n}'")) for n in range(5)]
-    ran = await ask(agents(gen_agent=queries), believe_empty=believe)
-    assert ran.calls() == {"info_agent": rounds, "context_expander": rounds, "gen_agent": rounds}
-    assert ran.answer.row_count == 0
-
-
 async def test_the_info_agent_knows_the_tables_names(ask: Callable[..., Any]) -> None:
     prompt = (await ask(agents())).prompt("info_agent")
     assert "<tables>\ncustomers, orders\n</tables>" in prompt
@@ -357,20 +304,21 @@ async def test_examples_are_of_several_branches(
     assert len(found) == 3
 
 
-async def test_switch_info(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents(), info="search")
-    assert "info_agent" not in ran.calls()
+@pytest.mark.parametrize(
+    ("switches", "gone"),
+    [
+        ({"info": "search"}, "info_agent"),
+        ({"expansion": False}, "context_expander"),
+        ({"fidelity": False}, "validator"),
+    ],
+)
+async def test_a_switch_leaves_an_agent_out(
+    switches: dict[str, Any], gone: str, ask: Callable[..., Any]
+) -> None:
+    ran = await ask(agents(validator=[REJECTED, FINE]), **switches)
+    assert gone not in ran.calls()
+    assert ran.calls()["gen_agent"] == (1 if gone == "validator" else 2)
     assert ran.of("grounding")[0]["tables"]
-
-
-async def test_switch_expansion(ask: Callable[..., Any]) -> None:
-    assert "context_expander" not in (await ask(agents(), expansion=False)).calls()
-
-
-async def test_switch_fidelity(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents(validator=REJECTED), fidelity=False)
-    assert "validator" not in ran.calls()
-    assert ran.calls()["gen_agent"] == 1
 
 
 async def test_switch_knowledge(ask: Callable[..., Any], explored: Callable[..., Path]) -> None:
@@ -398,41 +346,30 @@ async def test_switch_retrieval(ask: Callable[..., Any], explored: Callable[...,
     assert words.of("examples")[0]["triplets"] == []
 
 
-async def test_switch_max_tables(ask: Callable[..., Any]) -> None:
-    ran = await ask(agents(), max_tables=1)
-    assert len(ran.of("grounding")[0]["tables"]) == 1
-
-
 async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Callable[..., Any]) -> None:
     said = agents(context_expander={"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]})
     ran = await ask(said, max_tables=1)
     seen = ran.prompt("context_expander").split("<schema>\n")[1]
     assert "table customers" in seen
-    assert "table orders" not in seen, "the search did not find it"
+    assert "table orders" not in seen, "the search brings in one table"
     prompt = ran.prompt("gen_agent")
     assert "note TEXT" in prompt
     assert "nonsense" not in prompt
 
 
-@pytest.mark.parametrize(("recipe", "writer"), [("quorum", "sql_writer"), ("team", "action")])
+@pytest.mark.parametrize(
+    ("recipe", "writer"), [("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")]
+)
 async def test_own_recipes_show_what_bears_on_the_question(
     recipe: str, writer: str, run: Run, explored: Callable[..., Path]
 ) -> None:
     folder = explored(*TRIPLETS)
     near = "How many customers are there in each city?"
     ran = await run(script(), recipe=recipe, explored=folder, question=near)
-    assert "[explored queries]" in ran.prompt(writer)
-    assert TRIPLETS[0][0] in ran.prompt(writer)
+    shown = [text in ran.prompt(writer) for text in ("[explored queries]", TRIPLETS[0][0])]
+    assert shown == [recipe != "single"] * 2
     far = await run(script(), recipe=recipe, explored=folder)
     assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
-
-
-async def test_papers_recipes_show_none_unasked(run: Run, explored: Callable[..., Path]) -> None:
-    asked = "How many customers are there in each city?"
-    ran = await run(
-        {"sql_writer": written(GOOD)}, recipe="single", explored=explored(*TRIPLETS), question=asked
-    )
-    assert "[explored queries]" not in ran.prompt("sql_writer")
 
 
 def _state(**given: Any) -> CandidateState:
@@ -463,13 +400,17 @@ FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
     ],
 )
 def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
-    assert round_outcome(state, most=2, believes_empty=False) == outcome
+    assert round_outcome(state, most=2) == outcome
 
 
 async def test_after_every_run_the_router_is_asked(ask: Callable[..., Any]) -> None:
-    """An error, an empty result, a mismatch and a success lead where Algorithm 3 leads."""
+    """An error, an empty result, a mismatch and a success lead where Algorithm 3 leads, for five rounds."""
     queries = [written(query) for query in (BROKEN, EMPTY, TRIPLETS[0][0], GOOD)]
     ran = await ask(agents(gen_agent=queries, validator=[REJECTED, FINE]))
     nodes = [event["node"] for event in ran.events if event["kind"] in ("grounding", "query", "validation")]
     assert nodes == ["GenAgent", "run_sql"] * 2 + ["GenAgent", "run_sql", "Validator"] * 2
     assert ran.answer.sql == GOOD
+    empty = [written(EMPTY.replace("'Nowhere'", f"'Nowhere {n}'")) for n in range(5)]
+    ran = await ask(agents(gen_agent=empty))
+    assert ran.calls() == {"info_agent": 5, "context_expander": 5, "gen_agent": 5}
+    assert ran.answer.row_count == 0

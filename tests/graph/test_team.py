@@ -33,6 +33,7 @@ SENTENCE = {
     "Action",
     "SelfRefiner",
     "Validator",
+} | {
     "ColumnExplorer",
     "Consensus",
 }
@@ -42,16 +43,12 @@ SENTENCE = {
 def team(*queries: str, then: str = GOOD, **roles: Any) -> Any:
     """A model whose candidates write these queries in turn, and ``then`` once they see findings."""
     explores = {"column_explorer": explored(CITIES), "exploration_corrector": corrected(TOWNS["sql"])}
-    usual = script(**(explores | roles))
 
-    def reply(prompt: Prompt) -> Any:
-        if prompt.role != "action":
-            return usual[prompt.role]
-        return sql(
-            then if "<exploration_result>" in prompt.text else queries[(number(prompt) - 1) % len(queries)]
-        )
+    def act(prompt: Prompt) -> Any:
+        informed = "<exploration_result>" in prompt.text
+        return sql(then if informed else queries[(number(prompt) - 1) % len(queries)])
 
-    return reply
+    return script(**(explores | {"action": act} | roles))
 
 
 def nodes(ran: Ran) -> set[str]:
@@ -81,13 +78,6 @@ async def test_agreement_needs_no_exploration_and_recap_has_none(run: Run) -> No
     assert (await run(team(GOOD, OTHER, THIRD), recipe="recap", votes=3)).calls()["column_explorer"] == 0
 
 
-async def test_always_explores_before_the_first_candidate(run: Run) -> None:
-    ran = await run(team(OTHER, then=GOOD), recipe="team", switches={"exploration": "always"})
-    assert ran.calls()["column_explorer"] == 1
-    assert ran.calls()["action"] == 1
-    assert ran.answer.sql == GOOD
-
-
 async def test_exploration_that_finds_nothing_leaves_the_vote_as_it_was(run: Run) -> None:
     ran = await run(team(GOOD, OTHER, column_explorer=explored(TOWNS)), recipe="team", votes=2)
     assert ran.calls()["action"] == 2
@@ -107,16 +97,10 @@ INSERT INTO support_tickets VALUES (1, 1, 1, 'low'), (2, 2, 1, 'low'), (3, 2, 1,
 
 async def test_the_offline_model_shows_every_agent_by_its_rules(tmp_path: Path) -> None:
     """It reads a name that two tables have in two ways, and a wrong column is linked and repaired."""
-    options = RunOptions(
-        database=changed(tmp_path / "support.db", SUPPORT),
-        home=str(tmp_path / "home"),
-        models=["offline"],
-        recipe="team",
-        link_above=1,
-    )
-    ran = await run_options(
-        options, "How many support tickets are there by full_name and by ticket_priority?"
-    )
+    url, home = changed(tmp_path / "support.db", SUPPORT), str(tmp_path / "home")
+    options = RunOptions(database=url, home=home, models=["offline"], recipe="team", link_above=1)
+    question = "How many support tickets are there by full_name and by ticket_priority?"
+    ran = await run_options(options, question)
     assert nodes(ran) >= SENTENCE
     assert ran.answer.status == "answered"
     assert ran.of("vote")[0]["clusters"][1]["candidates"] == ["c2"], "another table's full_name"

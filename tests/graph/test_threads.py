@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import aclosing
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -52,9 +51,9 @@ def agreeing() -> dict[str, Any]:
 class Thread:
     """A graph with a checkpointer of its own and one thread."""
 
-    def __init__(self, recipe: str, database: Path, home: Path, *, streamed: bool) -> None:
+    def __init__(self, recipe: str, database: Path, home: Path) -> None:
         self.options = {"database": f"sqlite:///{database}", "recipe": recipe, "home": str(home)}
-        self.recipe, self.streamed = find_recipe(recipe), streamed
+        self.recipe = find_recipe(recipe)
         self.graph = build_graph(self.recipe, checkpointer=InMemorySaver())
 
     async def ask(self, question: str, models: dict[str, Any], **given: Any) -> dict[str, Any]:
@@ -63,17 +62,8 @@ class Thread:
         context = await open_context(options, self.recipe, question, chat_models=models)
         config: Any = {"configurable": {"thread_id": "t"}}
         try:
-            if not self.streamed:
-                output = await self.graph.ainvoke({"question": question}, config, context=context)
-                return dict(output["answer"])
-            found: dict[str, Any] = {}
-            stream = self.graph.astream(
-                {"question": question}, config, context=context, stream_mode="updates"
-            )
-            async with aclosing(stream) as updates:  # type: ignore[type-var]
-                async for update in updates:
-                    found |= next(iter(update.values())) or {}
-            return dict(found["answer"])
+            output = await self.graph.ainvoke({"question": question}, config, context=context)
+            return dict(output["answer"])
         finally:
             await context.aclose()
 
@@ -87,17 +77,14 @@ def plain(answer: dict[str, Any]) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("recipe", list(RECIPES))
 async def test_a_second_question_on_a_thread_is_answered_as_on_a_fresh_one(
-    recipe: str, streamed: bool, shop: Path, tmp_path: Path
+    recipe: str, shop: Path, tmp_path: Path
 ) -> None:
-    used = Thread(recipe, shop, tmp_path / "used", streamed=streamed)
+    used = Thread(recipe, shop, tmp_path / "used")
     first = await used.ask(LONG, disagreeing(), votes=4)
     second = await used.ask(QUESTION, agreeing(), votes=3)
-    alone = await Thread(recipe, shop, tmp_path / "alone", streamed=streamed).ask(
-        QUESTION, agreeing(), votes=3
-    )
+    alone = await Thread(recipe, shop, tmp_path / "alone").ask(QUESTION, agreeing(), votes=3)
     assert len(first["candidates"]) >= 4
     assert second["status"] == "answered"
     assert plain(second) == plain(alone)

@@ -16,22 +16,17 @@ from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
-from tests.graph.shop import GOOD, OTHER, Run, number, script, written
+from tests.graph.shop import GOOD, OTHER, REJECTED, Run, number, script, sql, written
 
 MISSING = "No table holds answers to surveys."
 LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
 GIVES_UP = {"thought": "Surveys.", "action": "terminate", "sql": None, "command": None, "missing": MISSING}
 THREE: dict[str, Any] = {"recipe": "quorum", "votes": 3, "switches": {"validation": "never"}}
-ANSWERS = {"thought": "Surveys.", "action": "answer", "sql": None, "command": None, "missing": MISSING}
 
 
 def turns(*said: dict[str, Any]) -> Any:
     """A writer whose candidates take turns."""
-
-    def write(prompt: Prompt) -> Any:
-        return said[(number(prompt) - 1) % len(said)]
-
-    return write
+    return lambda prompt: said[(number(prompt) - 1) % len(said)]
 
 
 async def test_a_few_that_find_it_lacking_are_a_warning(run: Run) -> None:
@@ -48,14 +43,8 @@ async def test_most_that_find_it_lacking_outvote_an_answer(run: Run) -> None:
 
 
 async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> None:
-    def act(prompt: Prompt) -> Any:
-        return GIVES_UP if prompt.turn else {**GIVES_UP, "action": "sql", "sql": GOOD, "missing": None}
-
-    refused = {"valid_result": False, "columns_not_needed": [], "result_empty": False, "suggest_fix": "No."}
-    usual = script(validator=refused)
-    ran = await run(
-        lambda prompt: act(prompt) if prompt.role == "action" else usual[prompt.role], recipe="recap"
-    )
+    said = script(action=[sql(GOOD), GIVES_UP], validator=REJECTED)
+    ran = await run(said, recipe="recap")
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
     assert [candidate.sql for candidate in ran.answer.candidates] == [""]
 
@@ -71,6 +60,7 @@ async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> 
         ("decided", 3, 1, 2, False),
         ("never", 3, 0, 5, False),
         ("beta:0.9", 2, 3, 3, False),  # as a rival answer
+        ("decided", 2, 3, 2, False),  # later ones may still find it lacking
     ],
 )
 async def test_when_enough_have_found_it_lacking(
@@ -85,20 +75,12 @@ async def test_when_enough_have_found_it_lacking(
 
 @pytest.mark.parametrize("nothing", ["", " ", "null", "None", "N/A"])
 async def test_words_for_nothing_are_nothing(run: Run, nothing: str) -> None:
-    said = written(GOOD) | {
-        "missing": nothing,
-        "readings": nothing,
-        "assumptions": None,
-        "summary": None,
-    }
-    ran = await run(script(sql_writer=said), recipe="single", votes=None)
+    empty = {"missing": nothing, "readings": nothing, "assumptions": None, "summary": None}
+    ran = await run(script(sql_writer=written(GOOD) | empty), recipe="single", votes=None)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert (ran.calls()["sql_writer"], ran.answer.readings, ran.answer.assumptions) == (1, [], [])
-
-
-async def test_an_empty_query_beside_what_is_missing_is_none(run: Run) -> None:
-    ran = await run(script(sql_writer=LACKING | {"sql": ""}), recipe="single", votes=None)
-    assert (ran.answer.status, ran.calls()["sql_writer"]) == ("unanswerable", 1)
+    lacking = await run(script(sql_writer=LACKING | {"sql": ""}), recipe="single", votes=None)
+    assert (lacking.answer.status, lacking.calls()["sql_writer"]) == ("unanswerable", 1)
 
 
 async def test_a_query_and_what_is_missing_for_one_is_sent_back(run: Run) -> None:
@@ -117,41 +99,29 @@ SPLIT = turns(
 
 @pytest.mark.parametrize("switches", [{}, {"model_vote": True}, {"random_selection": False}])
 async def test_answers_that_are_outvoted_are_not_drawn_from(run: Run, switches: dict[str, bool]) -> None:
+    """Nor is anybody asked to choose one."""
     given: dict[str, Any] = {"recipe": "reforce", "switches": {"exploration": "never", **switches}}
-    ran = await run(script(sql_writer=SPLIT), votes=8, **given)
+    ran = await run(script(sql_writer=SPLIT), votes=8, clarify="always", **given)
+    assert ran.of("clarification") == []
     assert (ran.answer.status, ran.answer.warnings, ran.answer.disagreement) == ("unanswerable", [], [])
     assert ran.vote.winner is None
     assert not any("drawn" in note for note in ran.vote.notes)
     assert ran.calls()["judge"] == 0
 
 
-async def test_nobody_is_asked_to_choose_an_answer_that_is_outvoted(run: Run) -> None:
-    given: dict[str, Any] = {"recipe": "reforce", "switches": {"exploration": "never"}, "clarify": True}
-    ran = await run(script(sql_writer=SPLIT), votes=8, **given)
-    assert ran.answer.status == "unanswerable"
-    assert ran.of("clarification") == []
-
-
-async def test_experts_learn_nothing_from_what_the_data_lacks(run: Run) -> None:
-    replies = {"m:1": script(sql_writer=LACKING), "m:2": script()}
-    ran = await run(replies, models=list(replies), votes=2, recipe="single")
-    again = await run(replies, models=list(replies), votes=2, recipe="single")
-    assert again.vote.weights == ran.vote.weights
-    assert set(again.vote.weights.values()) == {1.0}
-
-
-async def test_experts_learn_nothing_from_an_endpoint_that_is_down(run: Run, tmp_path: Path) -> None:
-    down = script(sql_writer=ModelUnavailable("The endpoint is unreachable."))
-    broken = script(sql_writer=written("SELECT nope FROM orders"), self_refiner=written("SELECT nope"))
-    replies: dict[str, Any] = {"down": down, "fine": script(), "wrong": broken}
-    ran = await run(replies, models=list(replies), votes=3, recipe="single")
-    assert [each.error_kind for each in ran.answer.candidates] == [
-        "model_unavailable",
-        "",
-        "column_not_found",
-    ]
+async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> None:
+    """Not from what the data lacks, nor from an endpoint that is down."""
+    replies: dict[str, Any] = {
+        "down": script(sql_writer=ModelUnavailable("The endpoint is unreachable.")),
+        "lacks": script(sql_writer=LACKING),
+        "fine": script(),
+        "wrong": script(sql_writer=written("SELECT nope FROM orders")),
+    }
+    ran = await run(replies, models=list(replies), votes=4, recipe="single")
+    kinds = [each.error_kind for each in ran.answer.candidates]
+    assert kinds == ["model_unavailable", UNANSWERABLE, "", "column_not_found"]
     weights = ExpertLedger(tmp_path / "home" / "experts.json").weights(replies)
-    assert (weights["down"], weights["fine"]) == (1.0, 1.0)
+    assert [weights[name] for name in ("down", "lacks", "fine")] == [1.0, 1.0, 1.0]
     assert weights["wrong"] < 1
 
 
@@ -173,11 +143,3 @@ def test_an_expert_is_judged_by_its_sql_alone(kind: str, stopped_by: str, learne
     assert executed([candidate]) == learned
     other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
     assert executed([candidate, other]) == {"m": False}
-
-
-@pytest.mark.parametrize(("lacking", "enough"), [(1, True), (2, False)])
-async def test_later_ones_may_still_find_it_lacking(lacking: int, enough: bool) -> None:
-    silent = [Ballot(f"n{place}", "m", "", error=UNANSWERABLE) for place in range(lacking)]
-    agreeing = [Ballot(f"a{place}", "m", OTHER, fingerprint="x") for place in range(3)]
-    vote = await hold_vote([*silent, *agreeing], "majority", Rules(count_heads=True))
-    assert find_stopping("decided").enough(vote, [1.0, 1.0]) is enough

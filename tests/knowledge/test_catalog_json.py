@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Metric, Table, from_json, to_json
+from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table, from_json, to_json
 
 TEXTS = st.text(st.characters(codec=None), max_size=5)
 NAMES = st.lists(TEXTS, max_size=3).map(tuple)
@@ -37,7 +37,6 @@ TABLES = st.builds(
     NAMES,
     st.lists(st.builds(ForeignKey, NAMES, TEXTS, NAMES), max_size=2).map(tuple),
     COUNTS,
-    st.lists(st.builds(Metric, TEXTS, TEXTS, TEXTS), max_size=2).map(tuple),
 )
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.search.columns import ColumnIndex, units
+from tests.knowledge.letters import Letters
 
 
 def table(name: str, /, schema: str = "main", description: str = "", **columns: str) -> Table:
@@ -31,17 +28,6 @@ SHOP = Catalog(
 )
 
 
-class Letters:
-    """An embedder that counts letters: real vectors, no model."""
-
-    name = "letters"
-
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        counts = np.array([[text.lower().count(c) + 1e-3 for c in letters] for text in texts], np.float32)
-        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
-
-
 def test_texts_are_the_papers() -> None:
     index = ColumnIndex(SHOP)
     paper = "[Name]: amount; [Type]: TEXT; [Desc]: money received"
@@ -51,47 +37,44 @@ def test_texts_are_the_papers() -> None:
 
 
 def test_tables_of_a_schema_that_share_their_columns_are_indexed_once() -> None:
-    assert [[t.full_name for t in unit] for unit in units(SHOP)] == [
-        [t.full_name for t in SHARDS],
-        ["main.customers"],
-        ["main.stock"],
-        ["archive.sales_2019"],
-        ["main.empty"],
-    ]
+    names = [[t.full_name for t in unit] for unit in units(SHOP)]
+    alone = ["main.customers", "main.stock", "archive.sales_2019", "main.empty"]
+    assert names == [[t.full_name for t in SHARDS], *([name] for name in alone)]
     assert len(ColumnIndex(SHOP, groups=False).texts) == 5 * 2 + 2 + 2 + 2
 
 
-def test_columns_are_found_by_their_words_and_those_of_their_tables() -> None:
+@pytest.mark.parametrize(
+    ("query", "columns", "tables"),
+    [
+        ("Where do they live?", {"main.customers.city"}, ["main.customers"]),
+        ("warehouses", {"main.stock.item", "main.stock.pieces"}, ["main.stock"]),
+        ("[Type]: TEXT", set(), []),  # what all texts have tells nothing
+        ("nothing alike", set(), []),
+        ("Show all names", {"main.customers.name"}, ["main.customers"]),  # words of every question alone
+        ("pieces in stock", {"main.stock.pieces", "main.stock.item"}, ["main.stock"]),
+    ],
+)
+def test_columns_and_tables_are_found_by_their_words(
+    query: str, columns: set[str], tables: list[str]
+) -> None:
     index = ColumnIndex(SHOP)
-    (first, *others) = index.search("Where do they live?", 5)
-    assert (first.table, first.column, others) == ("main.customers", "city", [])
-    assert first.score > 0
-    assert {(hit.table, hit.column) for hit in index.search("warehouses", 5)} == {
-        ("main.stock", "item"),
-        ("main.stock", "pieces"),
-    }
-    assert index.search("[Type]: TEXT", 5) == [], "what all texts have tells nothing"
-    assert index.search("nothing alike", 5) == []
-    assert len(index.search("amount", 1)) == 1
+    hits = index.search(query, 9)
+    assert {f"{hit.table}.{hit.column}" for hit in hits if hit.score > 0} == columns
+    assert (len(hits), index.tables(query, 9)) == (len(columns), tables)
 
 
-def test_tables_are_ranked_whole_and_groups_stand_for_their_tables() -> None:
+def test_the_best_come_first_and_a_group_stands_for_its_tables() -> None:
     index = ColumnIndex(SHOP)
     assert index.tables("What was received in 2021?", 1) == ["main.sales_2019"]
-    assert index.tables("pieces in stock", 1) == ["main.stock"]
-    assert index.tables("cities", 9) == ["main.customers"], "no word speaks for another"
-
-
-def test_a_catalog_without_tables_or_words_has_nothing_to_find() -> None:
-    assert ColumnIndex(Catalog("none", "duckdb", ())).tables("any", 3) == []
-    index = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
-    assert (index.search("any", 3), index.tables("any", 3)) == ([], [])
-
-
-def test_words_of_every_question_count_only_where_there_are_no_others() -> None:
-    index = ColumnIndex(SHOP)
-    assert index.search("Show the name of each item", 9)[0].column == "item"
-    assert [hit.column for hit in index.search("Show all names", 9)] == ["name"]
+    assert [hit.column for hit in index.search("amount", 1)] == ["amount"]
+    assert index.search("Show the name of each item", 9)[0].column == "item", "others count more"
+    wide, fitting = table("w", **{f"city_{c}": "" for c in "abcdef"}), table("p", person="", city="")
+    others = table("o", **{f"x{n}": "" for n in range(50)})
+    both = ColumnIndex(Catalog("c", "duckdb", (wide, fitting, others)))
+    assert both.tables("person and city", 1) == ["main.p"], "a term counts once for a table"
+    for tables in ((), (table("empty"),)):
+        nothing = ColumnIndex(Catalog("none", "duckdb", tables))
+        assert (nothing.search("any", 3), nothing.tables("any", 3)) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["orders", "Order", "values"])

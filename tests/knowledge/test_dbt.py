@@ -17,16 +17,17 @@ SCHEMA = """
 version: 2
 models:
   - name: fct_orders
-    config: {alias: orders}
+    config: {alias: orders, tags: [core]}
     description: "One row per order. {{ doc('orders') }}"
     columns:
-      - name: AMOUNT
+      - name: '"AMOUNT"'
         description: >
           In cents,
           without tax.
         data_tests: [not_null]
       - name: status
         description: '{{ doc("shop", "status") }}'
+        tags: pii
       - name: id
         description: the key
       - name: gone
@@ -50,16 +51,29 @@ def told(catalog: Catalog) -> dict[str, str]:
 
 def test_models_and_sources_are_described() -> None:
     found = with_properties(CATALOG, {"models/schema.yml": SCHEMA, "docs.md": DOCS})
-    assert [table.description for table in found.tables] == ["One row per order. No drafts.", "From the CRM"]
+    descriptions = [table.description for table in found.tables]
+    assert descriptions == ["One row per order. No drafts. #core", "From the CRM"]
     assert told(found) == {
         "id": "the key",
         "Amount": "In cents, without tax.",
-        "status": "open or closed",
+        "status": "open or closed #pii",
         "name": "as typed",
     }
     assert found.notes == (
         "models/schema.yml describes what is not in the database: orders.gone, stg_nothing.",
     )
+
+
+def test_what_is_named_in_full_is_not_taken_for_another_of_the_same_name() -> None:
+    tables = tuple(Table("people", (Column("id", "INT"),), schema=schema) for schema in ("main", "raw"))
+    text = """
+models: [{name: people, description: cleaned}]
+sources: [{name: crm, schema: raw, tables: [{name: people, description: as they came}]}]
+"""
+    found = with_properties(Catalog("shop", "duckdb", tables), {"schema.yml": text})
+    assert [table.description for table in found.tables] == ["cleaned", "as they came"]
+    alone = with_properties(Catalog("shop", "duckdb", tables[:1]), {"schema.yml": text})
+    assert alone.tables[0].description == "cleaned; as they came", "a source whose schema has another name"
 
 
 @pytest.mark.parametrize(

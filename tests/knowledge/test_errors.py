@@ -33,17 +33,12 @@ def asked_for(path: Path) -> Iterator[str]:
 
 
 @pytest.mark.heavy
-def test_every_extra_that_a_message_names_exists(root: Path) -> None:
+def test_every_extra_that_a_message_names_exists_and_doctor_knows_it(root: Path) -> None:
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     called = {extra for path in sources(root) for extra in asked_for(path)}
     assert project["name"] == DISTRIBUTION
     assert called >= {"embeddings", "plots"}, "the search finds the messages"
-    assert called | {*EXTRAS} <= {*project["optional-dependencies"]}
-
-
-def test_every_extra_for_users_is_known_to_doctor(root: Path) -> None:
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert {*EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
+    assert called <= {*EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
 
 
 def test_a_hint_names_this_python_and_packages_that_are_on_the_index(

@@ -19,7 +19,7 @@ GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,
 \tPARAMS VARIANT,
 \t"zip ""x\""" NUMBER(10,2),
-\tREVENUE FLOAT
+\trevenue FLOAT
 );"""
 
 
@@ -105,19 +105,15 @@ def test_text_that_holds_objects_had_fields_in_the_source(value: str, kept: bool
 
 
 def test_what_was_missing_or_dropped_is_noted(tmp_path: Path) -> None:
-    snowflake(tmp_path)
+    schema = snowflake(tmp_path)
     said = " / ".join(load_folder(tmp_path).notes)
     assert "2 descriptions were dropped" in said
     assert "PUBLIC: 1 tables have no JSON file" in said
     assert "PUBLIC: 1 tables are missing in DDL.csv" in said
     assert "PUBLIC: 1 tables are named without columns" in said
-
-
-def test_a_missing_ddl_file_is_noted_and_the_json_files_serve(tmp_path: Path) -> None:
-    schema = snowflake(tmp_path)
     (schema / "DDL.csv").unlink()
     catalog = load_folder(tmp_path)
-    assert {t.name for t in catalog.tables} == {"EVENTS", "ONLY_JSON"}
+    assert {t.name for t in catalog.tables} == {"EVENTS", "ONLY_JSON"}, "the JSON files serve"
     assert "DDL.csv is missing" in catalog.notes[0]
 
 
@@ -154,26 +150,20 @@ def test_a_bigquery_folder_spells_nested_paths(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_folder_of_databases_lists_them_and_refuses_to_be_one(tmp_path: Path) -> None:
+def test_a_folder_of_databases_lists_them_and_errors_say_what_to_do(tmp_path: Path) -> None:
+    for folder, said in ((tmp_path / "nope", "There is no folder"), (tmp_path, "no database description")):
+        with pytest.raises(ConfigurationError, match=said):
+            find_database_folders(folder)
     schema = snowflake(tmp_path)
     other = tmp_path / "resource" / "databases" / "bigquery" / "web" / "p.d"
     write_table(other, "t", {"a": "INT64"}, nested_column_names=["a"])
-    found = find_database_folders(tmp_path)
-    assert [path.name for path in found] == ["SHOP", "web"]
+    assert [path.name for path in find_database_folders(tmp_path)] == ["SHOP", "web"]
     assert find_database_folders(schema.parent) == (schema.parent,)
     with pytest.raises(ConfigurationError, match="holds 2 databases"):
         load_folder(tmp_path)
-
-
-def test_errors_say_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="There is no folder"):
-        find_database_folders(tmp_path / "nope")
-    with pytest.raises(ConfigurationError, match="no database description"):
-        find_database_folders(tmp_path)
-    schema = snowflake(tmp_path)
     (schema / "BAD.json").write_text('{"table_name": "BAD"', "utf-8")
     with pytest.raises(ConfigurationError, match=r"BAD\.json does not describe a table.*again"):
-        load_folder(tmp_path)
+        load_folder(schema.parent)
 
 
 def test_native_descriptions_are_kept_behind_a_variant_where_they_speak_of_their_columns() -> None:

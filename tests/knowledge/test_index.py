@@ -5,34 +5,20 @@ from __future__ import annotations
 import hashlib
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pytest
 
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search import index
 from quorum.knowledge.search.index import SentenceTransformerEmbedder, TextIndex
+from tests.knowledge.letters import Letters
 
 WEIGHTS = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 TEXTS = ["aab", "bbc", "ccd", "dda"]
-
-
-class Letters:
-    """An embedder that counts the letters a to d: real vectors, no model."""
-
-    def __init__(self, name: str = "letters") -> None:
-        self.name = name
-        self.calls = 0
-
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.calls += 1
-        counts = np.array([[text.count(letter) + 1e-3 for letter in "abcd"] for text in texts], np.float32)
-        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
 
 
 @pytest.fixture
@@ -41,17 +27,14 @@ def faiss() -> Any:
 
 
 @pytest.mark.usefixtures("faiss")
-def test_the_nearest_texts_come_first() -> None:
-    index, letters = TextIndex(TEXTS), Letters()
+def test_the_nearest_texts_come_first_and_texts_are_embedded_once_for_each_model() -> None:
+    index, letters, others = TextIndex(TEXTS), Letters(), Letters("others")
     hits = index.nearest("aaab", 10, letters)
     assert [number for number, _ in hits][:2] == [0, 3]
     assert len(hits) == 4
     assert hits[0][1] == pytest.approx(0.990, abs=0.01)
-    assert index.nearest("ccd", 1, letters)[0][0] == 2
-    assert letters.calls == 3  # the texts once
-    others = Letters("others")
-    assert index.nearest("ccd", 1, others)[0][0] == 2
-    assert others.calls == 2  # another model has vectors of its own
+    assert index.nearest("ccd", 1, letters)[0][0] == index.nearest("ccd", 1, others)[0][0] == 2
+    assert (letters.calls, others.calls) == (3, 2)
 
 
 @pytest.mark.parametrize("missing", ["faiss", "sentence_transformers"])

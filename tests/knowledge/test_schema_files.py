@@ -10,69 +10,43 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.schema import files
 from quorum.knowledge.schema.files import SchemaFiles, search
 
-SALES = tuple(
-    Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "gross"))) for d in (1, 2, 3)
-)
+SALES = [Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "gross"))) for d in (1, 2, 3)]
+PEOPLE = Table("customers", (Column("id", "INTEGER"), Column("city", "TEXT", "where they live", ("Ghent",))))
+ODD = Table('../order "x"', (Column("a b", "TEXT"),))
 FILES = SchemaFiles(
-    Catalog(
-        "shop",
-        "sqlite",
-        (
-            *SALES,
-            Table(
-                "customers", (Column("id", "INTEGER"), Column("city", "TEXT", "where they live", ("Ghent",)))
-            ),
-            Table('../order "x"', (Column("a b", "TEXT"),)),
-        ),
-        ("one file was missing",),
-    ),
+    Catalog("shop", "sqlite", (*SALES, PEOPLE, ODD), ("one file was missing",)),
     {"terms.md": "A sale is an order.\nA customer buys."},
 )
-
-
-def test_ls_lists_files_and_folders() -> None:
-    listed = FILES.run("ls").splitlines()
-    assert listed[:2] == ["README.md", "DDL.sql"]
-    assert "sales_1.txt (one of 3 tables alike, to sales_3.txt)" in listed
-    assert FILES.run("ls docs") == "terms.md"
-    assert FILES.run("ls sales_2.txt") == "sales_2.txt"
+CITY = "city TEXT [Ghent] -- where they live"
 
 
 @pytest.mark.parametrize(
-    "name", ["customers.txt", "customers", "./customers.txt", "CUSTOMERS", "/customers.txt"]
+    ("command", "printed"),
+    [
+        (
+            "ls",
+            "README.md\nDDL.sql\nsales_1.txt (one of 3 tables alike, to sales_3.txt)\ncustomers.txt\n"
+            ".._order _x_.txt\ndocs/terms.md",
+        ),
+        ("ls docs", "terms.md"),
+        ("ls sales_2.txt", "sales_2.txt"),
+        *(
+            (f"cat {name}", f"table customers\n  id INTEGER\n  {CITY}")
+            for name in ("customers.txt", "customers", "./customers.txt", "CUSTOMERS", "/customers.txt")
+        ),
+        ("cat sales_3", "tables sales_{1..3} (3 tables)\n  id INTEGER\n  total REAL -- gross"),
+        ("cat '.._order _x_.txt'", 'table "../order ""x"""\n  "a b" TEXT'),
+        *((f"head {option} customers", "table customers\n  id INTEGER") for option in ("-n 2", "-n2", "-2")),
+        ("grep -ri GHENT .", f"customers.txt: {CITY}"),
+        ("grep total", "sales_1.txt: total REAL -- gross"),
+        ('grep "sale is" docs', "docs/terms.md: A sale is an order."),
+        ("grep -l '^id INT' *.txt", "sales_1.txt\ncustomers.txt"),
+        ("grep nothing_like_it", "no line matches 'nothing_like_it'"),
+        ("find . -name '*_2*'", "sales_2.txt"),
+    ],
 )
-def test_a_table_opens_by_file_or_name(name: str) -> None:
-    assert "city TEXT [Ghent] -- where they live" in FILES.run(f"cat {name}")
-
-
-def test_every_member_of_a_group_opens_the_groups_file() -> None:
-    assert FILES.run("cat sales_3") == FILES.run("cat sales_1.txt")
-    assert "sales_{1..3}" in FILES.run("cat sales_3")
-
-
-def test_a_hostile_name_is_a_file_like_any_other() -> None:
-    name = next(line for line in FILES.run("ls").splitlines() if "order" in line)
-    assert '"a b" TEXT' in FILES.run(f"cat '{name}'")
-
-
-def test_head_takes_a_number_in_every_form() -> None:
-    first = FILES.run("cat customers").splitlines()
-    assert FILES.run("head -n 2 customers").splitlines() == first[:2]
-    assert (
-        FILES.run("head -n2 customers") == FILES.run("head -2 customers") == FILES.run("head -n 2 customers")
-    )
-
-
-def test_grep_finds_lines_with_their_file() -> None:
-    assert FILES.run("grep -ri GHENT .") == "customers.txt: city TEXT [Ghent] -- where they live"
-    assert FILES.run("grep total") == "sales_1.txt: total REAL -- gross"
-    assert FILES.run('grep "sale is" docs') == "docs/terms.md: A sale is an order."
-    assert FILES.run("grep -l '^id INT' *.txt").splitlines() == ["sales_1.txt", "customers.txt"]
-    assert FILES.run("grep nothing_like_it") == "no line matches 'nothing_like_it'"
-
-
-def test_find_knows_members_too() -> None:
-    assert FILES.run("find . -name '*_2*'") == "sales_2.txt"
+def test_a_command_prints(command: str, printed: str) -> None:
+    assert FILES.run(command) == printed
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
+from quorum.cli import cli
 from quorum.graph.answer import Answer
 from quorum.graph.trace import Trace
 from quorum.tools.ledger import Usage
 from tests.engines import start_no_process
+from tests.graph.shop import make_shop
 
 SQL = "SELECT name, AVG(rating) FROM reviews GROUP BY name"
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e"
@@ -30,6 +36,26 @@ VOTE = {
         {"candidates": ["c1", "c2"], "share": 2 / 3, "weight": 2.0, "key": "a"},
     ],
 }
+
+
+def quorum(*arguments: str | Path, given: str | None = None) -> Result:
+    """Run a command in this process; a fault of ours fails the test."""
+    result = CliRunner().invoke(cli, [*map(str, arguments)], input=given)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def python(root: Path, *arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run Python on this checkout in a process of its own; ``env`` adds variables."""
+    env = os.environ | {"PYTHONPATH": str(root)} | how.pop("env", {})
+    how = {"capture_output": True, "text": True, "timeout": 120, "check": False} | how
+    return subprocess.run([sys.executable, *arguments], env=env, **how)
+
+
+@pytest.fixture
+def shop(workplace: Path) -> str:
+    """The URL of a small shop in the working directory."""
+    return f"sqlite:///{make_shop(workplace / 'shop.db')}"
 
 
 @pytest.fixture(autouse=True)

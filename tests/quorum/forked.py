@@ -36,17 +36,13 @@ from tests.engines import Inside
 OUTPUT = "output.txt"
 IMPORTED = (
     "quorum.evals.running.runner",
-    "quorum.evals.suites.spider1",
+    "quorum.evals.suites.own",
     "quorum.graph.recipes.quorum",
     "quorum.api",
     "quorum.terminal",
     "quorum.commands.ask",
     "quorum.commands.batch",
-    "quorum.commands.eval_run",
     "quorum.eval_progress",
-    "quorum.event_text",
-    "quorum.progress",
-    "quorum.render",
     "quorum.graph.recipes.recap",
     "quorum.tools.databases.sqlite.connector",
     "quorum.tools.databases.sqlite.catalog",

@@ -8,43 +8,32 @@ import random
 import shlex
 import signal
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import CliRunner, Result
 
-from quorum.cli import cli
 from quorum.commands.batch import ANSWER
 from quorum.graph.runs import RunFolder
 from quorum.tools.results.files import csv_lines
 from tests.evals.simulated import make_suite
-from tests.graph.shop import make_shop
+from tests.quorum.conftest import quorum
 from tests.quorum.forked import OUTPUT, Forked
 from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say, tokens
 from tests.servers.clock import skip_waits
 from tests.servers.replies import _QUESTION, reply_to
 
 OFFLINE = ("--model", "offline", "--recipe", "single", "--db", "sqlite:///shop.db")
+batch = partial(quorum, "batch")
 COUNT = "How many customers are there?"
 ROWS = [
     {"nr": "007", "question": COUNT, "sql": "old"},
     {"nr": None, "question": " ", "sql": None},
     {"nr": "8,5", "question": "What are the names of\nall customers?", "sql": ""},
 ]
-
-
-def batch(*arguments: str) -> Result:
-    result = CliRunner().invoke(cli, ["batch", *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
-
-
-@pytest.fixture
-def shop(workplace: Path) -> Path:
-    return make_shop(workplace / "shop.db")
 
 
 def write(path: Path, rows: list[dict[str, Any]]) -> Path:
@@ -68,7 +57,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("given", "out"), [("csv", "parquet"), ("parquet", "jsonl"), ("jsonl", "csv")])
-def test_rows_stay_as_they_are_and_get_their_answers(shop: Path, given: str, out: str) -> None:
+def test_rows_stay_as_they_are_and_get_their_answers(shop: str, given: str, out: str) -> None:
     file = write(Path(f"q.{given}"), ROWS)
     result = batch(str(file), *OFFLINE, "--out", f"a.{out}")
     assert (result.exit_code, result.stdout) == (0, ""), result.output
@@ -89,10 +78,9 @@ def test_rows_stay_as_they_are_and_get_their_answers(shop: Path, given: str, out
     assert RunFolder.open(Path("nowhere"), first["answer_run"]).meta()["question"] == COUNT
 
 
-def test_types_of_parquet_are_kept_and_those_of_json_lines_found(shop: Path) -> None:
-    table = pa.table(
-        {"n": pa.array([[1]], pa.list_(pa.int8())), "question": pa.array([COUNT], pa.large_string())}
-    )
+def test_types_of_parquet_are_kept_and_those_of_json_lines_found(shop: str) -> None:
+    ones, asked = pa.array([[1]], pa.list_(pa.int8())), pa.array([COUNT], pa.large_string())
+    table = pa.table({"n": ones, "question": asked})
     pq.write_table(table, "q.parquet")
     assert batch("q.parquet", *OFFLINE, "--out", "a.parquet").exit_code == 0
     found = pq.read_table("a.parquet")
@@ -102,9 +90,8 @@ def test_types_of_parquet_are_kept_and_those_of_json_lines_found(shop: Path) -> 
     lines = [{"question": COUNT, "a": 1, "b": {"x": [1]}}, {"c": "text", "a": 2.5, "question": ""}]
     write(Path("q.jsonl"), lines)
     assert batch("q.jsonl", *OFFLINE, "--out", "a.jsonl").exit_code == 0
-    kept = [json.loads(line) for line in Path("a.jsonl").read_text().splitlines()]
-    missing = {"b": None, "c": None}
-    assert [{n: row[n] for n in row if n not in ANSWER} for row in kept] == [missing | row for row in lines]
+    kept = [{n: row[n] for n in row if n not in ANSWER} for row in read(Path("a.jsonl"))]
+    assert kept == [{"b": None, "c": None} | row for row in lines]
 
 
 MISTAKES = {
@@ -130,7 +117,7 @@ MISTAKES = {
 }
 
 
-def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: Path, subtests: pytest.Subtests) -> None:
+def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: str, subtests: pytest.Subtests) -> None:
     write(Path("q.csv"), ROWS)
     write(Path("q.parquet"), ROWS)
     for name, text in {
@@ -157,7 +144,7 @@ def test_a_mistake_of_use_is_said_before_anything_is_asked(shop: Path, subtests:
             assert sorted(Path().iterdir()) == before
 
 
-def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -> None:
+def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: str) -> None:
     given = ("q.csv", *OFFLINE, "--out", "a.csv", "--rows", "rows")
     write(Path("q.csv"), [{"question": COUNT}])
     assert batch(*given).exit_code == 0
@@ -165,11 +152,10 @@ def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -
     (row,) = read(Path("a.csv"))
     assert (row["rows"], Path("rows/0001.csv").read_text()) == ("rows/0001.csv", "count\n3\n")
     write(Path("q.csv"), [{"question": COUNT}, {"question": COUNT}])
-    kept = CliRunner().invoke(cli, ["keep", row["run"]])
-    assert kept.exit_code == 0, kept.output
-    assert CliRunner().invoke(cli, ["trace", "show", row["run"]]).exit_code == 0
+    for command in (("keep",), ("trace", "show")):
+        assert quorum(*command, row["run"]).exit_code == 0
     Path(row["run"], "answer.json").unlink()
-    resumed = CliRunner().invoke(cli, ["ask", "--csv", "--resume", row["run"]])
+    resumed = quorum("ask", "--csv", "--resume", row["run"])
     assert resumed.stdout == "count\n3\n", resumed.output
     result = batch(*given)
     assert "Going on: 1 question finished before." in result.stderr
@@ -181,7 +167,7 @@ def test_the_same_command_asks_nothing_again_and_further_rows_only(shop: Path) -
     assert len(read(Path("a.csv"))) == 2, "the answers stay"
 
 
-def test_without_an_endpoint_rows_stay_open(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_endpoint_rows_stay_open(shop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skip_waits(monkeypatch)
     monkeypatch.setenv("QUORUM_CLARIFY", "on")  # nobody can be asked
     given = ("--model", "openai:m", "--base-url", f"http://127.0.0.1:{closed_port()}/v1")

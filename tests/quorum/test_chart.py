@@ -7,7 +7,6 @@ import json
 import re
 from itertools import pairwise
 from typing import Any
-from xml.etree import ElementTree
 
 import pyarrow as pa
 import pytest
@@ -46,7 +45,6 @@ def test_a_result_has_the_chart_of_its_shape_and_it_is_drawn(
     assert (chart.mark, chart.across.name, [each.name for each in chart.measures]) == (mark, across, measures)
     assert (chart.series.name if chart.series else "") == series
     assert chart.note == ""
-    ElementTree.fromstring(picture(chart))
     assert picture(chart) == picture(chart)  # the same rows make the same file
     json.loads(chart.spec_text(), parse_constant=pytest.fail)
 
@@ -67,21 +65,19 @@ def test_a_chart_may_be_of_another_kind(
     assert all(f">{label}<" in drawn for label in labels)
 
 
-@pytest.mark.parametrize(
-    ("columns", "why"),
-    [
-        ({}, "two rows"),
-        ({"n": [1], "x": ["a"]}, "two rows"),
-        ({"x": ["a", "b"]}, "no column holds numbers"),
-        ({"x": ["a", "b"], "n": pa.array([None, None], pa.int64())}, "no column holds numbers"),
-        ({"n": [1, 2]}, "a single column of numbers"),
-        ({"n": [1, 2], "x": [[1], [2]]}, "a single column of numbers"),
-    ],
-)
-def test_a_result_without_such_a_shape_has_none(columns: dict[str, Any], why: str) -> None:
-    found = chart_of(pa.table(columns))
-    assert isinstance(found, str)
-    assert why in found
+NONE: list[tuple[dict[str, Any], str]] = [
+    ({}, "two rows"),
+    ({"n": [1], "x": ["a"]}, "two rows"),
+    ({"x": ["a", "b"], "n": pa.array([None, None], pa.int64())}, "no column holds numbers"),
+    ({"n": [1, 2], "x": [[1], [2]]}, "a single column of numbers"),
+]
+
+
+def test_a_result_without_such_a_shape_has_none() -> None:
+    for columns, why in NONE:
+        found = chart_of(pa.table(columns))
+        assert isinstance(found, str)
+        assert why in found
 
 
 def test_what_is_left_out_is_said() -> None:
@@ -106,16 +102,6 @@ def test_it_is_declared_as_vega_lite() -> None:
     assert panel["mark"]["type"] == "line"
     assert panel["encoding"]["x"].items() >= {"field": "c0", "title": "day", "type": "temporal"}.items()
     assert panel["encoding"]["color"]["title"] == "channel"
-
-
-def test_columns_of_one_name_keep_apart() -> None:
-    chart = chart_of(
-        pa.table([pa.array(["a", "b"]), pa.array([1, 2]), pa.array([3, 4])], names=["x", "n", "n"])
-    )
-    assert isinstance(chart, Chart)
-    assert [each.values for each in chart.measures] == [[1, 2], [3, 4]]
-    first = chart.spec()["data"]["values"][0]
-    assert first == {"c0": "a", "c1": 1, "c2": 3, "row": 0, "label": "a", "text1": "1", "text2": "3"}
 
 
 def test_labels_are_text_whatever_they_hold() -> None:
@@ -161,11 +147,5 @@ def test_labels_of_an_axis_do_not_touch(columns: dict[str, Any]) -> None:
     for (left, one), (right, other) in pairwise(labels):
         assert right - left > 2.8 * (len(one) + len(other)) + 2, labels
     assert not any("…" in text for _, text in labels)
-
-
-def test_months_of_date_trunc_are_drawn_and_declared_as_months() -> None:
-    chart = chart_of(pa.table(AXES[0]))
-    assert isinstance(chart, Chart)
-    assert chart.across.values[:2] == ["2022-01", "2022-02"]
-    assert chart.spec()["vconcat"][0]["encoding"]["x"]["type"] == "temporal"
-    assert axis(picture(chart))[0][1] == "2022-01"
+    if "date_trunc" in columns:
+        assert (chart.across.values[0], labels[0][1]) == ("2022-01", "2022-01")

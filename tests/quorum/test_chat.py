@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from quorum import Quorum, Settings
 from quorum.chat import Chat, settings_of
-from quorum.cli import cli
 from quorum.graph.answer import Answer
 from quorum.graph.context import Context
 from quorum.graph.conversation import conversation, stands_alone, supported
@@ -21,6 +19,8 @@ from quorum.progress import Progress
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
+from tests.quorum.conftest import made
+from tests.quorum.conftest import quorum as command
 
 IN_ALL = "How many orders did all customers place altogether?"
 TABLES = ["customers", "order_items", "orders"]
@@ -68,11 +68,8 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
         first = await chat.ask(QUESTION)
         assert (first.turn, first.became, model.rewritings) == (QUESTION, "", [])
         few = await chat.ask("Only the first one!")
-        assert (few.rows, few.became, few.sql) == (
-            [["Ghent", 1]],
-            "the result before: its first 1 rows",
-            GOOD,
-        )
+        shown = ([["Ghent", 1]], "the result before: its first 1 rows", GOOD)
+        assert (few.rows, few.became, few.sql) == shown
         assert (few.usage["model_calls"], few.usage["queries"], few.of_run) == (1, 0, first.run_id)
         assert few.to_arrow().num_rows == 1
         in_all = await chat.ask("and in all?")
@@ -80,13 +77,8 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
         assert "Turn 2: Only the first one!" in model.rewritings[1]
         assert '["Lyon", 3]' in model.rewritings[0], "the rows of the turn before"
         assert "customer_id INTEGER" not in model.rewritings[0], "it sees the conversation only"
-        assert (
-            in_all.usage["model_calls"],
-            in_all.usage["by_agent"]["question_rewriter"]["model_calls"],
-        ) == (
-            first.usage["model_calls"] + 1,
-            1,
-        )
+        assert in_all.usage["model_calls"] == first.usage["model_calls"] + 1
+        assert in_all.usage["by_agent"]["question_rewriter"]["model_calls"] == 1
         said = await chat.ask("which orders does it count?")
         assert said.words.startswith("It counts 4 orders. (Sentences with numbers")
         assert (said.usage["queries"], said.of_run) == (0, in_all.run_id)
@@ -102,42 +94,30 @@ async def test_a_turn_becomes_a_question_a_view_or_words(tmp_path: Path) -> None
 
 
 def test_rows_that_a_view_leaves_out_can_still_be_meant() -> None:
-    all_rows = [["app"], ["phone"], ["web"], ["fax"]]
-    about: dict[str, Any] = {
-        "database": "shop",
-        "dialect": "sqlite",
-        "recipe": "quorum",
-        "status": "answered",
-        "columns": ["channel"],
-    }
-    asked = Answer(question="Which?", rows=all_rows, row_count=4, run_id="r1", **about)
-    view = Answer(question="Which?", rows=all_rows[:1], row_count=1, run_id="r2", of_run="r1", **about)
-    later = Answer(question="What?", rows=[["no"]], row_count=1, run_id="r3", **about)
-    seen = conversation([each.model_dump() for each in (asked, view)])
+    all_rows, about = [["app"], ["phone"], ["web"], ["fax"]], {"recipe": "quorum", "columns": ["channel"]}
+    asked = made(about | {"rows": all_rows, "row_count": 4, "run_id": "r1"}).model_dump()
+    view = made(about | {"rows": all_rows[:1], "row_count": 1, "run_id": "r2", "of_run": "r1"}).model_dump()
+    later = made(about | {"rows": [["no"]], "row_count": 1, "run_id": "r3"}).model_dump()
+    seen = conversation([asked, view])
     assert "fax" in seen
     assert seen.endswith('["app"]\n(1 of 1 rows)')
-    assert "fax" not in conversation([each.model_dump() for each in (asked, view, later)])
+    assert "fax" not in conversation([asked, view, later])
 
 
-async def test_a_turn_that_cannot_be_paid_is_stopped_as_itself(tmp_path: Path) -> None:
-    async with session(tmp_path, Talker()) as quorum:
+async def test_a_turn_that_cannot_be_paid_is_stopped_and_one_that_is_not_rewritten_failed(
+    tmp_path: Path,
+) -> None:
+    async with session(tmp_path, Talker(*[{"ask": "nothing"}] * 3)) as quorum:
         chat = quorum.chat()
         await chat.ask(QUESTION)
         stopped = await chat.ask("and in all?", shared=Ledger(Budget(max_calls=0)))
-    assert (stopped.question, stopped.status, stopped.stopped_by) == ("and in all?", "stopped", "max_calls")
-    assert (stopped.usage["model_calls"], stopped.sql, stopped.became, stopped.of_run) == (0, "", "", "")
-    assert RunFolder(Path(stopped.trace)).answer() is not None
-
-
-async def test_a_turn_that_is_not_rewritten_has_failed(tmp_path: Path) -> None:
-    model = Talker(*[{"ask": "nothing"}] * 3)
-    async with session(tmp_path, model) as quorum:
-        chat = quorum.chat()
-        await chat.ask(QUESTION)
         with pytest.raises(MalformedReply):
             await chat.ask("and in all?")
     latest = next(iter(list_runs(tmp_path / "q")))
     assert (latest.question, latest.status) == ("and in all?", "failed")
+    assert (stopped.question, stopped.status, stopped.stopped_by) == ("and in all?", "stopped", "max_calls")
+    assert (stopped.usage["model_calls"], stopped.sql, stopped.became, stopped.of_run) == (0, "", "", "")
+    assert RunFolder(Path(stopped.trace)).answer() is not None
 
 
 async def test_a_conversation_goes_on_in_another_process_and_from_any_run(tmp_path: Path) -> None:
@@ -243,26 +223,24 @@ async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path
     assert IN_ALL not in model.rewritings[0].partition("<conversation>")[2].partition("</conversation>")[0]
 
 
-@pytest.mark.parametrize(
-    ("turn", "alone"),
-    [
-        ("How many orders were returned in May 2024?", True),
-        ("Which three customers placed the most orders in 2024?", True),
-        ("In which month of 2024 were there fewest orders?", True),
-        ("How many were returned in May 2024 in Germany?", False),
-        ("Which of the customers ordered in May 2024?", False),
-        ("Which country's customers have ordered the most?", False),
-        ("How many orders did they place in May 2024?", False),
-        ("What about the orders of the other customers there?", False),
-        ("How many orders?", False),
-        ("and how many orders were there by month in 2024?", False),
-        ("How much did the five best sellers bring in 2024?", False),
-        ("Wie viele Bestellungen (orders) gab es im Mai 2024?", False),
-        ("only the first three", False),
-    ],
-)
-def test_a_question_stands_alone(turn: str, alone: bool) -> None:
-    assert stands_alone(turn, TABLES) is alone
+ALONE = """How many orders were returned in May 2024?
+Which three customers placed the most orders in 2024?
+In which month of 2024 were there fewest orders?"""
+LEANING = """How many were returned in May 2024 in Germany?
+Which of the customers ordered in May 2024?
+Which country's customers have ordered the most?
+How many orders did they place in May 2024?
+What about the orders of the other customers there?
+How many orders?
+and how many orders were there by month in 2024?
+How much did the five best sellers bring in 2024?
+Wie viele Bestellungen (orders) gab es im Mai 2024?
+only the first three"""
+
+
+def test_a_question_stands_alone() -> None:
+    turns = [*ALONE.splitlines(), *LEANING.splitlines()]
+    assert [turn for turn in turns if stands_alone(turn, TABLES)] == ALONE.splitlines()
 
 
 def test_words_keep_only_numbers_that_were_shown() -> None:
@@ -277,21 +255,21 @@ def test_the_terminal_takes_turns_and_commands(tmp_path: Path, monkeypatch: pyte
     shop, home = str(make_shop(tmp_path / "shop.db")), str(tmp_path / "q")
     lines = "/sql /nonsense How~many~orders\\ are~there? /sql /rows /why /cost /keep~so /correct~DROP~x"
     given = f"{lines} /new /rows".replace(" ", "\n").replace("~", " ")
-    made = CliRunner().invoke(
-        cli, ["chat", "--db", shop, "--home", home], input=f"{given}\n/quit\nnever read"
-    )
-    assert made.exit_code == 0, made.output
+    talked = command("chat", "--db", shop, "--home", home, given=f"{given}\n/quit\nnever read")
+    assert talked.exit_code == 0, talked.output
     for part in ("FROM orders\ncount\n4\n", "1 turn: 1 model call", "Kept, verified by"):
-        assert part in made.stdout
-    assert "There is no /nonsense; /help" in made.stderr
-    assert made.stderr.count("Ask something first.") == 2
-    assert "This query cannot be kept" in made.stderr
+        assert part in talked.stdout
+    assert "There is no /nonsense; /help" in talked.stderr
+    assert talked.stderr.count("Ask something first.") == 2
+    assert "This query cannot be kept" in talked.stderr
     asked = ["ask", "--continue", "and how many customers are there?", "--home", home, "--csv"]
-    again = CliRunner().invoke(cli, asked)
+    again = command(*asked)
     assert (again.exit_code, again.stdout) == (0, "count\n3\n"), again.output
 
 
-def test_a_turn_that_is_stopped_has_its_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_that_is_stopped_has_its_cost(
+    shop: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     heard = Progress.__call__
 
     def stopped(self: Progress, event: Event) -> None:
@@ -300,9 +278,7 @@ def test_a_turn_that_is_stopped_has_its_cost(tmp_path: Path, monkeypatch: pytest
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Progress, "__call__", stopped)
-    monkeypatch.setenv("QUORUM_MODELS", "offline")
-    given = ["chat", "--db", str(make_shop(tmp_path / "shop.db")), "--home", str(tmp_path / "q")]
     turns = "How many orders are there?\nHow many customers are there?\n/cost\n"
-    made = CliRunner().invoke(cli, given, input=turns)
-    assert "Stopped." in made.stderr
-    assert "2 turns: 3 model calls" in made.stdout  # the rewriting, too
+    talked = command("chat", "--db", shop, "--model", "offline", given=turns)
+    assert "Stopped." in talked.stderr
+    assert "2 turns: 3 model calls" in talked.stdout  # the rewriting, too

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import resource
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,6 +16,7 @@ from quorum.cli import cli
 from quorum.graph.runs import Event, RunFolder
 from tests.engines import start_no_process
 from tests.graph.shop import make_shop
+from tests.quorum.conftest import python
 
 DEEP, GARBAGE = b"[" * 100_000, bytes(range(256)) * 4
 QUESTION = ("How many customers are there?", "--model", "offline")
@@ -106,39 +104,27 @@ def test_damage_is_named_with_what_to_do(run: Path, file: str, damage: bytes, sa
 def test_a_text_that_was_changed_is_not_taken_for_what_it_was(run: Path) -> None:
     for blob in (run / "blobs").iterdir():
         blob.write_bytes(blob.read_bytes()[:-1])
-    (run / "answer.json").unlink()
-    (run / "checkpoint.sqlite").unlink()
+    for name in ("answer.json", "checkpoint.sqlite"):
+        (run / name).unlink()
     assert CliRunner().invoke(cli, COMMANDS["show"]).exit_code == 0, "heads of texts are shown"
 
 
-Asking = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture
-def with_room(tmp_path: Path, root: Path) -> Asking:
-    """Asks in a process none of whose files may grow beyond so many bytes, as on a full disk."""
-
-    def ask(room: int, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "quorum", "ask", *arguments, "--home", str(tmp_path / "home")],
-            env=os.environ | {"PYTHONPATH": str(root)},
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY)),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    return ask
-
-
 @pytest.mark.heavy
-def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_later(with_room: Asking, asked: Path) -> None:
-    full = with_room(60_000, *QUESTION, "--db", f"sqlite:///{asked}/shop.db")
+def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_later(
+    asked: Path, tmp_path: Path, root: Path
+) -> None:
+    def ask(room: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Ask in a process none of whose files may grow beyond so many bytes."""
+        limit = (room, resource.RLIM_INFINITY)
+        given = ("-m", "quorum", "ask", *arguments, "--home", str(tmp_path / "home"))
+        return python(root, *given, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit))
+
+    full = ask(60_000, *QUESTION, "--db", f"sqlite:///{asked}/shop.db")
     assert full.returncode == 2
     assert "This machine cannot go on: " in full.stderr
     assert "--resume" in full.stderr
     assert "Traceback" not in full.stderr
-    resumed = with_room(resource.RLIM_INFINITY, "--resume", "last", "--json")
+    resumed = ask(resource.RLIM_INFINITY, "--resume", "last", "--json")
     assert json.loads(resumed.stdout)["rows"] == [[3]]
 
 
@@ -156,14 +142,3 @@ async def test_an_answer_is_kept_that_the_disk_has_no_room_for(asked: Path, tmp_
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert answer.rows == [[3]]
     assert any("The trace is incomplete" in warning for warning in answer.warnings)
-
-
-@pytest.mark.parametrize("home", ["file", "file/home"])
-def test_a_home_that_is_a_file_is_a_clear_error(asked: Path, tmp_path: Path, home: str) -> None:
-    (tmp_path / "file").write_text("")
-    where = ("--home", str(tmp_path / home), "--db", f"sqlite:///{asked}/shop.db")
-    for command in (("ask", "-q", *QUESTION, *where), ("ask", "-q", "--resume", "last", *where[:2])):
-        ended = CliRunner().invoke(cli, command)
-        assert ended.exit_code == 2
-        assert "Error: " in ended.stderr
-        assert isinstance(ended.exception, SystemExit)

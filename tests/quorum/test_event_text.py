@@ -22,144 +22,103 @@ SHOP = {"database": "shop", "dialect": "sqlite"}
 OUTCOMES = [{"outcome": "differs"}, {"outcome": "same"}, {"outcome": "failed"}]
 USED = {"input_tokens": 1200, "output_tokens": 80, "usd": 0.0}
 
-PLAIN: dict[str, list[tuple[dict[str, Any], str]]] = {
-    "begun": [({"run": "r1"}, "r1"), ({"run": "r1", "resumed": True}, "goes on with r1")],
-    "answer": [({"status": "answered"}, "answered"), ({"status": "no_answer"}, "no answer")],
-    "schema_shown": [({"tokens": 1234}, "the model now sees a schema of 1,234 tokens")],
-    "linking": [
-        ({"tables": ["orders", "customers"]}, "keeps 2 tables: orders, customers"),
-        ({"linked_schema": "orders(id)"}, "orders(id)"),
-        ({"tables": []}, "found nothing"),
+CASES: dict[str, list[tuple[dict[str, Any], str, str]]] = {
+    "schema": [
+        (SHOP | {"tables": 1, "left_out": []}, "opened shop (SQLite, 1 table)", "plain"),
+        (
+            SHOP | {"tables": 2, "left_out": ["samples", "notes"]},
+            "opened shop (SQLite, 2 tables); too large to show whole, left out: samples, notes",
+            "warn",
+        ),
     ],
-    "values": [({"values": ["a.b: C"], "missing": []}, "found in the data, and maybe meant: a.b: C")],
+    "linking": [
+        ({"tables": ["orders", "customers"]}, "keeps 2 tables: orders, customers", "plain"),
+    ],
+    "retrieval": [
+        ({"text": "abc"}, "", "plain"),  # values, which have a step of their own
+        ({"text": ""}, "nothing fits the question", "faint"),
+        (
+            {"verified": ["questions/a.md"], "sources": ["terms.md", "notes.md"]},
+            "shows the model 2 documents and 1 verified question like this one: terms.md, notes.md",
+            "plain",
+        ),
+    ],
+    "action": [
+        ({"action": "look", "command": "ls"}, "looks: ls", "plain"),
+        ({"action": "terminate", "missing": "X."}, "says that the data cannot answer: X.", "warn"),
+    ],
+    "query": [
+        ({"rows": 2, "seconds": 0.5, "cached": True}, "2 rows in 0.50 s, asked before", "good"),
+        ({"error": ERROR}, "column not found: no column x", "bad"),
+    ],
+    "result": [({"row_count": 0, "columns": ["a"], "truncated": "rows"}, "0 rows (cut): a", "warn")],
+    "candidate": [
+        ({"result": {}, "error": ERROR}, "gave up: no column x", "bad"),
+        ({"result": None, "error": None, "stopped_by": "max_calls"}, "gave up: max_calls", "bad"),
+        (
+            {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
+            "3 rows, approved by the Validator, 2 repairs, kept for the vote",
+            "good",
+        ),
+        (
+            {"result": {"row_count": 1}, "confirmed": False},
+            "1 row, no result came twice, kept for the vote",
+            "good",
+        ),
+    ],
+    "correction": [
+        ({"sql": None, "fault": "None."}, "finds nothing to correct: None.", "plain"),
+        (
+            {"sql": "SELECT 1", "fault": "A typo.", "later": [{}, {}]},
+            "corrects it, and 2 similar queries with it: A typo.",
+            "warn",
+        ),
+    ],
+    "readings": [
+        (
+            {"readings": OUTCOMES},
+            "3 other readings: 1 shows something else, 1 the same, 1 no result",
+            "warn",
+        ),
+    ],
     "vote": [
-        ({"clusters": [{"candidates": ["c1"], "share": 1.0}]}, ""),  # a single query is no vote
-        ({"clusters": ALL}, "candidates 1 to 3 agree"),
-        ({"clusters": TWO}, "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3"),
+        ({"clusters": []}, "no candidate has a result to vote with", "bad"),
+        ({"clusters": [{"candidates": ["c1"], "share": 1.0}]}, "", "plain"),  # a single query is no vote
+        ({"clusters": ALL}, "candidates 1 to 3 agree", "plain"),
         (
             {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},
             "results differ: 67 % for candidates 1, 2 (the data lacks it) against 33 % for candidate 3",
+            "plain",
+        ),
+        (
+            {"clusters": TWO, "tie": True, "weights": {"a": 0.5}},
+            "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3, a tie; weights: a 0.50",
+            "plain",
         ),
     ],
-    "expansion": [({"number": 7, "outcome": "worked", "message": "Which is first?"}, "7. Which is first?")],
-    "explored": [({"ended": "coverage", "coverage": 0.912}, "ends by coverage: 91% of the fields covered")],
-    "clarification": [
-        ({"reply": "label", "text": "A"}, "chooses answer A"),
-        ({"reply": "words", "text": "Paid."}, "says more: Paid."),
-        ({"reply": "none", "text": ""}, "keeps the answer"),
+    "judgement": [
+        ({"answers": {}, "reason": "Both fit."}, "cannot tell: Both fit.", "warn"),
+        (
+            {"answers": {"A": ["c1", "c2"]}, "choice": "A", "reason": "It filters."},
+            "chooses the answer of candidates 1, 2: It filters.",
+            "good",
+        ),
     ],
-    "plan": [({"steps": ["a", "b"], "expected_format": "n"}, "2 steps, to give n")],
-    "format": [({"header": "n:integer", "rows": ""}, "expects n:integer")],
-    "something_new": [({"size": 3, "text": "a\x1b"}, "something new size=3 text=a␛")],
+    "model_call": [
+        ({"model": "a", "usage": USED, "seconds": 0.5}, "a: 1,200 tokens in, 80 out, 0.50 s", "faint"),
+        ({"model": "a", "problem": "no_json"}, "a: 0 tokens in, 0 out, 0.00 s; no_json", "bad"),
+    ],
+    "model_retry": [({"model": "a", "reason": "429", "wait": 2.0}, "a: 429; tries again in 2.00 s", "warn")],
+    "something_new": [({"size": 3, "text": "a\x1b"}, "something new size=3 text=a␛", "plain")],
 }
-TONED: list[tuple[str, dict[str, Any], str, str]] = [
-    ("schema", SHOP | {"tables": 1, "left_out": []}, "opened shop (SQLite, 1 table)", "plain"),
-    ("retrieval", {"text": "abc"}, "", "plain"),  # values, which have a step of their own
-    ("retrieval", {"text": ""}, "nothing fits the question", "faint"),
-    ("action", {"action": "look", "command": "ls"}, "looks: ls", "plain"),
-    ("action", {"action": "answer", "thought": "Done.", "sql": "SELECT 1"}, "ends: Done.", "plain"),
-    ("action", {"action": "terminate", "missing": "X."}, "says that the data cannot answer: X.", "warn"),
-    ("writing", {"sql": "", "missing": "No NPS."}, "says that the data cannot answer: No NPS.", "warn"),
-    ("query", {"rows": 2, "seconds": 0.5, "cached": True}, "2 rows in 0.50 s, asked before", "good"),
-    ("query", {"error": ERROR}, "column not found: no column x", "bad"),
-    ("result", {"row_count": 2, "columns": ["a", "b"]}, "2 rows: a, b", "good"),
-    ("result", {"row_count": 0, "columns": ["a"], "truncated": "rows"}, "0 rows (cut): a", "warn"),
-    ("candidate", {"result": {}, "error": ERROR}, "gave up: no column x", "bad"),
-    ("candidate", {"result": None, "error": None, "stopped_by": "max_calls"}, "gave up: max_calls", "bad"),
-    ("correction", {"sql": None, "fault": "None."}, "finds nothing to correct: None.", "plain"),
-    (
-        "readings",
-        {"readings": [{"outcome": "blank"}]},
-        "1 other reading: 0 show something else, 1 nothing",
-        "good",
-    ),
-    ("first_answer", {"why": ""}, "one query is enough", "good"),
-    ("vote", {"clusters": []}, "no candidate has a result to vote with", "bad"),
-    ("judgement", {"answers": {}, "reason": "Both fit."}, "cannot tell: Both fit.", "warn"),
-    ("approval", {"reply": "yes"}, "approves the query", "good"),
-    ("approval", {"reply": "all"}, "approves the query, and all that follow", "good"),
-    ("approval", {"reply": "no"}, "does not approve the query", "warn"),
-    ("validation", {"accepted": True}, "the result can be the answer", "good"),
-    ("validation", {"accepted": False, "objection": "Too wide."}, "sends it back: Too wide.", "warn"),
-    ("revision", {"sql": None, "explanation": "No."}, "lets the query stand: No.", "plain"),
-    (
-        "model_call",
-        {"model": "a", "usage": USED, "seconds": 0.5},
-        "a: 1,200 tokens in, 80 out, 0.50 s",
-        "faint",
-    ),
-    ("model_call", {"model": "a", "problem": "no_json"}, "a: 0 tokens in, 0 out, 0.00 s; no_json", "bad"),
-    ("model_retry", {"model": "a", "reason": "429", "wait": 2.0}, "a: 429; tries again in 2.00 s", "warn"),
-    ("model_failed", {"model": "a", "reason": "gone"}, "a: gone", "bad"),
-]
-LONGER: list[tuple[str, dict[str, Any], str, str]] = [
-    (
-        "schema",
-        SHOP | {"tables": 2, "left_out": ["samples", "notes"]},
-        "opened shop (SQLite, 2 tables); too large to show whole, left out: samples, notes",
-        "warn",
-    ),
-    (
-        "retrieval",
-        {"verified": ["questions/a.md"], "sources": ["terms.md", "notes.md"]},
-        "shows the model 2 documents and 1 verified question like this one: terms.md, notes.md",
-        "plain",
-    ),
-    (
-        "candidate",
-        {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
-        "3 rows, approved by the Validator, 2 repairs, kept for the vote",
-        "good",
-    ),
-    (
-        "candidate",
-        {"result": {"row_count": 1}, "confirmed": False},
-        "1 row, no result came twice, kept for the vote",
-        "good",
-    ),
-    (
-        "correction",
-        {"sql": "SELECT 1", "fault": "A typo.", "later": [{}, {}]},
-        "corrects it, and 2 similar queries with it: A typo.",
-        "warn",
-    ),
-    (
-        "readings",
-        {"readings": OUTCOMES},
-        "3 other readings: 1 shows something else, 1 the same, 1 no result",
-        "warn",
-    ),
-    (
-        "vote",
-        {"clusters": TWO, "tie": True, "weights": {"a": 0.5}},
-        "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3, a tie; weights: a 0.50",
-        "plain",
-    ),
-    (
-        "draw",
-        {"winner": "c2", "among": "tied", "seed": 7},
-        "draws candidate 2 by lot among the tied answers, seed 7",
-        "warn",
-    ),
-    (
-        "judgement",
-        {"answers": {"A": ["c1", "c2"]}, "choice": "A", "reason": "It filters."},
-        "chooses the answer of candidates 1, 2: It filters.",
-        "good",
-    ),
-]
-AGENTS = {"format": "format_writer", "plan": "planner"}
 
 
 def test_an_event_is_said_in_a_few_words(subtests: pytest.Subtests) -> None:
-    for kind, fields, gist, tone in TONED + LONGER:
-        with subtests.test(gist):
-            step = step_of({"kind": kind, "agent": "somebody", **fields})
-            assert (step.gist, step.tone) == (gist, tone)
-    for kind, cases in PLAIN.items():
-        for fields, gist in cases:
+    for kind, cases in CASES.items():
+        for fields, gist, tone in cases:
             with subtests.test(gist):
-                assert step_of({"kind": kind, "agent": AGENTS.get(kind, "somebody"), **fields}).gist == gist
+                step = step_of({"kind": kind, "agent": "somebody", **fields})
+                assert (step.gist, step.tone) == (gist, tone)
 
 
 def test_each_role_has_a_name_and_words_about_its_own_fields(root: Path) -> None:
@@ -173,9 +132,12 @@ def test_each_role_has_a_name_and_words_about_its_own_fields(root: Path) -> None
         assert (root / role.prompt).is_file()
 
 
-def test_a_reply_of_any_kind_is_said_by_its_role() -> None:
+def test_a_reply_of_any_kind_is_said_by_its_role_and_an_error_by_who_found_it() -> None:
     step = step_of({"kind": "something_new", "agent": "judge", "choice": "A", "reason": "It filters."})
     assert (step.agent, step.gist) == ("Judge", "chooses A: It filters.")
+    for by in ("lint", "guard", "database"):
+        assert step_of({"kind": "query", "agent": "action", "error": ERROR | {"by": by}}).agent == by.title()
+    assert title_of("presql_linker") == "PreSQL Linking"
 
 
 @pytest.mark.parametrize("kind", ["validation", "plan", "linking", "something_new"])
@@ -183,20 +145,6 @@ def test_a_role_without_a_usable_reply_says_so(kind: str) -> None:
     step = step_of({"kind": kind, "agent": "schema_linker", "candidate": "c1", "error": "No JSON."})
     assert (step.agent, step.tone) == ("SchemaLinker", "warn")
     assert step.gist.startswith("No JSON.")
-
-
-def test_an_agent_that_is_no_role_has_a_name_too() -> None:
-    names = {
-        "user": "User",
-        "presql_linker": "PreSQL Linking",
-        "os.path": "Os.path",
-        "turns": "Turns",
-        "": "",
-    }
-    assert {name: title_of(name) for name in names} == names
-    for by, agent in {"lint": "Lint", "guard": "Guard", "database": "Database"}.items():
-        assert step_of({"kind": "query", "agent": "action", "error": ERROR | {"by": by}}).agent == agent
-    assert step_of({"kind": "query", "agent": "action", "rows": 1}).agent == "Database"
 
 
 def test_a_step_says_where_it_comes_from() -> None:

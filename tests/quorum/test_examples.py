@@ -1,17 +1,16 @@
-"""The examples run as they stand."""
+"""The examples run as they stand, and a type checker tells a user of the package the types."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.quorum.conftest import python
 
 SAYS = {
     "agent.py": ["Its tables: categories", "| 3,000 |", "SQL: SELECT", "ai: See the table above."],
@@ -28,14 +27,7 @@ def test_every_example_is_tested(root: Path) -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted(SAYS))
 def test_an_example(name: str, root: Path, tmp_path: Path) -> None:
-    result = subprocess.run(
-        [sys.executable, str(root / "examples" / name)],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    result = python(root, str(root / "examples" / name), cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Deserializing unregistered type" not in result.stderr
     for words in SAYS[name]:
@@ -69,3 +61,21 @@ async def run_cell(source: str, names: dict[str, Any]) -> Any:
             found = eval(compile(tree, "notebook", mode, flags=flags), names)
             found = await found if inspect.isawaitable(found) else found
     return found if last else None
+
+
+SCRIPT = """
+from quorum import ask_sync
+answer = ask_sync("How many customers are there?", db="sample")
+reveal_type(answer.confidence)
+"""
+
+
+@pytest.mark.heavy
+@pytest.mark.timeout(240)  # the first run reads every dependency
+def test_a_users_three_lines_have_real_types(root: Path, workplace: Path) -> None:
+    (workplace / "script.py").write_text(SCRIPT)
+    cache = root / ".mypy_cache" / "user"
+    checked = ("-m", "mypy", "--strict", "--cache-dir", str(cache), "script.py")
+    result = python(root, *checked, timeout=240)
+    assert 'Revealed type is "float"' in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0, result.stdout

@@ -5,28 +5,18 @@ from __future__ import annotations
 import json
 import random
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from quorum.cli import cli
 from quorum.knowledge.triplets import Explored
 from quorum.tools.triplet_store import load_explored
-from tests.graph.shop import make_shop
+from tests.quorum.conftest import quorum as run
 from tests.quorum.forked import OUTPUT, Forked
 
 OFFLINE = ("--model", "offline")
-
-
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, arguments)
-
-
-@pytest.fixture
-def shop(workplace: Path) -> str:
-    return f"sqlite:///{make_shop(workplace / 'shop.db')}"
 
 
 def learned(home: Path) -> Explored:
@@ -39,10 +29,17 @@ def test_it_says_what_it_learned_and_goes_on_when_told_to(shop: str, workplace: 
     assert "All attempts are used up." in first.stdout
     assert "1 triplet of 1 attempt (100% worked); 3 model calls" in first.stdout
     assert "covered, 1 triplet of 1 tried" in first.stderr
+    spent = run(
+        "explore", "--db", shop, *OFFLINE, "--budget-calls", "4", "--branches", "1", "--home", "spent"
+    )
+    assert (spent.exit_code, "Stopped by max_calls; go on with --resume." in spent.stdout) == (3, True)
+    assert len(learned(workplace / "spent").triplets) == 1
     again = run("explore", "--db", shop, *OFFLINE)
     assert again.exit_code == 2
     assert "was explored before: 1 triplets" in again.output
     assert "--resume" in again.output
+    for wrong in ("--coverage=2", "--attempts=0", "--branches=0", "--budget-calls=0"):
+        assert run("explore", "--db", shop, *OFFLINE, wrong).exit_code == 2
     on = run("explore", "--db", shop, *OFFLINE, "--resume", "--json")
     assert on.exit_code == 0, on.output
     told = json.loads(on.stdout)
@@ -50,60 +47,11 @@ def test_it_says_what_it_learned_and_goes_on_when_told_to(shop: str, workplace: 
     assert told["triplets"] == len(learned(workplace / ".quorum").triplets)
 
 
-def test_a_budget_ends_it_with_3_and_nothing_is_lost(shop: str, workplace: Path) -> None:
-    found = run("explore", "--db", shop, *OFFLINE, "--budget-calls", "4", "--branches", "1")
-    assert found.exit_code == 3
-    assert "Stopped by max_calls; go on with --resume." in found.stdout
-    assert len(learned(workplace / ".quorum").triplets) == 1
-    assert run("explore", "--db", shop, *OFFLINE, "--resume").exit_code == 0
-
-
-@pytest.mark.parametrize(
-    "wrong", [("--coverage", "2"), ("--attempts", "0"), ("--branches", "0"), ("--budget-calls", "0")]
-)
-def test_a_limit_that_makes_no_sense_is_refused(shop: str, wrong: tuple[str, str]) -> None:
-    found = run("explore", "--db", shop, *OFFLINE, *wrong)
-    assert found.exit_code == 2
-    assert "Traceback" not in found.output
-
-
-def test_triplets_are_listed_shown_searched_exported_verified_and_forgotten(shop: str) -> None:
-    assert run("explore", "--db", shop, *OFFLINE, "-q").exit_code == 0
-    given = ("--triplets", "--db", shop)
-    listed = json.loads(run("kb", "show", *given, "--json").stdout)
-    assert {"id", "question", "sql", "tables"} == listed[0].keys()
-    assert "nobody has checked them" in run("kb", "show", *given).stderr
-    assert listed[0]["sql"].split("\n")[0] in run("kb", "show", str(listed[0]["id"]), *given).stdout
-    found = json.loads(run("kb", "search", "orders by total", *given, "--json").stdout)
-    assert found[0]["tables"] == ["orders"]
-    assert len(run("kb", "export", *given).stdout.splitlines()) == len(listed)
-    assert run("kb", "verify", *given).stderr.strip() == f"{len(listed)} of {len(listed)} queries held."
-    assert run("kb", "forget", "99", *given).exit_code == 2
-    assert run("kb", "forget", str(listed[0]["id"]), *given).exit_code == 0
-    assert len(json.loads(run("kb", "show", *given, "--json").stdout)) == len(listed) - 1
-    again = run("explore", "--db", shop, *OFFLINE, "--resume", "--json")
-    assert json.loads(again.stdout)["triplets"] >= len(listed) - 1
-
-
-def test_verify_says_what_holds_no_more(shop: str, workplace: Path) -> None:
-    import sqlite3
-
-    assert run("explore", "--db", shop, *OFFLINE, "-q").exit_code == 0
-    with sqlite3.connect(workplace / "shop.db") as database:
-        database.execute("ALTER TABLE orders RENAME COLUMN total TO amount")
-    database.close()
-    found = run("kb", "verify", "--triplets", "--db", shop)
-    assert found.exit_code == 1
-    assert "total" in found.stdout
-    asked = run("ask", "How many orders are there?", "--db", shop, *OFFLINE, "--recipe", "sqlagent", "--json")
-    assert "triplets are of tables that changed" in " ".join(json.loads(asked.stdout)["warnings"])
-
-
 def test_a_damaged_store_is_refused_in_words(shop: str, workplace: Path) -> None:
     assert run("explore", "--db", shop, *OFFLINE, "-q").exit_code == 0
     path = next((workplace / ".quorum" / "explored").glob("*/triplets.sqlite"))
     path.write_bytes(b"no database" * 1000)
-    for arguments in (("explore", *OFFLINE, "--resume"), ("kb", "show", "--triplets")):
+    for arguments in (("explore", *OFFLINE, "--resume"), ("kb", "export", "--triplets")):
         found = run(*arguments, "--db", shop)
         assert found.exit_code == 2
         assert "Traceback" not in found.output
@@ -151,5 +99,9 @@ def test_killed_at_ten_random_moments_it_loses_and_doubles_nothing(workplace: Pa
     shapes = [triplet.shape for triplet in found.triplets]
     assert len(shapes) == len(set(shapes)) >= 15
     assert run("explore", *given, "--home", "broken", "--resume", "--json").exit_code == 0
-    verified = run("kb", "verify", "--triplets", "--db", "sample", "--home", "broken")
-    assert verified.stderr.strip() == f"{len(shapes)} of {len(shapes)} queries held."
+    exported = run("kb", "export", "--triplets", "--db", "sample", "--home", "broken").stdout.splitlines()
+    assert {*json.loads(exported[0])} == {"id", "question", "sql", "tables"}
+    assert len(exported) == len(shapes)
+    with sqlite3.connect(f"file:{next(broken.glob('sample/*.db'))}?mode=ro", uri=True) as database:
+        assert all(database.execute(json.loads(line)["sql"]).fetchone() for line in exported)
+    database.close()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +13,7 @@ from quorum.cli import cli
 from quorum.commands.ask import command
 from quorum.commands.options import Flag
 from quorum.settings import Settings
+from tests.quorum.conftest import python
 
 BEFORE = "    seed: int = option("
 ADDED = '    caution: Literal["low", "high"] = option("low", "how careful the agents are", on_resume=True)\n'
@@ -57,13 +55,7 @@ print(json.dumps({
 
 def found(root: Path, **variables: str) -> dict[str, Any]:
     """Return what a process sees in which the option is declared."""
-    ran = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(root), BEFORE, ADDED],
-        env=os.environ | {"PYTHONPATH": str(root)} | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ran = python(root, "-c", SCRIPT, str(root), BEFORE, ADDED, env=variables, check=True)
     seen: dict[str, Any] = json.loads(ran.stdout)
     return seen
 

@@ -7,7 +7,6 @@ import importlib
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -39,6 +38,7 @@ from quorum.tools import plugins
 from quorum.tools.databases import connect
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, make_shop, run_options, script
+from tests.quorum.conftest import python
 
 QUESTION = "How many orders are there?"
 UNIT = {"column": "n", "unit": "pieces", "wanted": "dozens"}
@@ -97,26 +97,19 @@ def test_quorum_lists_it_asks_it_and_shows_its_role(site: Path) -> None:
     listed = quorum("recipes")
     assert "checked\n  from    checked-sql 0.1.0, checked_sql:RECIPE\n" in listed
     assert "checked_sql" not in sys.modules, "a list imports none"
-    assert json.loads(quorum("recipes", "--json"))[-1]["place"] == "checked_sql:RECIPE"
     assert "all_units=false" in quorum("recipes", "checked")
     for name in ("checked", "checked_sql:RECIPE"):
-        given = [
-            "--recipe",
-            name,
-            "--model",
-            "offline",
-            "--model-for",
-            "unit_checker=offline",
-            "--votes",
-            "1",
-        ]
+        given = ["--recipe", name, "--model", "offline", "--model-for", "unit_checker=offline", "--votes=1"]
         assert "UnitChecker" in quorum("ask", QUESTION, "--db", "sample", *given)
-        shown = quorum("trace", "show", "last", "--full")
-        assert "UnitChecker finds the units of 0 columns" in " ".join(shown.split())
-        assert f"UnitChecker · {name} · checked_sql/nodes.py:" in shown
-        assert "checked_sql/roles.py:" in shown
-        assert "checked_sql/prompts/unit_checker.md" in shown
-        assert "Name the unit of each column of quantities" in shown
+        shown = " ".join(quorum("trace", "show", "last", "--full").split())
+        for said in (
+            "UnitChecker finds the units of 0 columns",
+            f"UnitChecker · {name} · checked_sql/nodes.py:",
+            "checked_sql/roles.py:",
+            "checked_sql/prompts/unit_checker.md",
+            "Name the unit of each column of quantities",
+        ):
+            assert said in shown
 
 
 async def test_its_own_state_is_kept_and_emptied_for_the_next_question(
@@ -200,10 +193,7 @@ async def test_a_candidate_has_state_of_its_own_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        (
-            "chekced",
-            r"no recipe 'chekced'.*Known: quorum, .*broken, checked, twice\. .*package\.module:NAME",
-        ),
+        ("chekced", r"no recipe 'chekced'.*Known: quorum, .*broken, checked, twice\. .*package\.module:NAME"),
         ("checked_sql:wire", "of the type function"),
         ("checked_sql:NONE", "checked_sql:NONE.*AttributeError.*'NONE'"),
         ("nowhere.recipe:RECIPE", r"nowhere\.recipe:RECIPE.*No module named 'nowhere'.*PYTHONPATH"),
@@ -245,27 +235,11 @@ def test_a_connector_is_found_by_its_scheme(site: Path, tmp_path: Path) -> None:
             connect(f"{scheme}:///shop.db")
 
 
-def test_names_of_ours_look_at_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "entry_points", None)
-    forget()
-    assert find_recipe("single").name == "single"
-    assert connect("postgresql://localhost/x").scheme == "postgresql"
-    assert RunOptions(model_for={"planner": "offline"}, models=["offline"])
-
-
 @pytest.mark.heavy
 def test_the_template_s_own_tests_and_assistant(root: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(root / "examples" / "recipe", tmp_path / "own")
     install(folder, "checked-sql", {"quorum.recipes": {"checked": "checked_sql:RECIPE"}})
-    environment = os.environ | {"PYTHONPATH": f"{folder}{os.pathsep}{root}"}
     shown = "from checked_sql.studio import checked; print(checked.__name__)"
     for command in (["-m", "pytest", "-q", "-p", "no:cacheprovider"], ["-c", shown]):
-        done = subprocess.run(
-            [sys.executable, *command],
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        done = python(root, *command, cwd=folder, env={"PYTHONPATH": f"{folder}{os.pathsep}{root}"})
         assert done.returncode == 0, done.stdout + done.stderr

@@ -93,7 +93,8 @@ def test_steps_are_grouped_by_candidate_and_voices_by_their_vote(report: Report)
     kinds = [entry.step.kind for entry in report.sections[1].entries]
     assert kinds == ["model_call", "action", "query", "refinement", "result", "candidate"]
     assert [(voice.id, cluster) for voice, cluster in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
-    assert report.agreement == "2 of 3 candidates agree; 1 differs"
+    calls = [e for section in report.sections for e in section.entries if e.step.kind == "model_call"]
+    assert {tuple(each.label for each in call.details) for call in calls} == {("prompt", "reply")}
 
 
 def test_a_run_without_an_answer_shows_what_it_has_and_how_to_go_on(workplace: Path) -> None:
@@ -117,12 +118,17 @@ def test_a_run_without_an_answer_shows_what_it_has_and_how_to_go_on(workplace: P
 
 
 def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(report: Report) -> None:
-    report.options.update(votes=None, recipe="recap", models=["a", "b"])
+    report.options.update(votes=None, recipe="recap", models=["a", "b"], database=["sample", "crm.duckdb"])
     assert report.sections[1].outcome is not None
     report.sections[1].outcome.repairs = 1
     text = timeline(report)
     for part in (
-        *(SQL, "column not found: no column ratng", "repairs it: misspelt", "recipe recap · models a, b"),
+        *(
+            SQL,
+            "column not found: no column ratng",
+            "repairs it: misspelt",
+            "database sample, crm.duckdb · recipe recap · models a, b",
+        ),
         "results differ: 33 % for candidate 3 against 67 % for candidates 1, 2",
         "Candidate 1 · openai:a · 1 repair\n",
     ):
@@ -151,11 +157,9 @@ def test_terminal_and_page_say_where_a_step_comes_from(workplace: Path) -> None:
 def test_a_second_round_stands_below_the_vote_that_called_for_it(workplace: Path) -> None:
     trace = unfinished_run(workplace, "twice")
     probe = "SELECT DISTINCT rating FROM films LIMIT 20"
-    trace.record("model_adapted", agent="consensus", model="openai:a", change="no seed")
+    about = {"purpose": "What ratings are there?", "sql": probe, "text": "rating", "corrected": False}
     for name in ("c3", "c4"):
-        about = {"purpose": "What ratings are there?", "sql": probe, "text": "rating", "corrected": False}
         trace.record("finding", agent="column_explorer", candidate=name, **about)
-        trace.record("writing", agent="sql_writer", candidate=name, sql=SQL, reasoning="so")
         trace.record("model_retry", agent="run", model="openai:a", reason="slow", wait=1.0)
     trace.record("vote", agent="consensus", **VOTE)
     report = read(trace)
@@ -199,23 +203,19 @@ def test_progress_has_a_line_for_each_step_and_for_failed_calls(run: Trace) -> N
 # An answer
 
 
-def test_sql_of_one_long_line_is_laid_out_for_people(workplace: Path, answer: dict[str, Any]) -> None:
-    for text in both(workplace, answer | {"sql": LONG}):
-        plain = re.sub(r"<[^>]+>", "", text)
-        assert "SELECT\n  name,\n  AVG(rating)" in plain
-        assert LONG not in plain
-    assert SQL in screen(answer)
-
-
-def test_sql_of_a_dialect_that_is_not_known_stays_as_it_is(workplace: Path, answer: dict[str, Any]) -> None:
-    trace = Trace.create(workplace / ".quorum", "strange", {"question": "?"})
-    trace.record("schema", agent="catalog", database="shop", dialect="cobol", tables=1, tokens=1, left_out=[])
+@pytest.mark.parametrize("dialect", ["sqlite", "cobol"])
+def test_sql_of_one_long_line_is_laid_out_where_its_dialect_is_known(
+    workplace: Path, answer: dict[str, Any], dialect: str
+) -> None:
+    known, trace = dialect == "sqlite", Trace.create(workplace / ".quorum", "long", {"question": "?"})
+    trace.record("schema", agent="catalog", database="shop", dialect=dialect, tables=1, tokens=1, left_out=[])
     trace.record("writing", agent="sql_writer", candidate="c1", sql=LONG)
     trace.record("refinement", agent="self_refiner", candidate="c1", sql=SQL, explanation="Shorter.")
-    strange = answer | {"sql": LONG, "dialect": "cobol"}
-    trace.finish(strange)
-    assert LONG in unescape(re.sub(r"<[^>]+>", "", page_of(read(trace))))
-    assert LONG in screen(strange)
+    answer |= {"sql": LONG, "dialect": dialect}
+    trace.finish(answer)
+    for text in (screen(answer), unescape(page_of(read(trace)))):
+        plain = re.sub(r"<[^>]+>", "", text)
+        assert ("SELECT\n  name,\n  AVG(rating)" in plain, LONG in plain) == (known, not known)
 
 
 def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) -> None:
@@ -228,26 +228,15 @@ def test_the_answer_names_status_votes_cost_and_trace(answer: dict[str, Any]) ->
         assert part in text
 
 
-@pytest.mark.parametrize("width", [40, 200])
-def test_an_answer_with_many_columns_and_rows_says_what_is_left_out(
-    answer: dict[str, Any], width: int
-) -> None:
-    names = [f"column_{n}" for n in range(30)]
-    many = {"columns": names, "rows": [[n] * 30 for n in range(20)], "row_count": 100_000, "truncated": True}
-    text = " ".join(screen(answer | many, width).split())
-    assert "the first 20 of 100,000 rows" in text
-    assert "cut off at the limit" in text
-    assert "16 more" in text or width == 40
-
-
-def test_what_is_assumed_open_and_missing_is_shown(workplace: Path, answer: dict[str, Any]) -> None:
+def test_what_is_assumed_open_missing_and_left_out_is_shown(workplace: Path, answer: dict[str, Any]) -> None:
     said: dict[str, Any] = {"assumptions": ["May is 2024-05."], "summary": "Chairs lead."}
-    said["readings"] = [{"says": "Paid orders."}]
-    text, html = both(workplace, answer | said)
-    assert "It assumes: May is 2024-05." in text
-    for head, words in (("The question could also mean", "Paid orders."), ("It assumes", "May is 2024-05.")):
-        assert re.search(rf"{head}</p><ul class=\"notes \"><li>{words}", html)
-    assert '<p class="says">Chairs lead.</p>' in html
+    said |= {"readings": [{"says": "Paid orders."}], "row_count": 100_000, "truncated": True}
+    for text in both(workplace, answer | said):
+        plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+        assert re.search(r"It assumes:? May is 2024-05\.", plain)
+        assert re.search(r"The question could also mean:? Paid orders\.", plain)
+        assert "Chairs lead." in plain
+        assert "the first 2 of 100,000 rows; cut off at the limit" in plain
     for text in both(workplace, answer | {"status": "unanswerable", "missing": "There is no NPS."}):
         assert "The data cannot answer this" in text
         assert "There is no NPS." in text
@@ -288,13 +277,6 @@ def test_low_confidence_looks_low(
     html = page_of(finished(workplace, answer))
     assert f'<span class="badge {tone}">Answer{low}</span>' in html
     assert f'<div class="v {tone}">{said}</div>' in html.replace("\u00a0", " ")
-
-
-def test_a_query_is_whole_on_a_narrow_screen(answer: dict[str, Any]) -> None:
-    condition = "invoices.date >= '2010-01-01' AND invoices.date < '2011-01-01' AND invoices.open"
-    query = answer | {"sql": f"SELECT 1 FROM invoices WHERE {condition}"}
-    text = screen(query, width=60, force_terminal=True, color_system=None)
-    assert "".join(condition.split()) in "".join(text.replace("│", "").split())
 
 
 def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dict[str, Any]) -> None:
@@ -369,39 +351,28 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
     report = read(trace)
     standings = [(each.candidates, each.sql) for each in report.standings]
     assert standings == [(["c1", "c2"], SQL), (["c3"], RIVAL)]
-    vote = page_of(report).partition("<h2>Vote</h2>")[2].partition("<h2>Time</h2>")[0]
+    vote = page_of(report).partition("<h2>Vote</h2>")[2].partition("<h2>Cost")[0]
     text = re.sub(r"<[^>]+>", "", vote)
     assert "Result 2 33 % of the vote, 1 row, from candidate 3" in text
     assert RIVAL in text
     assert SQL not in text  # it stands above
-    lacking = candidate("c3", sql="", error="No NPS.", error_kind="unanswerable", row_count=None)
-    trace = unfinished_run(workplace, "lacking")
-    trace.finish(answer | {"candidates": [first, candidate("c1"), candidate("c2"), lacking]})
-    text = re.sub(r"<[^>]+>", "", page_of(read(trace)).partition("<h2>Vote</h2>")[2])
-    assert "Result 2 33 % of the vote, no result, from candidate 3" in text
-    assert "no answer: the data lacks it" in text
     assert '<td class=" num">9</td>' in vote
     assert text.count("nothing: a second round voted") == 1
-    assert "2 of 3 candidates agree; 1 differs" in text
+    lacking = candidate("c3", sql="", error="No NPS.", error_kind="unanswerable", row_count=None)
+    html = page_of(finished(workplace, answer | {"candidates": [candidate("c1"), candidate("c2"), lacking]}))
+    text = re.sub(r"<[^>]+>", "", html.partition("<h2>Vote</h2>")[2])
+    assert "Result 2 33 % of the vote, no result, from candidate 3" in text
+    assert "no answer: the data lacks it" in text
 
 
-def test_calls_that_failed_and_the_wait_after_them_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:
-    trace = unfinished_run(workplace, "lost")
-    lost = {"agent": "action", "candidate": "c1", "model": "openai:a", "reason": "429"}
-    trace.record("model_retry", **lost, seconds=0.5, wait=2.0)
-    trace.record("model_failed", **lost, seconds=0.5)
-    trace.finish(answer | {"usage": answer["usage"] | {"seconds": 10.0}})
-    html = page_of(read(trace))
-    widths = re.findall(r'<i class="(lost|wait)" style="left: [\d.]+%; width: ([\d.]+)%"', html)
-    assert ("wait", "20.000") in widths
-    assert widths.count(("lost", "5.000")) == 2
-    assert "failed call</span>" in html
-    assert "waiting to try again</span>" in html
-
-
-def test_what_is_outvoted_by_what_is_missing_is_not_called_the_answer(
+def test_a_single_query_and_what_is_outvoted_by_what_is_missing_are_no_answers_of_a_vote(
     workplace: Path, answer: dict[str, Any], html: str
 ) -> None:
+    one = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "a"}
+    alone = {"candidates": [candidate("c1")], "vote": VOTE | {"clusters": [one]}, "question": "Of films?"}
+    single = page_of(finished(workplace, answer | alone))
+    assert ("one query, no vote" in single, "of the vote" in single) == (True, False)
+    assert re.search(r"<h1>Of films\?</h1>.*Asked as: What is the average rating\? ", single, re.DOTALL)
     assert ">The answer</b>" in html
     nobody = {"status": "unanswerable", "missing": "No NPS.", "vote": VOTE | {"winner": None}}
     html = page_of(finished(workplace, answer | nobody))
@@ -426,27 +397,6 @@ def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[s
     plain = page_of(finished(workplace, answer | {"columns": ["n"], "rows": [[1]], "row_count": 1}))
     assert "<img" not in plain
     assert "No chart" not in plain
-
-
-def test_a_single_candidate_has_no_vote_and_a_clarified_question_says_so(
-    workplace: Path, answer: dict[str, Any]
-) -> None:
-    one = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "a"}
-    alone = {"candidates": [candidate("c1")], "vote": VOTE | {"clusters": [one]}}
-    meant = "What is the average rating of films?"
-    html = page_of(finished(workplace, answer | alone | {"question": meant}))
-    assert "one query, no vote" in html
-    assert '<div class="bar">' not in html
-    assert "of the vote" not in html
-    assert f"<h1>{meant}</h1>" in html
-    assert re.search(r"Asked as: What is the average rating\? ", html)
-
-
-def test_the_head_names_the_database_and_a_call_has_two_links(report: Report) -> None:
-    report.options["database"] = ["sample", "crm.duckdb"]
-    assert " · database sample, crm.duckdb" in page_of(report)
-    calls = [e for section in report.sections for e in section.entries if e.step.kind == "model_call"]
-    assert {tuple(each.label for each in call.details) for call in calls} == {("prompt", "reply")}
 
 
 # In a browser

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from quorum import Settings, ask, ask_sync
-from quorum.cli import cli
 from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
@@ -18,14 +16,9 @@ from quorum.settings import resumed_options
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from quorum.tools.urls import REDACTED
 from tests.graph.shop import QUESTION, make_shop, script
+from tests.quorum.conftest import quorum
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer, closed_port
-
-
-def quorum(*arguments: str) -> Result:
-    result = CliRunner().invoke(cli, arguments)
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 @pytest.fixture
@@ -56,13 +49,6 @@ def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: st
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
 
 
-def test_a_failing_question_says_how_to_go_on(failed: str) -> None:
-    result = quorum("ask", "--resume", failed, "--json")
-    assert result.exit_code == 2
-    assert f"quorum ask --resume {failed}" in result.stderr
-    assert json.loads(result.stdout)["error"]["kind"] == "ModelUnavailable"
-
-
 def test_a_run_goes_on_from_another_folder(
     failed: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -72,12 +58,6 @@ def test_a_run_goes_on_from_another_folder(
     assert answer.status == "answered"
     assert Path(answer.trace).is_absolute()
     assert Path(answer.result_file).is_absolute()
-
-
-def test_limits_given_anew_take_effect(failed: str) -> None:
-    with ChatServer(by_role()) as server:
-        answer = ask_sync(resume=failed, base_url=server.url, max_calls=1)
-    assert (answer.status, answer.stopped_by) == ("stopped", "max_calls")
 
 
 def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
@@ -95,11 +75,7 @@ def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
         ("--db", "other.db", r"database (--db)"),
         ("--model", "openai:n", r"models (--model)"),
         ("--model-for", "judge=openai:m", "model_for"),
-        ("--votes", "2", "votes"),
-        ("--recipe", "recap", "recipe"),
         ("--docs", ".", r"documents (--docs)"),
-        ("--temperature", "0.1", "temperature"),
-        ("--strategy", "wma", "strategy"),
     ],
 )
 def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(
@@ -119,6 +95,7 @@ def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pyt
     meta = RunFolder.open(Settings().home, failed).meta()
     options = resumed_options(meta, Settings())
     assert (options.votes, options.max_calls) == (1, None)
+    assert resumed_options(meta, Settings(max_calls=2)).max_calls == 2
 
 
 async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
@@ -158,7 +135,7 @@ async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> Non
         await ask(resume="last", settings=settings, base_url=make_url)
 
 
-def redacted_run(home: Path, url: str, *secrets: str) -> dict[str, Any]:
+def redacted_run(home: Path, url: str | list[str], *secrets: str) -> dict[str, Any]:
     """``run.json`` of a run on a database with a password."""
     meta = {"question": "q", "options": {"database": url, "models": ["offline"]}}
     trace = Trace.create(home, meta=meta, redact=secrets)
@@ -178,11 +155,11 @@ def test_a_databases_password_must_be_given_again_for_the_same_database(
         resumed_options(meta, Settings(database="postgresql://shop:shop@other/shop"))
     assert "held a password" not in str(caught.value)
     assert resumed_options(meta, Settings(database=url)).database == [url]
+    urls = ["postgresql://me:first-one@h/a", "mysql://me:other-one@h/b"]
+    both = redacted_run(workplace / "q", urls, *Settings(database=urls).secrets())
+    assert "-one" not in json.dumps(both)
+    with pytest.raises(ConfigurationError, match="Give it as it was"):
+        resumed_options(both, Settings(database=urls[:1]))
+    assert resumed_options(both, Settings(database=urls)).database == urls
     monkeypatch.setenv("QUORUM_DATABASE", url)
     assert resumed_options(meta, Settings()).database == [url]
-
-
-def test_a_run_without_options_cannot_go_on(workplace: Path) -> None:
-    Trace.create(workplace / "q", "bare").close()
-    with pytest.raises(ConfigurationError, match="lacks its question"):
-        ask_sync(resume="bare", settings=Settings(home=workplace / "q"))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import os
-import subprocess
-import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,7 @@ import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
 from typing_extensions import override
 
-from quorum import Answer, Quorum, Settings, ask
+from quorum import Answer, Quorum, Settings, ask, ask_sync
 from quorum.graph import resources as opening
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import OPENED_WITH, open_resources
@@ -23,7 +21,7 @@ from quorum.graph.runs import RunFolder, list_runs
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, DatabaseUnavailable
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, written
-from tests.quorum.conftest import HOSTILE
+from tests.quorum.conftest import HOSTILE, python
 from tests.quorum.roles import by_role
 from tests.servers.chat_server import ChatServer
 
@@ -266,23 +264,16 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         assert len(list(quorum.ask_many(QUESTION))) == 1
         with pytest.raises(ConfigurationError, match="empty"):
             quorum.ask("")
-        tool = quorum.as_tool()
-        assert "| Lyon | 3 |" in tool.invoke({"question": QUESTION})
+        tool = quorum.as_tool("shop")
+        call = {"name": "shop", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
+        message = tool.invoke(call)
+        assert "the database shop (sqlite)" in tool.description
+        assert "customers, orders" in tool.description
+        assert ("| Lyon | 3 |" in message.content, isinstance(message.artifact, Answer)) == (True, True)
         assert asyncio.run(tool.ainvoke({"question": ""})) == "The question is empty."
         quorum.close()
     with pytest.raises(ConfigurationError, match="closed"):
         quorum.ask(QUESTION)
-
-
-async def test_a_tool_describes_the_database_and_keeps_the_answer(session: Quorum) -> None:
-    async with session as quorum:
-        tool = await quorum.as_tool("shop")
-        call = {"name": "shop", "args": {"question": QUESTION}, "id": "1", "type": "tool_call"}
-        message = await tool.ainvoke(call)
-    assert "shop (sqlite)" in tool.description
-    assert "customers, orders" in tool.description
-    assert "| Lyon | 3 |" in message.content
-    assert isinstance(message.artifact, Answer)
 
 
 def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict[str, Any]) -> None:
@@ -290,15 +281,86 @@ def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict
         answer | {"summary": f"[x](https://e.example) {HOSTILE}", "doubts": ["1 | 2"]}
     )
     text, markdown, html = str(made), made.to_markdown(), made._repr_html_()
-    assert "Garden" in text
-    assert "4.25" in text
-    assert "quorum keep" not in text
-    assert "| Garden | 4.25 |" in markdown
-    assert "```sql" in markdown
-    assert "<td" in html
-    assert "<script" not in html
-    assert "<a " not in html
-    assert "\x1b" not in text + markdown + html
+    for part, whole in (("Garden", text), ("4.25", text), ("| Garden | 4.25 |", markdown), ("<td", html)):
+        assert part in whole
+    for part, whole in (("quorum keep", text), ("<script", html), ("<a ", html), ("\x1b", text + markdown)):
+        assert part not in whole
+
+
+# One question
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A model and a database, without an endpoint yet."""
+    monkeypatch.chdir(tmp_path)
+    shop = make_shop(tmp_path / "shop.db")
+    return Settings(
+        database=f"sqlite:///{shop}",
+        models=["openai:test"],
+        recipe="recap",
+        votes=1,
+        api_key="sk-secret-12345",
+        home=tmp_path / "q",
+    )
+
+
+async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
+    heard, prices = list[str](), {"test": {"input": 2.0, "cached": 1.0, "output": 10.0}}
+    given: dict[str, Any] = {"settings": settings, "on_event": lambda event: heard.append(event["kind"])}
+    with ChatServer(by_role()) as server:
+        answer = await ask(QUESTION, **given, base_url=server.url, prices=prices)
+    assert answer.status == "answered"
+    assert sorted(answer.rows) == [["Ghent", 1], ["Lyon", 3]]
+    assert answer.usage["cached_tokens"] == 6 * 1024
+    assert answer.usage["usd"] == pytest.approx(6 * (176 * 2.0 + 1024 * 1.0 + 40 * 10.0) / 1e6)
+    assert heard[:2] == ["begun", "schema"]
+    assert heard[-1] == "answer"
+    assert not answer.demonstration
+    files = [path for path in Path(answer.trace).rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if b"sk-secret-12345" in path.read_bytes()]
+
+
+def test_ask_sync_may_be_called_again_in_the_same_process(settings: Settings) -> None:
+    with ChatServer(by_role()) as server:
+        answers = [ask_sync(QUESTION, settings=settings, base_url=server.url) for _ in range(3)]
+    assert {answer.sql for answer in answers} == {GOOD}
+    assert len({answer.run_id for answer in answers}) == 3
+
+
+@pytest.mark.filterwarnings("error")  # a coroutine that is never awaited
+async def test_ask_sync_in_a_coroutine_says_what_to_use() -> None:
+    with pytest.raises(RuntimeError, match=r"use `await ask\(…\)`"):
+        ask_sync(QUESTION)
+
+
+async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> None:
+    own = {"mine": scripted(script()), "other": scripted(script())}
+    answer = await ask(QUESTION, settings=settings, votes=2, chat_models=own)
+    assert {candidate.model for candidate in answer.candidates} == {"mine", "other"}
+    answer = await ask(QUESTION, settings=settings, models=["mine"], chat_models={"mine": own["mine"]})
+    assert {candidate.model for candidate in answer.candidates} == {"mine"}
+    with pytest.raises(ConfigurationError, match="chat_models has other"):
+        await ask(QUESTION, settings=settings, models=["mine"], chat_models=own)
+
+
+@pytest.mark.heavy
+async def test_a_deadline_stops_the_run(settings: Settings) -> None:
+    ended = threading.Event()
+
+    def slow(role: str, request: object) -> None:
+        if role == "action":
+            ended.wait(60)
+
+    with ChatServer(by_role(slow)) as server:
+        answer = await ask(QUESTION, settings=settings, base_url=server.url, deadline=1.5)
+        ended.set()
+    assert answer.status == "stopped"
+    assert answer.stopped_by == "deadline"
+
+
+# Children
 
 
 CHILDREN = """
@@ -330,8 +392,5 @@ print(children())
 @pytest.mark.heavy
 def test_closing_ends_every_child_and_a_killed_one_is_replaced(root: Path, workplace: Path) -> None:
     make_shop(workplace / "shop.db")
-    env = os.environ | {"PYTHONPATH": str(root)}
-    done = subprocess.run(
-        [sys.executable, "-c", CHILDREN], env=env, capture_output=True, text=True, check=False
-    )
+    done = python(root, "-c", CHILDREN)
     assert done.stdout.split("\n") == ["[[4]]", "[[3]]", "True", "[]", "[]", ""], done.stderr

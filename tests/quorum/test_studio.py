@@ -204,11 +204,14 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
     assert sorted(asked["candidate"] for asked in waiting.values()) == ["c1", "c2"]
     for asked in waiting.values():
         assert (asked["kind"], asked["why"]) == ("approval", "You are asked before every query.")
+        shown = {name: asked[name] for name in ("sql", "database", "reads")}
+        assert asked["action_requests"][0]["args"] == asked["action_request"]["args"] == shown
         assert (asked["bytes"], asked["reads"]) == (None, "the engine does not tell")
         assert asked["sql"].startswith("SELECT")
         assert asked["database"]
     steps, no = first["custom"], next(each for each, asked in waiting.items() if asked["candidate"] == "c2")
-    for replies in ({no: "no"}, {each: "yes" for each in waiting if each != no}):
+    yes = {"decisions": [{"type": "approve"}]}  # as Agent Chat UI replies
+    for replies in ({no: "no"}, {each: yes for each in waiting if each != no}):
         command = {"resume": replies}
         parts = await streamed(studio, thread, "recap", "custom", "values", command=command, **about)
         steps += parts["custom"]

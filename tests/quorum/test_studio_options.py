@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
-import subprocess
 import sys
 from contextlib import closing
 from dataclasses import asdict
@@ -21,25 +19,17 @@ from quorum.graph.builder import Graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
 from quorum.knowledge.errors import ConfigurationError
+from tests.quorum.conftest import python
 from tests.servers.chat_server import ChatServer, say
 
-SET = {
-    "QUORUM_VOTES": "5",
-    "QUORUM_MAX_USD": "0.5",
-    "QUORUM_MAX_CALLS": "7",
-    "QUORUM_DEADLINE": "9s",
-    "QUORUM_STRATEGY": "wma",
-    "QUORUM_TEMPERATURE": "0.1",
-    "QUORUM_QUERY_TIMEOUT": "3s",
-    "QUORUM_MAX_ROWS": "11",
-    "QUORUM_SCHEMA_TOKENS": "900",
-    "QUORUM_LINK_ABOVE": "901",
-    "QUORUM_SEED": "4",
-    "QUORUM_RECIPE": "recap",
-    "QUORUM_SWITCHES": '{"syntax": false}',
-    "QUORUM_MODEL_FOR": '{"planning": "offline"}',
-    "QUORUM_PRICES": '{"offline": {"input": 1.0, "output": 2.0}}',
+SET: dict[str, tuple[str, Any]] = {
+    **{"votes": ("5", 5), "max_usd": ("0.5", 0.5), "deadline": ("9s", 9.0), "strategy": ("wma", "wma")},
+    **{"query_timeout": ("3s", 3.0), "schema_tokens": ("900", 900), "recipe": ("recap", "recap")},
+    "switches": ('{"exploration": false}', {"exploration": False}),
+    "model_for": ('{"planning": "offline"}', {"planning": "offline"}),
+    "prices": ('{"m": {"input": 1.0, "output": 2.0}}', {"m": {"input": 1.0, "output": 2.0}}),
 }
+"""What a user has set, as a variable has it and as an option."""
 
 FORMS = """
 import json
@@ -70,33 +60,19 @@ print(json.dumps([output["answer"]["rows"], sorted(os.environ)]))
 
 def printed(root: Path, code: str, **variables: str) -> Any:
     """Return what another process prints, as JSON: ``quorum.studio`` reads settings when it is imported."""
-    ran = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"PYTHONPATH": str(root)} | variables,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(ran.stdout)
+    return json.loads(python(root, "-c", code, env=variables, check=True).stdout)
 
 
 @pytest.mark.heavy
 def test_studio_starts_from_the_users_settings(root: Path) -> None:
-    seen = printed(root, FORMS, **SET)
+    seen = printed(root, FORMS, **{f"QUORUM_{name.upper()}": text for name, (text, _) in SET.items()})
     options = seen["recap"]
     assert set(options) == set(RunOptions.model_fields)
-    limits = ("votes", "max_usd", "max_calls", "deadline")
-    assert [options[name] for name in limits] == [5, 0.5, 7, 9.0]
-    assert (options["strategy"], options["temperature"], options["query_timeout"]) == ("wma", 0.1, 3.0)
-    assert (options["max_rows"], options["schema_tokens"], options["link_above"]) == (11, 900, 901)
-    assert (options["seed"], options["switches"]) == (4, {"syntax": False})
-    assert options["prices"]["offline"]["output"] == 2.0
+    assert {name: options[name] for name in SET} == {name: value for name, (_, value) in SET.items()}
     names = {name.rpartition(":")[2] for name in seen["nodes"]}
     assert "Planner" in names
-    assert "SyntaxRetriever" not in names, "the graph is built with the user's switches"
-    assert options["model_for"] == {"planning": "offline"}
-    other = seen["single"]
-    assert other == options | {"recipe": "single", "switches": {}, "model_for": {}}, (
+    assert "ColumnExplorer" not in names, "the graph is built with the user's switches"
+    assert seen["single"] == options | {"recipe": "single", "switches": {}, "model_for": {}}, (
         "switches and roles belong to the recipe that is set"
     )
 
@@ -179,7 +155,7 @@ def test_names_that_the_server_itself_adds_are_no_options() -> None:
 
 def test_switches_that_a_context_sets_hold() -> None:
     assert "SyntaxRetriever" in served("team", {}).nodes
-    assert "SyntaxRetriever" not in served("team", {"switches": {"syntax": False}}).nodes
+    assert "ColumnExplorer" not in served("team", {"switches": {"exploration": False}}).nodes
 
 
 @pytest.fixture(scope="module")

@@ -196,8 +196,6 @@ class BigqueryServer:
                 return _table(dataset, table) | self.engine.resource(dataset, table)
             case ("GET", "datasets", dataset, "tables", table, "data"):
                 return self._data(dataset, table, asked)
-            case ("POST", "datasets", _, "tables", table) if table.endswith(":testIamPermissions"):
-                return {"permissions": []}
             case ("POST", "jobs"):
                 return self._insert(body)
             case ("GET", "jobs", id):

@@ -6,7 +6,6 @@ names.
 
 from __future__ import annotations
 
-import hashlib
 import re
 import threading
 from collections.abc import Iterator, Sequence
@@ -121,14 +120,10 @@ class Engine:
         ]
         resource: dict[str, Any] = {"type": kind, "schema": {"fields": fields}}
         if kind == "TABLE":
-            ((rows, content),) = self._ask(
-                f"SELECT count(*), sum(hash(t)) FROM {_quoted(dataset, table)} AS t"
-            )
+            ((rows,),) = self._ask(f"SELECT count(*) FROM {_quoted(dataset, table)}")
             resource |= {"numRows": str(rows), "numBytes": str(rows * 8 * len(fields))}
             resource |= self._keys(dataset, table)
-            resource["lastModifiedTime"] = str(int(content or 0) % 10**13)
-        resource |= self.described.get((dataset, table), {})
-        return resource | {"etag": hashlib.sha256(repr(resource).encode()).hexdigest()[:22]}
+        return resource | self.described.get((dataset, table), {})
 
     def plan(self, sql: str, default: str) -> Plan:
         """Judge and translate a text as BigQuery would.
@@ -151,9 +146,6 @@ class Engine:
         plan = Plan("SELECT")
         for table in list(tree.find_all(exp.Table)):
             self._place(tree, table, default, plan)
-        for value in list(tree.find_all(exp.Div)):
-            if value.expression.is_number and value.expression.name == "0":
-                raise invalid("division by zero: 1 / 0")
         plan.sql = tree.sql("duckdb")
         named = {column.name.casefold() for column in tree.find_all(exp.Column)}
         whole = any(True for _ in tree.find_all(exp.Star))

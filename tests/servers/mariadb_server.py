@@ -1,8 +1,4 @@
-"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away.
-
-``python -m tests.servers.mariadb_server [SCRIPT]`` starts one, fills a database with a file of SQL,
-prints its URL, and serves until it is interrupted.
-"""
+"""A MariaDB server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from typing import Any
 
-from tests.servers.process import ADMIN, DatabaseServer, missing, script, serve
+from tests.servers.process import ADMIN, DatabaseServer, missing
 
 OPTIONS = {
     "bind-address": "127.0.0.1",
@@ -111,7 +107,3 @@ def running_mariadb() -> Iterator[MariadbServer]:
     with MariadbServer.running() as server:
         server.make_administrator()
         yield server
-
-
-if __name__ == "__main__":
-    serve(running_mariadb(), lambda server: f"{server.admin_url}/{server.new_database(script())}")

@@ -1,8 +1,4 @@
-"""A PostgreSQL server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away.
-
-``python -m tests.servers.postgres_server [SCRIPT]`` starts one, fills a database with a file of SQL,
-prints its URL, and serves until it is interrupted.
-"""
+"""A PostgreSQL server of the tests' own, from Debian's binaries: unprivileged, on loopback, thrown away."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tests.servers.process import ADMIN, DatabaseServer, missing, script, serve
+from tests.servers.process import ADMIN, DatabaseServer, missing
 
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -102,7 +98,3 @@ def _binaries() -> Path | None:
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[4]))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else Path(on_path).resolve().parent if on_path else None
-
-
-if __name__ == "__main__":
-    serve(running_postgres(), lambda server: f"{server.admin_url}/{server.new_database(script())}")

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -148,8 +147,3 @@ def serve(running: AbstractContextManager[Server], told: Callable[[Server], str]
             signal.sigwait(ends)
     except pytest.skip.Exception as reason:
         raise SystemExit(str(reason)) from None
-
-
-def script() -> str:
-    """Return what fills a server's first database: the file that the command line names, else nothing."""
-    return Path(sys.argv[1]).read_text("utf-8") if sys.argv[1:] else ""

@@ -323,7 +323,7 @@ async def control(request: Request) -> JSONResponse:
         STATE.faults = Faults(**body)
     elif what == "engine":
         engine.denied = set(body.get("denied", []))
-        engine.grants, engine.policies = body.get("grants", {}), body.get("policies", {})
+        engine.grants = body.get("grants", {})
         engine.role = body.get("role", "READER")
     elif what == "cluster":
         sql = "INSERT OR REPLACE INTO _fs_global.main.described VALUES (?, ?)"

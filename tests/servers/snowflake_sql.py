@@ -1,8 +1,7 @@
 """What the tests' Snowflake makes of SQL: fakesnow, but stricter, and able to be interrupted.
 
 Runs in the environment of ``snowflake_app``. Names are as exact as Snowflake's, and errors have its codes;
-SHOW, EXPLAIN and INFORMATION_SCHEMA answer as far as an introspection asks. Bytes are made up: 8 a value;
-and so is when a table was altered: by its rows and columns, so that changed values are not seen.
+SHOW, EXPLAIN and INFORMATION_SCHEMA answer as far as an introspection asks. Bytes are made up: 8 a value.
 """
 
 from __future__ import annotations
@@ -37,8 +36,7 @@ TABLES = """
     CREATE OR REPLACE VIEW {database}._fs_information_schema._fs_tables AS
     SELECT database_name AS "TABLE_CATALOG", schema_name AS "TABLE_SCHEMA", table_name AS "TABLE_NAME",
         'BASE TABLE' AS "TABLE_TYPE", e.comment AS "COMMENT", estimated_size AS "ROW_COUNT",
-        estimated_size * column_count * 8 AS "BYTES", clustering AS "CLUSTERING_KEY",
-        TIMESTAMP '2024-01-01' + to_seconds(1000 * estimated_size + column_count) AS "LAST_ALTERED"
+        estimated_size * column_count * 8 AS "BYTES", clustering AS "CLUSTERING_KEY"
     FROM duckdb_tables() LEFT JOIN _fs_global.main.described d
         ON d.path = database_name || '.' || schema_name || '.' || table_name
         LEFT JOIN _fs_global._fs_information_schema._fs_tables_ext e
@@ -46,7 +44,7 @@ TABLES = """
     WHERE database_name = '{database}' AND schema_name != '_fs_information_schema'
         AND schema_name NOT IN (FROM _fs_global.main.closed)
     UNION ALL
-    SELECT database_name, schema_name, view_name, 'VIEW', comment, NULL, NULL, NULL, NULL FROM duckdb_views()
+    SELECT database_name, schema_name, view_name, 'VIEW', comment, NULL, NULL, NULL FROM duckdb_views()
     WHERE database_name = '{database}' AND schema_name != '_fs_information_schema' AND NOT internal
 """
 KEYS = """
@@ -120,7 +118,6 @@ class Engine:
     Attributes:
         denied: Full names of tables that nobody may read.
         grants: What roles may, as SHOW GRANTS tells: privilege, kind and name.
-        policies: Row access policies by their full names, and the tables that they filter.
         user, role: Who asks.
     """
 
@@ -128,7 +125,6 @@ class Engine:
         self.fakesnow = FakeSnow()
         self.denied: set[str] = set()
         self.grants: dict[str, list[list[str]]] = {}
-        self.policies: dict[str, list[str]] = {}
         self.user, self.role = "ANALYST", "READER"
         self.fakesnow.duck_conn.execute(
             "CREATE TABLE _fs_global.main.described (path VARCHAR PRIMARY KEY, clustering VARCHAR);"
@@ -217,12 +213,6 @@ class Engine:
             return _texts(names, self.grants.get(found[1], []))
         if found := re.fullmatch(rf"SHOW SCHEMAS IN DATABASE {name}", sql):
             return _texts(["name"], [[each] for each in self.schemas(found[1]) if each.isupper()])
-        if found := re.fullmatch(rf"SHOW ROW ACCESS POLICIES IN DATABASE {name}", sql):
-            paths = [policy.split(".") for policy in self.policies if policy.startswith(f"{found[1]}.")]
-            return _texts(["database_name", "schema_name", "name"], paths)
-        if found := re.search(r"POLICY_REFERENCES\(POLICY_NAME => '(.*?)'\)", sql):
-            tables = [table.split(".") for table in self.policies[found[1].replace('"', "")]]
-            return _texts(["REF_DATABASE_NAME", "REF_SCHEMA_NAME", "REF_ENTITY_NAME"], tables)
         place = rf"(?:DATABASE|SCHEMA) {name}(?:\.{name})?"
         if found := re.fullmatch(rf"SHOW (PRIMARY|IMPORTED) KEYS IN {place}", sql):
             cursor = self.fakesnow.duck_conn.cursor()
@@ -242,8 +232,6 @@ class Engine:
             name = node.name.upper() if isinstance(node, exp.Anonymous) else getattr(node, "sql_name", str)()
             if isinstance(node, exp.Func) and name in told:
                 return exp.Literal.string(told[name])
-            if isinstance(node, exp.Anonymous) and name == "IS_ROLE_IN_SESSION":
-                return exp.Boolean(this=node.expressions[0].name == self.role)
             return node
 
         return tree.transform(replaced)

@@ -42,7 +42,7 @@ def catalog(dialect: str) -> Catalog:
 
 ORDERS = "id:integer customer_id:integer ordered_on:date amount:integer status doc:jsonb tags:text[]"
 CUSTOMERS = "id:integer name region createdAt"
-EVENTS = (
+_EVENTS = (
     "user_id:INT64 d:DATE ts:TIMESTAMP items:ARRAY<STRUCT> params:ARRAY<STRUCT> place:STRUCT"
     " tags:ARRAY<STRING> doc:JSON"
 )
@@ -74,11 +74,25 @@ TABLES = {
         table("INVOICES", "ID ORDER_ID PAID_ON", "SALES", "SHOP"),
     ),
     "bigquery": (
-        table("events_20240101", EVENTS, "web", "proj", **NESTED),
-        table("events_20240102", EVENTS, "web", "proj", **NESTED),
+        table("events_20240101", _EVENTS, "web", "proj", **NESTED),
+        table("events_20240102", _EVENTS, "web", "proj", **NESTED),
         table("users", "user_id:INT64 country", "crm", "proj"),
     ),
 }
+
+
+EVENTS = (
+    table("events_20200101", "user_id name items", "web", "proj"),
+    table("events_20200102", "user_id name items device", "web", "proj"),
+    table("users", "user_id country", "crm", "proj"),
+)
+SNOW = (
+    table("ORDERS", "ID CUSTOMER_ID amount META", "PUBLIC", "SHOP"),
+    table("CUSTOMERS", "ID REGION", "PUBLIC", "SHOP"),
+    table("Mixed", "Key Other", "PUBLIC", "SHOP"),
+    table("CASED", "Key KEY", "PUBLIC", "SHOP"),
+)
+"""Without types: shards of BigQuery, and names of Snowflake that differ in case only."""
 
 
 def script(dialect: str) -> str:

@@ -9,11 +9,9 @@ from typing import Any
 
 import pytest
 
-from quorum.knowledge.catalog import ForeignKey
-from quorum.knowledge.definitions.model import DeclaredKey
 from quorum.knowledge.errors import BudgetExceeded
 from quorum.tools.admission import Proposal
-from quorum.tools.database_facts import contradicted, read_values
+from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, execute
@@ -147,25 +145,6 @@ async def test_of_a_query_that_failed_all_that_was_expected_counts(database: Dat
     assert ledger.remaining_bytes() == 10 * MIB - ledger.total.estimated_bytes
 
 
-async def test_an_estimate_that_fails_is_the_querys_outcome(
-    database: Database, server: BigqueryServer
-) -> None:
-    limited = replace(database, limits=Limits(scan=MIB))
-    before = len(server.jobs)
-    error = await fail(limited, "SELECT page + 1 AS n FROM visits")
-    assert error.by == "database"
-    assert len(server.jobs) == before
-
-
-async def test_without_limits_nothing_is_estimated(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr(type(database.connector), "estimate", lambda _, sql, __: asked.append(sql))
-    assert isinstance(await execute(database, SECONDS, agent="action"), QueryResult)
-    assert asked == []
-
-
 class Nosy(Connector):
     """A connector of which nothing runs, with an estimate of one's choice."""
 
@@ -237,9 +216,6 @@ async def test_nothing_is_read_unasked_where_reading_is_paid_for(
     before = len(server.jobs)
     index = await read_values(database.connector, database.catalog)
     assert len(index.unread) > 0
-    name = database.catalog.tables[0].full_name
-    declared = DeclaredKey("schema.yml", name, ForeignKey(("page",), name, ("page",)))
-    assert await contradicted(database.connector, database.catalog, [declared]) == []
     assert len(server.jobs) == before
 
 

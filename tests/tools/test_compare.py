@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from quorum.tools.results.canonical import FEW, ISO, NO_DIGITS, NUMERIC, TRUTH, matches
 from quorum.tools.results.canonical import NESTED as JSON
-from quorum.tools.results.compare import cluster_keys, column_pairs, equal, fingerprint, relation
+from quorum.tools.results.compare import cluster_keys, equal, fingerprint, relation
 from quorum.tools.results.files import read_result, write_result
 
 WHOLE = st.integers(-(2**62), 2**62)
@@ -146,14 +146,11 @@ def test_a_changed_cell_changes_the_fingerprint(made: Columns, data: st.DataObje
     row = data.draw(st.integers(0, len(made[0][1]) - 1))
     kind, values = made[column]
     changed = list(values)
-    changed[row] = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new"}.get(
-        kind, [7]
+    new = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new", "nested": [7]}
+    steps = {"whole": 1, "fraction": Decimal("1.5"), "day": dt.timedelta(days=1), "word": "x"}
+    changed[row] = (
+        new[kind] if values[row] is None else values[row] + steps[kind] if kind in steps else [values[row], 7]
     )
-    if kind == "nested":
-        changed[row] = [values[row], 7]
-    elif values[row] is not None:
-        steps = {"whole": 1, "fraction": Decimal("1.5"), "day": dt.timedelta(days=1), "word": "x"}
-        changed[row] = values[row] + steps[kind]
     other = [*made[:column], (kind, changed), *made[column + 1 :]]
     form = data.draw(st.integers(0, 6))
     arrays = [encode(each_kind, each_values, form) for each_kind, each_values in other]
@@ -183,46 +180,34 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
     ("a", "b", "same"),
     [
         (1.005, 1.0049, True),
-        (0.1 + 0.2, 0.3, True),
-        (41.2935, 41.29, True),
         (2.684, 2.68, True),
-        (2.5, 2.495, True),
         (100.004, 100.0, True),
         (0.12345, 0.123, True),
         (0.012, 0.021, False),
-        (0.0001, 0.0002, False),
         (2001, 2002, False),
         (2001.5, 2001, False),
-        (36001000100, 36001000101, False),
         (2**60, 2**60 + 1, False),
         (2**60, float(2**60), True),
-        (1e25, 1e25 * (1 + 1e-14), True),
         (10**30, 10**30 + 1, False),
         ("1e23", 1e23, True),
         ("123456789012345678901", "123456789012345678902", False),
-        (0.0, -0.0, True),
         (1e-17, 0, True),
         (float("inf"), float("inf"), True),
         (float("inf"), -float("inf"), False),
-        (float("inf"), 1e300, False),
         (None, float("nan"), True),
-        (None, 0, False),
         (None, "", False),
         (True, 1, True),
         ("007", 7, True),
-        ("1e3", 1000, True),
         ("1,000", 1000, False),
         ("A", "a", False),
         (dt.date(2024, 1, 1), "2024-01-01 00:00", True),
         (dt.datetime(2024, 1, 1, 1, tzinfo=dt.UTC), "2024-01-01T02:00:00+01:00", True),
-        (dt.date(2024, 1, 1), "2024-01-02", False),
         (dt.date(2024, 1, 1), 20240101, False),
         ("2024-02-30", "2024-02-30", True),
         (dt.datetime(2024, 1, 1, 1, 2, 3, 500_000), "2024-01-01 01:02:03.500000000", True),
         ({"b": 1, "a": [1, 2.0]}, '{"a": [1.0, 2], "b": "1"}', True),
         ([1, 2], [2, 1], False),
         ([dt.date(2024, 1, 1)], '["2024-01-01"]', True),
-        ("[not json", "[not json", True),
         (b"abc", "abc", True),
     ],
 )
@@ -237,26 +222,6 @@ def _type_of(value: Any) -> pa.DataType | None:
     return pa.decimal128(38, 0) if isinstance(value, int) and value >= 2**63 else None
 
 
-@given(
-    st.lists(st.dictionaries(st.sampled_from("ab"), st.floats(-1e6, 1e6), min_size=2), min_size=1, max_size=4)
-)
-def test_a_struct_a_map_and_their_json_are_one(values: list[dict[str, float]]) -> None:
-    kind = pa.struct([("b", pa.float64()), ("a", pa.float64())])
-    forms = [
-        pa.array(values, kind),
-        pa.array([list(value.items()) for value in values], pa.map_(pa.string(), pa.float64())),
-        pa.array([json.dumps(value) for value in values]),
-    ]
-    assert len({fingerprint(pa.table({"v": form})) for form in forms}) == 1
-
-
-def test_columns_of_the_same_values_are_told_apart_by_their_rows() -> None:
-    a = pa.table({"from": [1, 2, 1, 2], "to": [2, 1, 2, 1], "who": ["w", "x", "y", "z"]})
-    b = pa.table({"from": [2, 1, 1, 2], "to": [1, 2, 2, 1], "who": ["w", "x", "y", "z"]})
-    assert fingerprint(a) != fingerprint(b)
-    assert fingerprint(a) == fingerprint(a.select(["to", "who", "from"]))
-
-
 def test_order_counts_where_it_is_asked_for() -> None:
     a, b = pa.table({"x": [1, 2], "y": [3.0, 4.0]}), pa.table({"y": [4.0, 3.0], "x": [2, 1]})
     assert fingerprint(a) == fingerprint(b)
@@ -266,16 +231,17 @@ def test_order_counts_where_it_is_asked_for() -> None:
     assert equal(a, pa.table({"y": [3.004, 4.0], "x": [1, 2]}), ordered=True)
 
 
-def test_duplicate_rows_and_columns_count() -> None:
-    one, two = pa.table({"x": [1]}), pa.table({"x": [1, 1]})
-    assert fingerprint(one) != fingerprint(two)
-    twin = pa.Table.from_arrays([pa.array([1]), pa.array([1])], names=["x", "x"])
-    assert relation(twin, one) == "contains"
-
-
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
+        ({"x": [1, 1]}, {"x": [1]}, "overlaps"),
+        ({"a": pa.array([], pa.int64())}, {"b": pa.array([], pa.string())}, "equal"),
+        ({"a": pa.array([], pa.int64())}, {"a": pa.nulls(1)}, "differs"),
+        (
+            {"x": [1, 2, 1, 2], "y": [2, 1, 2, 1], "z": list("abcd")},
+            {"x": [2, 1, 1, 2], "y": [1, 2, 2, 1], "z": list("abcd")},
+            "overlaps",
+        ),
         ({"x": [1, 2], "y": [3, 4]}, {"y": ["4", "3"]}, "contains"),
         ({"y": [3.001]}, {"x": [1], "y": [3.0]}, "within"),
         ({"x": [1, 2], "y": [3, 4]}, {"x": [2, 1], "z": [8, 9]}, "overlaps"),
@@ -287,11 +253,6 @@ def test_duplicate_rows_and_columns_count() -> None:
 )
 def test_relations(a: dict[str, Any], b: dict[str, Any], expected: str) -> None:
     assert relation(pa.table(a), pa.table(b)) == expected
-
-
-def test_columns_are_paired_once() -> None:
-    a, b = pa.table({"x": [1, 2], "y": [1, 2]}), pa.table({"p": [2, 1], "q": [5, 6]})
-    assert column_pairs(a, b) == [(0, 0)]
 
 
 def test_near_equal_results_join_whatever_their_order() -> None:
@@ -319,22 +280,6 @@ def test_many_alike_columns_do_not_take_for_ever() -> None:
     assert not equal(twins, odd)  # 29! ways to pair them: tried one by one it would not end
 
 
-def test_results_without_rows() -> None:
-    empty = pa.table({"a": pa.array([], pa.int64())})
-    assert equal(empty, pa.table({"b": pa.array([], pa.string())}))
-    assert (
-        relation(pa.table({"a": pa.array([], pa.int64()), "b": pa.array([], pa.int64())}), empty)
-        == "contains"
-    )
-    assert fingerprint(empty) != fingerprint(pa.table({"a": pa.nulls(1)}))
-
-
-@given(st.lists(st.text(st.sampled_from('0123456789+-.eE \t:TZ[]{}",x'), max_size=30), max_size=5))
-def test_any_text_has_a_meaning(texts: list[str]) -> None:
-    table = pa.table({"t": pa.array(texts, pa.string())})
-    assert fingerprint(table) == fingerprint(pa.table({"u": pa.array(texts, pa.large_string())}))
-
-
 @pytest.mark.parametrize(
     "text",
     ["9" * 400, "1e999", "-" + "9" * 5000, "1.e5", "+.5E-3", "\u00a05", "٣", "0000-00-00", "2024-13-01",
@@ -349,16 +294,13 @@ def test_awkward_text(text: str) -> None:
 
 ARROW: list[tuple[pa.DataType, list[Any]]] = [
     (pa.string_view(), ["a", "b"]),
-    (pa.binary_view(), [b"a", b"\xff"]),
     (pa.binary(1), [b"a", b"\xff"]),
     (pa.uuid(), [b"0" * 16, b"1" * 16]),
     (pa.time64("ns"), [dt.time(1), dt.time(2, 0, 0, 5)]),
     (pa.duration("s"), [dt.timedelta(1), dt.timedelta(2)]),
     (pa.float16(), [np.float16(1.5), np.float16(2.5)]),
-    (pa.float32(), [1.1, 1.2]),
     (pa.uint64(), [2**64 - 1, 2**64 - 2]),
     (pa.decimal256(70, 3), [Decimal(10**60), Decimal(10**60 + 1)]),
-    (pa.date64(), [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]),
     (pa.list_(pa.float32(), 2), [[1, 2], [2, 1]]),
     (pa.null(), [None]),
     (pa.month_day_nano_interval(), [(1, 0, 0), (0, 30, 0)]),
@@ -410,13 +352,10 @@ def test_truth_values_are_the_same_as_text(values: list[bool | None], data: st.D
     ("words", "others"),
     [
         (["Ann", "Nan"], ["Ann", None]),
-        (["Nan"], [None]),
         (["Nan", None], [None, None]),
-        (["12", "nan", "bread"], ["12", None, "bread"]),
         (["inf"], ["Infinity"]),
         (["1", "1e999", "nan"], ["1", "1e999", None]),
         (["true", "maybe"], ["1", "maybe"]),
-        (["true", "2"], ["1", "2"]),
         (["1", "info"], ["1", "inf"]),
     ],
 )
@@ -424,49 +363,21 @@ def test_words_stay_words(words: list[str], others: list[str | None]) -> None:
     assert not equal(pa.table({"a": words}), pa.table({"a": pa.array(others, pa.string())}))
 
 
-@pytest.mark.parametrize("ordered", [False, True])
-def test_results_without_columns_are_like_each_other_alone(ordered: bool) -> None:
-    none, rowed = pa.table({}), pa.table({"a": [1]}).select([])
-    others = [pa.table({"a": []}), pa.table({"a": [1]}), pa.table({"a": [1, 2]})]
-    assert rowed.num_rows == 1
-    assert relation(none, pa.table({}), ordered=ordered) == "equal"
-    assert relation(none, rowed, ordered=ordered) == "differs"
-    for other in others:
-        for bare in (none, rowed):
-            assert (
-                relation(bare, other, ordered=ordered) == relation(other, bare, ordered=ordered) == "differs"
-            )
-    assert len(set(cluster_keys([none, rowed, *others], ordered=ordered))) == 5
-    assert column_pairs(none, others[0]) == []
+PIECES = [
+    *("1", "007", "+", "-", ".", "e5", "E-12", "2024-01-31", "T12:30", "12:30:00.5", "Z", "UTC", "+01:00"),
+    *("true", "FALSE", "nan", "NaN", "inf", "-Infinity", "+INF", "[", "{"),
+    *"\t\n\x0b\x0c\r\x1c\x1f \x85\xa0\u2028",
+    *"\u0661\u00b2\u017f\u0130",  # a digit, a power, and letters that fold to s and i
+]
+TEXTS = st.one_of(st.text(max_size=8), st.lists(st.sampled_from(PIECES), max_size=6).map("".join))
 
 
-PATTERNS = (NUMERIC, ISO, JSON, TRUTH, NO_DIGITS)
-BLANKS = "\t\n\x0b\x0c\r\x1c\x1f \x85\xa0\u2028"
-NUMBERS = ["1", "007", "+", "-", ".", "e5", "E-12"]
-MOMENTS = ["2024-01-31", "T12:30", "12:30:00.5", "Z", "UTC", "+01:00"]
-WORDS = ["true", "FALSE", "nan", "NaN", "inf", "-Infinity", "+INF", "[", "{"]
-STRANGE = ["\u0661", "\u00b2", "\u017f", "\u0130"]  # a digit, a power, and letters that fold to s and i
-PIECES = [*NUMBERS, *MOMENTS, *WORDS, *STRANGE, *BLANKS]
-
-texts = st.one_of(
-    st.text(max_size=8),
-    st.lists(st.sampled_from(PIECES), max_size=6).map("".join),
-)
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-@given(given=st.lists(texts, min_size=1, max_size=8))
-@example(given=["1\n"])
-@example(given=["\x0b1", "\x1c1"])
-@example(given=["true\n\n"])
+@pytest.mark.parametrize("pattern", [NUMERIC, ISO, JSON, TRUTH, NO_DIGITS])
+@given(given=st.lists(TEXTS, min_size=1, max_size=8))
+@example(given=["1\n", "\x0b1", "\x1c1", "true\n\n"])
 def test_few_and_many_mean_the_same(pattern: str, given: list[str]) -> None:
     few = matches(pa.array(given, pa.string()), pattern)
     alone = [matches(pa.array([text], pa.string()), pattern)[0] for text in given]
     many = matches(pa.array(given + ["x"] * (FEW + 1), pa.string()), pattern)[: len(given)]
     assert few.dtype == many.dtype == np.bool_
     assert few.tolist() == many.tolist() == alone
-
-
-@pytest.mark.parametrize("pattern", PATTERNS)
-def test_no_text_at_all(pattern: str) -> None:
-    assert matches(pa.array([], pa.string()), pattern).tolist() == []

@@ -28,8 +28,6 @@ def test_a_small_result_is_shown_whole() -> None:
         (["x"] * 20, None, "rows", "(20 rows shown; the result was cut at 20 rows, there are more)"),
         (["x"] * 20, 20, "", "(20 rows: its LIMIT; there may be more)"),
         (["x"], 1, "", "(1 row: its LIMIT; there may be more)"),
-        (["x"] * 19, 20, "", "(19 rows)"),
-        ([], 0, "", "(0 rows)"),
         (
             ["x"] * 150,
             150,
@@ -47,23 +45,13 @@ def test_what_was_cut_is_said(values: list[str | None], limit: int | None, trunc
     [
         ("SELECT a FROM t ORDER BY a LIMIT 20 OFFSET 5;", "sqlite", 20),
         ("WITH x AS (SELECT a FROM t LIMIT 3) SELECT a FROM x", "sqlite", None),
-        ("SELECT a FROM t UNION SELECT b FROM u LIMIT 7", "duckdb", 7),
         ("SELECT a FROM t FETCH FIRST 5 ROWS ONLY", "postgres", 5),
         ("SELECT TOP 4 a FROM t", "snowflake", 4),
-        ("SELECT a FROM t LIMIT 2 + 3", "sqlite", None),
-        ("SELECT a FROM t LIMIT -1", "sqlite", None),
         ("SELEC a FROM", "sqlite", None),
     ],
 )
 def test_the_outermost_limit_counts(sql: str, dialect: str, limit: int | None) -> None:
     assert row_limit(sql, dialect) == limit
-
-
-def test_a_row_too_long_by_itself_is_cut_and_marked() -> None:
-    lines = excerpt(result(["é" * 9_000, "next"])).splitlines()
-    assert lines[1].endswith("… (row cut)")
-    assert len(lines[1].encode()) < MAX_BYTES + 20
-    assert lines[-1] == "(1 of 2 rows shown, the rest was cut)"
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=300)), max_size=200))

@@ -100,22 +100,6 @@ async def test_what_guard_and_lint_stop_costs_nothing(
     assert "usage" not in event
 
 
-async def test_error_of_the_database_is_charged(database: Database, events: Events) -> None:
-    problem = await fail(database, "SELECT json_extract('{', '$.a') FROM numbers")
-    assert problem.by == "database"
-    assert problem.kind is ErrorKind.TYPE_MISMATCH
-    assert database.ledger.total.queries == 1
-    assert events.kept[0]["usage"]["queries"] == 1
-
-
-async def test_limits_reach_the_database(database: Database) -> None:
-    limited = replace(database, limits=Limits(rows=7))
-    outcome = await run(limited, "SELECT n FROM numbers")
-    assert (outcome.row_count, outcome.truncated) == (7, "rows")
-    limited = replace(database, limits=Limits(seconds=0.2))
-    assert (await fail(limited, SLOW)).kind is ErrorKind.TIMEOUT
-
-
 async def test_same_text_runs_once(database: Database, events: Events) -> None:
     first = await run(database, "SELECT max(n) FROM numbers", "writer")
     again = await run(database, "SELECT max(n) FROM numbers -- again", "refiner")

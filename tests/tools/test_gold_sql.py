@@ -19,10 +19,7 @@ from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.sql import parse_statements, without_hints
 from quorum.tools.sql.writing import same, write
-from tests.tools.gold import SETS, Gold, catalog_of, defog, spider1, spider2_local
-
-EXCEPTIONS: dict[str, str] = {}
-"""Gold that falls short of something, by id, with the reason: there is none."""
+from tests.tools.gold import COUNTS, Gold, catalog_of, gold
 
 
 @cache
@@ -30,35 +27,33 @@ def linter(schema: Path) -> Linter:
     return Linter(catalog_of(schema))
 
 
-def faults(gold: Gold) -> Iterator[str]:
+def faults(given: Gold) -> Iterator[str]:
     """What is wrong with a gold query, or with how it would be sent and shown."""
-    verdict = verdict_on(gold.sql, gold.dialect)
+    verdict = verdict_on(given.sql, given.dialect)
     if not isinstance(verdict, Passed):
         yield f"refused: {verdict.reason}"
         return
-    yield from (error.describe() for error in linter(gold.schema).problems(verdict.tree))
-    judged = [without_hints(tree) for tree in parse_statements(gold.sql, gold.dialect)]
+    yield from (error.describe() for error in linter(given.schema).problems(verdict.tree))
+    judged = [without_hints(tree) for tree in parse_statements(given.sql, given.dialect)]
     texts = {
         "sent": verdict.sql,
-        "written": ";\n".join(write(tree, gold.dialect) for tree in judged),
-        "with capitals": ";\n".join(write(tree, gold.dialect, upper=True) for tree in judged),
-        "shown": ";\n".join(write(tree, gold.dialect, pretty=True, comments=True) for tree in judged),
+        "written": ";\n".join(write(tree, given.dialect) for tree in judged),
+        "with capitals": ";\n".join(write(tree, given.dialect, upper=True) for tree in judged),
+        "shown": ";\n".join(write(tree, given.dialect, pretty=True, comments=True) for tree in judged),
     }
     for what, text in texts.items():
-        again = parse_statements(text, gold.dialect)
+        again = parse_statements(text, given.dialect)
         exact = len(again) == len(judged) and (what == "with capitals" or all(map(same, judged, again)))
         if again != judged or not exact:
             yield f"means another thing as it is {what}: {text}"
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", COUNTS)
 def test_gold_is_read_judged_and_written_as_it_is(shared: Path, name: str) -> None:
-    read, count = SETS[name]
-    every = list(read(shared / "data"))
-    assert len(every) >= count
-    found = {f"{gold.id}: {gold.sql}": wrong for gold in every if (wrong := list(faults(gold)))}
-    assert {what: wrong for what, wrong in found.items() if what.split(":")[0] not in EXCEPTIONS} == {}
+    every = gold(shared / "data", name)
+    assert len(every) >= COUNTS[name]
+    assert {f"{each.id}: {each.sql}": wrong for each in every if (wrong := list(faults(each)))} == {}
 
 
 @cache
@@ -78,12 +73,12 @@ def rows(schema: Path, sql: str) -> list[Any] | str:
 @pytest.mark.parametrize("way", ["rebuilt", "rendered"])
 def test_gold_gives_the_same_rows(shared: Path, way: str) -> None:
     different: list[tuple[str, str]] = []
-    for gold in [*spider1(shared / "data"), *defog(shared / "data")]:
-        verdict = verdict_on(gold.sql, "sqlite")
+    for each in gold(shared / "data", "spider1", "defog"):
+        verdict = verdict_on(each.sql, "sqlite")
         assert isinstance(verdict, Passed)
-        text = verdict.sql if way == "rebuilt" else render(parse_statements(gold.sql, "sqlite"), "sqlite")
-        if rows(gold.schema, text) != rows(gold.schema, gold.sql):
-            different.append((gold.sql, text))
+        text = verdict.sql if way == "rebuilt" else render(parse_statements(each.sql, "sqlite"), "sqlite")
+        if rows(each.schema, text) != rows(each.schema, each.sql):
+            different.append((each.sql, text))
     assert different == []
 
 
@@ -116,17 +111,16 @@ def broken(tree: exp.Expr, catalog: Catalog, dice: random.Random) -> exp.Expr:
 @pytest.mark.heavy
 def test_the_lint_agrees_with_sqlite_on_broken_queries(shared: Path) -> None:
     dice = random.Random(20)
-    data = shared / "data"
     false_alarms, missed, found = [], [], 0
-    for gold in [*spider1(data), *defog(data), *spider2_local(data)]:
-        whole = verdict_on(gold.sql, "sqlite")
+    for each in gold(shared / "data", "spider1", "defog", "spider2-local"):
+        whole = verdict_on(each.sql, "sqlite")
         assert isinstance(whole, Passed)
         assert whole.tree is not None
-        tree = broken(whole.tree.copy(), catalog_of(gold.schema), dice)
+        tree = broken(whole.tree.copy(), catalog_of(each.schema), dice)
         verdict = verdict_on(write(tree, "sqlite"), "sqlite")
         assert isinstance(verdict, Passed), verdict
-        said = rows(gold.schema, f"EXPLAIN {verdict.sql}")
-        alarmed = linter(gold.schema).lint(verdict.tree) is not None
+        said = rows(each.schema, f"EXPLAIN {verdict.sql}")
+        alarmed = linter(each.schema).lint(verdict.tree) is not None
         if alarmed and not isinstance(said, str):
             false_alarms.append(verdict.sql)
         if isinstance(said, str) and said.startswith(("no such column", "no such table", "ambiguous column")):

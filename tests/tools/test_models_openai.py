@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import replace
-from email.utils import formatdate
 from typing import Any
 
 import pytest
 from pydantic import BaseModel, SecretStr
 
-from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
@@ -32,6 +30,9 @@ class Plan(BaseModel):
     expected_format: str
 
 
+PLAN = Plan(steps=["count"], expected_format="n (int)")
+
+
 class Harness:
     """A model on a scripted server, with its events, clock and ledger."""
 
@@ -44,12 +45,9 @@ class Harness:
             "openai:test",
             settings=ModelSettings(**(given | settings)),
             ledger=self.ledger,
-            record=self.record,
+            record=lambda kind, **fields: self.events.append({"kind": kind, **fields}),
             paces=self.clock.paces(),
         )
-
-    def record(self, kind: str, **fields: Any) -> None:
-        self.events.append({"kind": kind, **fields})
 
     def kinds(self) -> list[str]:
         return [event["kind"] for event in self.events]
@@ -65,6 +63,7 @@ class Harness:
         with pytest.raises(ModelUnavailable) as failure:
             await self.plan()
         assert failure.value.hint or "refused" in str(failure.value)
+        assert self.ledger.reserved_calls == 0
         return str(failure.value)
 
 
@@ -94,68 +93,34 @@ Make = Callable[..., Harness]
 async def test_a_structured_reply_with_usage_and_cost(harness: Make) -> None:
     table = {"test": {"input": 2.0, "cached": 0.5, "output": 8.0}}
     one = harness([say(GOOD, usage=tokens(1000, 200, cached=400))], prices=table, temperature=0.3)
+    one.model = one.model.at(seed=7, candidate="c2")
     reply = await one.plan()
-    assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
-    assert (reply.problem, reply.method, reply.finish_reason) == (None, Method.JSON_SCHEMA, "stop")
+    assert (reply.parsed, reply.problem) == (PLAN, None)
+    assert (reply.method, reply.finish_reason) == (Method.JSON_SCHEMA, "stop")
     used = reply.usage
     assert (used.input_tokens, used.cached_tokens, used.output_tokens) == (1000, 400, 200)
-    assert reply.usage.usd == pytest.approx((600 * 2 + 400 * 0.5 + 200 * 8) / 1e6)
-    assert reply.usage.estimated_calls == 0
+    assert used.usd == pytest.approx((600 * 2 + 400 * 0.5 + 200 * 8) / 1e6)
+    assert used.estimated_calls == 0
     assert one.ledger.by_agent["planner"] == one.ledger.total
     assert one.ledger.total.model_seconds > 0
-    body = one.server.requests[0].body
-    assert body["temperature"] == 0.3
-    assert body["response_format"]["json_schema"]["strict"] is True
-    assert "JSON schema" not in one.server.requests[0].text  # the request carries it already
-    assert "seed" not in body
+    (request,) = one.server.requests
+    assert (request.body["temperature"], request.body["seed"]) == (0.3, 7)
+    assert request.body["response_format"]["json_schema"]["strict"] is True
+    assert "JSON schema" not in request.text  # the request carries it already
+    said = {"agent": "planner", "candidate": "c2", "temperature": 0.3, "seed": 7, "reply": GOOD, "attempt": 1}
+    assert one.events[-1] == one.events[-1] | said
 
 
-async def test_sampling_of_a_copy_is_sent_and_recorded(harness: Make) -> None:
-    one = harness([say("hi")])
-    copy = one.model.at(temperature=0.9, seed=7, candidate="c2")
-    assert copy.backend is one.model.backend
-    await copy.complete(ASK, role="planner")
-    body, event = one.server.requests[0].body, one.events[-1]
-    assert (body["temperature"], body["seed"]) == (0.9, 7)
-    assert (event["kind"], event["agent"], event["candidate"]) == ("model_call", "planner", "c2")
-    assert (event["temperature"], event["seed"], event["reply"], event["attempt"]) == (0.9, 7, "hi", 1)
-    assert event["messages"] == ASK
-
-
-ODD = [
-    *(tokens(*counts) for counts in [(-5, 3), (5, -3), (10**30, 5), (0, 0)]),
-    *({"prompt_tokens": count, "completion_tokens": 5} for count in ["many", [1], 1.5, None]),
-    tokens(5, 2) | {"prompt_tokens_details": "none"},
-    *([], "free", True, {}, None),
-]
-
-
-@pytest.mark.parametrize("usage", ODD, ids=str)
+@pytest.mark.parametrize("usage", [tokens(-5, 3), tokens(10**30, 5), tokens(0, 0), None], ids=str)
 async def test_odd_counts_are_estimated_and_the_reply_is_used(harness: Make, usage: Any) -> None:
     answer = say("four short words here")
     one = harness([replace(answer, body=answer.body | {"usage": usage})])
     reply = await one.say()
-    assert reply.text == "four short words here"
-    assert reply.usage.estimated_calls == 1
+    assert (reply.text, reply.usage.estimated_calls) == ("four short words here", 1)
     assert one.events[-1]["estimated"] is True
     assert 0 < reply.usage.input_tokens < 100
     assert 0 < reply.usage.output_tokens < 20
     assert one.ledger.total.usd is None  # an unknown price is unknown, not zero
-
-
-@pytest.mark.parametrize("half", ["\ud800", "\\ud800"])  # in the text itself; as an escape of its JSON
-async def test_half_a_surrogate_pair_is_a_malformed_reply_that_can_be_repaired(
-    harness: Make, half: str
-) -> None:
-    one = harness([say(GOOD.replace("count", half)), say(GOOD)])
-    reply = await one.plan()
-    assert reply.parsed is None
-    assert reply.problem is not None
-    assert reply.problem.kind is ProblemKind.INVALID
-    assert "surrogate" in reply.problem.message
-    repair = [*ASK, {"role": "assistant", "content": reply.text}, {"role": "user", "content": "repair"}]
-    repaired = await one.model.complete(repair, role="planner", output=Plan)
-    assert repaired.parsed is not None
 
 
 async def test_event_loops_may_come_and_go_in_one_process() -> None:
@@ -182,25 +147,22 @@ async def test_a_listener_for_tokens_streams_the_reply(harness: Make) -> None:
 
     seen = [event async for event in RunnableLambda(node).astream_events("x", version="v2")]
     words = [e["data"]["chunk"].content for e in seen if e["event"] == "on_chat_model_stream"]
-    assert "".join(words) == "one two three"
+    assert "".join(words) == one.events[-1]["reply"] == "one two three"
     assert {e["name"] for e in seen if e["event"] == "on_chat_model_start"} == {"planner"}
-    assert one.events[-1]["reply"] == "one two three"
     assert one.ledger.total.input_tokens == 9
-
-
-# Bad replies
 
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
     [
-        (say(""), ProblemKind.EMPTY),
         (say(None), ProblemKind.EMPTY),
         (say("   \n"), ProblemKind.EMPTY),
         (say(None, refusal="I must not."), ProblemKind.REFUSAL),
         (say("{", finish="content_filter"), ProblemKind.REFUSAL),
         (say(GOOD[:20], finish="length"), ProblemKind.LENGTH),
         (say('{"steps": 3}'), ProblemKind.INVALID),
+        (say(GOOD.replace("count", "\ud800")), ProblemKind.INVALID),
+        (say(GOOD.replace("count", "\\ud800")), ProblemKind.INVALID),
         (say("{steps: [broken"), ProblemKind.NO_JSON),
         (say(arguments='{"steps": ["a"'), ProblemKind.NO_JSON),
         (say(arguments={"steps": ["\udfff"], "expected_format": "n"}), ProblemKind.INVALID),
@@ -211,11 +173,10 @@ async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
 ) -> None:
     one = harness([answer])
     reply = await one.plan()
-    assert reply.parsed is None
-    assert reply.problem is not None
-    assert reply.problem.kind is kind
+    assert (reply.parsed, reply.problem and reply.problem.kind) == (None, kind)
     assert one.ledger.total.model_calls == 1
     assert one.events[0]["problem"].startswith(kind.value)
+    assert reply.text.encode() is not None  # it can be sent back to be repaired
 
 
 # Faults of the endpoint
@@ -227,13 +188,11 @@ async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
         Answer(b"<html>Please log in</html>", content_type="text/html"),
         Answer({"choices": []}),
         Answer({"choices": [{"index": 0, "message": None}]}),
-        Answer([1, 2]),
         Answer({"error": {"message": "overloaded", "code": 502}}),
-        Answer(b""),
         Answer(b"[" * 200_000),
         Answer({"choices": [{"message": {"role": "wizard", "content": "{}"}}]}),
     ],
-    ids=range(8),
+    ids=range(6),
 )
 async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     harness: Make, answer: Answer
@@ -242,20 +201,16 @@ async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
     message = await one.fails()
     assert "no chat completion" in message
     assert "base_url" in message
-    assert len(one.server.requests) == 3
-    assert one.ledger.total.model_calls == 0
-    one = harness([answer, say(GOOD)])
-    assert (await one.plan()).parsed is not None
+    assert (len(one.server.requests), one.ledger.total.model_calls) == (3, 0)
+    assert (await harness([answer, say(GOOD)]).plan()).parsed == PLAN
 
 
-@pytest.mark.parametrize("code", [301, 302, 307])
-async def test_a_redirect_is_not_followed(harness: Make, code: int) -> None:
+async def test_a_redirect_is_not_followed(harness: Make) -> None:
     other = harness([say(GOOD)])
     there = other.server.url.replace("127.0.0.1", "localhost") + "/chat/completions?key=k-98765"
-    one = harness([Answer({}, status=code, headers={"Location": there})])
+    one = harness([Answer({}, status=307, headers={"Location": there})])
     message = await one.fails()
     assert "redirects to http://localhost" in message
-    assert "give the new address as base_url" in message
     assert "k-98765" not in message
     assert (len(one.server.requests), other.server.requests) == (1, [])
 
@@ -289,39 +244,21 @@ async def test_a_key_in_the_address_is_sent_and_never_shown(harness: Make) -> No
         assert server.requests[0].path == "/v1/chat/completions?api-key=QS%2Fsecret1&api-version=2"
 
 
-@pytest.mark.parametrize("fault", [status(500), status(503), Answer(drop=True), status(429)])
+@pytest.mark.parametrize("fault", [status(500), Answer(drop=True)])
 async def test_what_may_pass_is_tried_again_with_growing_waits(harness: Make, fault: Answer) -> None:
     one = harness([fault, fault, fault, say(GOOD)])
-    assert (await one.plan()).parsed is not None
+    assert (await one.plan()).parsed == PLAN
     assert one.clock.waits == [0.5, 1.0, 2.0]
     assert one.kinds() == ["model_retry"] * 3 + ["model_call"]
-
-
-async def test_a_lasting_fault_ends_after_the_last_try(harness: Make) -> None:
-    one = harness([status(500, "out of order")], max_retries=2)
-    message = await one.fails()
-    assert "out of order" in message
-    assert "3 tries" in message
-    assert len(one.server.requests) == 3
-    assert one.kinds() == ["model_retry", "model_retry", "model_failed"]
-    assert one.ledger.reserved_calls == 0
-
-
-@pytest.mark.parametrize(("header", "low", "high"), [("7", 7, 7), ("1.5", 1.5, 1.5), ("date", 30, 60)])
-@pytest.mark.parametrize("code", [429, 503])
-async def test_retry_after_is_obeyed(harness: Make, code: int, header: str, low: float, high: float) -> None:
-    value = formatdate(time.time() + 60, usegmt=True) if header == "date" else header
-    one = harness([status(code, headers={"Retry-After": value}), say(GOOD)])
-    await one.plan()
-    assert len(one.clock.waits) == 1
-    assert low <= one.clock.waits[0] <= high
+    last = harness([fault], max_retries=2)
+    assert "3 tries" in await last.fails()
+    assert last.kinds() == ["model_retry", "model_retry", "model_failed"]
 
 
 @pytest.mark.parametrize(
     ("answer", "part"),
     [
         (status(401, "Incorrect key"), "Is the API key right"),
-        (status(403, "Not yours"), "Is the API key right"),
         (status(404, "No such model"), "Is the model called 'test' there? Is base_url right?"),
         (status(429, "Pay first", kind="insufficient_quota"), "Check its plan and billing"),
         (status(400, "Too much", kind="context_length_exceeded"), "Give the schema fewer tokens"),
@@ -332,17 +269,14 @@ async def test_retry_after_is_obeyed(harness: Make, code: int, header: str, low:
 async def test_what_will_not_pass_is_not_tried_again(harness: Make, answer: Answer, part: str) -> None:
     one = harness([answer])
     assert part in await one.fails()
-    assert len(one.server.requests) == 1
-    assert one.clock.waits == []
+    assert (len(one.server.requests), one.clock.waits) == (1, [])
 
 
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(harness: Make) -> None:
     url = f"http://127.0.0.1:{closed_port()}/v1"
     one = harness([say("x")], base_url=url, timeout=120.0)
-    message = await one.fails()
+    assert f"No connection to {url}" in await one.fails()
     assert sum(one.clock.waits) < 30
-    assert f"No connection to {url}" in message
-    assert "Is the address right" in message
 
 
 async def test_silence_is_a_timeout_and_its_calls_are_charged(harness: Make) -> None:
@@ -357,15 +291,19 @@ async def test_silence_is_a_timeout_and_its_calls_are_charged(harness: Make) -> 
 
 
 @pytest.mark.heavy
-async def test_an_endless_reply_ends_at_the_wall_clock(harness: Make) -> None:
-    one = harness([Answer(b'{"a": "', forever=b"x", pause=0.02)], timeout=0.5)
-    assert "not complete after 1.5 s" in await one.fails()
+@pytest.mark.parametrize(
+    ("answer", "timeout", "said"),
+    [
+        (Answer(b'{"a": "', forever=b"x", pause=0.02), 0.5, "not complete after 1.5 s"),
+        (Answer(b'{"a": "', forever=b"x" * 2**20), 30.0, "exceeded 16 MB"),
+    ],
+)
+async def test_an_endless_reply_ends_by_the_clock_or_before_it_fills_the_memory(
+    harness: Make, answer: Answer, timeout: float, said: str
+) -> None:
+    one = harness([answer], timeout=timeout)
+    assert said in await one.fails()
     assert len(one.server.requests) == 1
-
-
-async def test_a_flood_ends_before_it_fills_the_memory(harness: Make) -> None:
-    one = harness([Answer(b'{"a": "', forever=b"x" * 2**20)], timeout=30.0)
-    assert "exceeded 16 MB" in await one.fails()
 
 
 async def test_the_deadline_ends_a_call_under_way(harness: Make) -> None:
@@ -374,8 +312,7 @@ async def test_the_deadline_ends_a_call_under_way(harness: Make) -> None:
     with pytest.raises(BudgetExceeded) as ended:
         await one.say()
     assert ended.value.limit == "deadline"
-    assert one.ledger.total.model_calls == 1
-    assert one.ledger.reserved_calls == 0
+    assert (one.ledger.total.model_calls, one.ledger.reserved_calls) == (1, 0)
 
 
 async def test_a_wait_beyond_the_deadline_is_not_begun(harness: Make) -> None:
@@ -388,45 +325,17 @@ async def test_a_wait_beyond_the_deadline_is_not_begun(harness: Make) -> None:
 # What an endpoint does not support
 
 
-@pytest.mark.parametrize("named", [True, False])
-@pytest.mark.parametrize("parameter", ["temperature", "seed"])
-async def test_an_unsupported_parameter_is_dropped_once_and_for_all(
-    harness: Make, parameter: str, named: bool
+@pytest.mark.parametrize(
+    ("refused", "sent"),
+    [(["max_tokens"], {"max_completion_tokens"}), (["max_tokens", "max_completion_tokens"], set())],
+)
+async def test_the_token_limit_goes_by_either_name_or_none(
+    harness: Make, refused: list[str], sent: set[str]
 ) -> None:
-    def answer(request: Request) -> Answer:
-        if parameter not in request.body:
-            return say("fine")
-        return status(400, f"{parameter!r} is not supported here", param=parameter if named else None)
-
-    one = harness(answer)
-    copy = one.model.at(temperature=0.5, seed=1)
-    for _ in range(2):
-        assert (await copy.complete(ASK, role="r")).text == "fine"
-    assert len(one.server.requests) == 3
-    assert one.kinds() == ["model_adapted", "model_call", "model_call"]
-    assert parameter in one.events[0]["change"]
-    kept = {"temperature", "seed"} - {parameter}
-    assert kept <= one.server.requests[-1].body.keys()
-
-
-async def test_the_token_limit_goes_by_either_name_or_none(harness: Make) -> None:
-    one = harness([say("fine", unsupported=("max_tokens",))], max_output_tokens=500)
+    one = harness([say("fine", unsupported=tuple(refused))], max_output_tokens=500)
     await one.say()
-    assert one.server.requests[-1].body["max_completion_tokens"] == 500
-    one = harness([say("fine", unsupported=("max_tokens", "max_completion_tokens"))], max_output_tokens=500)
-    await one.say()
-    assert not {"max_tokens", "max_completion_tokens"} & one.server.requests[-1].body.keys()
-    assert one.kinds() == ["model_adapted", "model_adapted", "model_call"]
-
-
-async def test_parallel_calls_learn_the_same_lesson_together(harness: Make) -> None:
-    one = harness([say(GOOD, unsupported=("temperature", "response_format", "max_tokens"), arguments=None)])
-    copy = one.model.at(temperature=0.5)
-    replies = await asyncio.gather(*(copy.complete(ASK, role="r", output=Plan) for _ in range(6)))
-    assert all(reply.parsed for reply in replies)
-    assert len(one.server.requests) <= 6 * 4
-    await copy.complete(ASK, role="r", output=Plan)
-    assert "temperature" not in one.server.requests[-1].body
+    assert {"max_tokens", "max_completion_tokens"} & one.server.requests[-1].body.keys() == sent
+    assert one.kinds() == [*["model_adapted"] * len(refused), "model_call"]
 
 
 REFUSALS = {
@@ -462,8 +371,7 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
     one = harness(_supports(known))
     for expected in (tries, tries + 1):  # the second call has nothing left to learn
         reply = await one.plan()
-        assert reply.parsed == Plan(steps=["count"], expected_format="n (int)")
-        assert reply.method is known
+        assert (reply.parsed, reply.method) == (PLAN, known)
         assert len(one.server.requests) == expected
     assert one.kinds().count("model_adapted") == tries - 1
     last = one.server.requests[-1]
@@ -471,25 +379,7 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 
 
-async def test_an_endpoint_that_ignores_the_schema_is_asked_without_it(harness: Make) -> None:
-    one = harness(lambda r: say("I would count them." if "response_format" in r.body else GOOD))
-    first = await one.plan()
-    assert first.problem is not None
-    second = await one.plan()
-    assert (second.method, second.parsed is not None) == (Method.TEXT, True)
-    assert "model_adapted" in one.kinds()
-
-
-# Many calls at once
-
-
-async def test_no_parallel_call_overshoots_the_calls_of_the_budget(harness: Make) -> None:
-    one = harness([say("x", delay=0.05)], Budget(max_calls=5))
-    outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
-    assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 5
-    assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == ["max_calls"] * 3
-    assert len(one.server.requests) == 5
-    assert one.ledger.reserved_calls == 0
+# Many calls at once, secrets and settings
 
 
 async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Make) -> None:
@@ -502,9 +392,6 @@ async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Ma
     assert len(one.server.requests) == 3
 
 
-# Secrets and settings
-
-
 async def test_the_key_is_sent_and_shown_nowhere(harness: Make) -> None:
     one = harness([status(400, f"bad key {SECRET}")])
     message = await one.fails()
@@ -515,20 +402,11 @@ async def test_the_key_is_sent_and_shown_nowhere(harness: Make) -> None:
     assert SECRET not in "".join(str(vars(part)) for part in (one.model.backend, chat))
 
 
-def test_settings_that_cannot_work_are_refused_at_once() -> None:
-    with pytest.raises(ConfigurationError, match="OPENAI_API_KEY"):
-        make_model("openai:gpt-4.1")
-    with pytest.raises(ConfigurationError, match="is no address"):
-        make_model("openai:gpt-4.1", settings=ModelSettings(base_url="localhost:8000"))
-    with pytest.raises(ConfigurationError, match="has no name"):
-        make_model("openai:", settings=ModelSettings(base_url="http://localhost/v1"))
-
-
 async def test_the_environment_does_not_override_what_is_set(
     harness: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    monkeypatch.setenv("OPENAI_API_BASE", "http://127.0.0.1:9/v1")
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
     one = harness([say("fine")])
     assert (await one.say()).text == "fine"

@@ -13,11 +13,9 @@ from langchain_core.outputs import ChatResult
 from pydantic import PrivateAttr
 from typing_extensions import override
 
-from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.ledger import Ledger
 from quorum.tools.models import Model, ModelSettings, backend, make_models
 from quorum.tools.models.failures import Failure, FailureKind
-from quorum.tools.models.model import REFUSED_SECONDS
 from quorum.tools.models.pace import Pace, backoff, retry_after
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.record import no_record
@@ -47,16 +45,6 @@ def test_backoff_grows_and_stays_within_bounds(tries: int, chance: float) -> Non
     wait = backoff(tries, chance)
     assert 0.25 <= wait <= 20.0
     assert wait <= backoff(tries + 1, 1.0)
-
-
-async def test_a_rate_keeps_calls_apart() -> None:
-    clock = FakeClock()
-    pace, times = Pace(10.0, clock.timing()), []
-    for _ in range(5):
-        await pace.enter()
-        times.append(clock.now())
-        pace.leave(succeeded=True)
-    assert times == pytest.approx([0.0, 0.1, 0.2, 0.3, 0.4])
 
 
 async def _through(tasks: list[asyncio.Task[None]]) -> int:
@@ -175,25 +163,6 @@ async def test_a_storm_of_minutes_is_outlived_with_few_tries() -> None:
     assert there._served == 120
     assert there._refused <= 80  # 40 at once, then one look now and then
     assert clock.now() < 180 + 60
-
-
-async def test_an_endpoint_that_refuses_for_ever_is_reported() -> None:
-    clock = VirtualClock()
-    there = Endpoint(script=lambda _: "", clock=clock, capacity=0)
-    model = Model(Backend("endpoint", there, ModelSettings()), Ledger(), no_record, clock.paces())
-    async with clock.running():
-        with pytest.raises(ModelUnavailable, match="tries"):
-            await model.complete(ASK, role="r")
-    assert REFUSED_SECONDS <= clock.now() < REFUSED_SECONDS + 60
-
-
-async def test_who_wants_no_further_try_gets_none() -> None:
-    clock = VirtualClock()
-    there = Endpoint(script=lambda _: "", clock=clock, capacity=0)
-    backend = Backend("endpoint", there, ModelSettings(max_retries=0))
-    with pytest.raises(ModelUnavailable):
-        await Model(backend, Ledger(), no_record, clock.paces()).complete(ASK, role="r")
-    assert there._refused == 1
 
 
 async def test_models_of_one_endpoint_share_its_rate() -> None:

@@ -51,17 +51,6 @@ def test_plain_rows_are_json_ready(array: pa.Array, expected: list[Any]) -> None
     assert json.loads(json.dumps(rows, allow_nan=False)) == rows
 
 
-def test_moments_beyond_the_calendar_become_text() -> None:
-    far = pa.array([2**62], pa.timestamp("us"))
-    assert isinstance(plain_rows(pa.table([far], ["c"]))[0][0], str)
-
-
-def test_a_table_without_columns_keeps_its_rows() -> None:
-    table = pa.table({"a": [1, 2]}).select([])
-    assert plain_rows(table) == [[], []]
-    assert is_blank(table)
-
-
 @pytest.mark.parametrize(
     ("table", "reason"),
     [
@@ -118,10 +107,6 @@ def test_csv_can_be_read_back() -> None:
         ["two\r\nlines", "3", "", ""],
     ]
     assert text.endswith('"",4,"[2, 3]",true\r\n,,,false\r\n')  # empty text and NULL differ
-
-
-def test_csv_of_one_column_has_no_empty_line() -> None:
-    assert "".join(csv_lines(pa.table({"a": [None, "x"]}))) == 'a\r\n""\r\nx\r\n'
 
 
 def test_a_result_is_kept_under_its_content(tmp_path: Path) -> None:

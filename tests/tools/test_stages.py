@@ -46,17 +46,6 @@ def test_a_fault_in_one_stage_does_not_hide_the_others() -> None:
     assert rows(stages[0].sql) == [(1,)]
 
 
-def test_a_query_without_ctes_is_one_stage() -> None:
-    sql = "SELECT (WITH a AS (SELECT 1) SELECT * FROM a)"
-    (only,) = split_stages(f"  {sql} ;; -- end", "sqlite")
-    assert (only.sql, only.body, only.last) == (f"  {sql}", sql, True)
-
-
-def test_a_cte_may_be_called_result() -> None:
-    stages = split_stages("WITH result AS (SELECT 1) SELECT * FROM result", "sqlite")
-    assert [stage.last for stage in stages] == [False, True]
-
-
 @pytest.mark.parametrize("sql", ["WITH a AS (SELECT 1", "WITH a", "WITH a AS", "SELECT 'open"])
 def test_what_cannot_be_cut_says_so(sql: str) -> None:
     with pytest.raises(SyntaxProblem):

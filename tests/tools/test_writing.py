@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard.output import render
 from quorum.tools.guard.text import NotPure
-from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement, parse_statements
+from quorum.tools.sql import SyntaxProblem, parse_one_statement, parse_statements
 from quorum.tools.sql.writing import format_sql, normalise, same, write, written
 from tests.tools.case_files import cases
 
@@ -63,11 +62,6 @@ def test_queries_have_one_normal_form_if_they_are_equal(kind: str) -> None:
         assert alike is (kind == "one form"), (one, other)
 
 
-def test_what_cannot_be_read_is_only_squeezed() -> None:
-    assert normalise(" SELEC  1 ;", "sqlite") == "SELEC 1"
-    assert format_sql(" SELEC  1 ;", "sqlite") == "SELEC  1 ;"
-
-
 def test_layout_for_people_keeps_comments() -> None:
     assert format_sql("select a -- why\n from t where b=1", "sqlite") == (
         "SELECT\n  a /* why */\nFROM t\nWHERE\n  b = 1"
@@ -81,10 +75,3 @@ def test_one_statement_is_parsed() -> None:
     with pytest.raises(SyntaxProblem) as caught:
         parse_one_statement("SELECT a\nFROM (t", "sqlite")
     assert (caught.value.line, caught.value.message) == (2, "Expecting ).")
-
-
-def test_dialects_have_other_names() -> None:
-    assert dialect_name(" PostgreSQL ") == "postgres"
-    assert dialect_name("mariadb") == "mysql"
-    with pytest.raises(ConfigurationError, match="no SQL dialect 'cobol'"):
-        dialect_name("cobol")

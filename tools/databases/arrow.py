@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from functools import reduce
@@ -76,8 +77,18 @@ class Collector(Capped):
         return pa.Table.from_arrays(columns, names=list(self._names))
 
     def _arrays(self, batch: Sequence[tuple[Any, ...]]) -> list[pa.Array]:
-        columns = zip(*batch, strict=True)
-        return [_array(values, kind) for values, kind in zip(columns, self._kinds, strict=False)]
+        """Return a batch by column: of the declared type, else of one that fits, else as texts."""
+        arrays = []
+        for values, kind in zip(zip(*batch, strict=True), self._kinds, strict=False):
+            numbers = kind.wanted is None or pa.types.is_decimal(kind.wanted)
+            odd = numbers and any(isinstance(value, Decimal) and not value.is_finite() for value in values)
+            for wanted in () if odd else (kind.wanted, None):
+                with suppress(pa.ArrowException, OverflowError, TypeError, ValueError):
+                    arrays.append(pa.array(values, wanted))
+                    break
+            else:
+                arrays.append(_as_texts(values))
+        return arrays
 
 
 def to_stream(table: pa.Table) -> pa.Buffer:
@@ -115,19 +126,6 @@ def capped_table(
             )
             table = table.set_column(i, field.name, storage)
     return table, truncated
-
-
-def _array(values: Sequence[Any], kind: Kind) -> pa.Array:
-    """Return a batch of a column: of the declared type, else of one that fits, else as texts."""
-    decimals = kind.wanted is None or pa.types.is_decimal(kind.wanted)
-    if decimals and any(isinstance(v, Decimal) and not v.is_finite() for v in values):
-        return _as_texts(values)
-    for wanted in (kind.wanted, None):
-        try:
-            return pa.array(values, wanted)
-        except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            continue
-    return _as_texts(values)
 
 
 def joined(chunks: Sequence[pa.Array], kind: Kind) -> pa.ChunkedArray:

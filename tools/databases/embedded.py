@@ -137,18 +137,20 @@ class EmbeddedConnector(Connector):
             try:
                 for what, payload in loads:
                     await child.load(what, payload, limits.seconds)
-                reply = await child.run(sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds)
+                header, rows = await child.run(
+                    sql, rows=limits.rows, size=limits.bytes, seconds=limits.seconds
+                )
             except EngineFailed as failure:
                 error = self.classify(failure, sql)
                 if error.kind in UNSOUND:
                     await child.close()
                 return timed_out(limits) if error.kind is ErrorKind.TIMEOUT else error
         return QueryResult(
-            table=await read_stream(reply.payload),
-            seconds=reply.header["seconds"],
-            truncated=reply.header["truncated"],
+            table=await read_stream(rows),
+            seconds=header["seconds"],
+            truncated=header["truncated"],
             sql=sql,
-            column_types=tuple(reply.header["types"]),
+            column_types=tuple(header["types"]),
         )
 
     async def identity(self) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ class EmbeddedConnector(Connector):
 
     @property
     def _parts(self) -> tuple[str, ...]:
-        """Return the database's file, its log of changes, and the files that its views read."""
+        """Return the database's file, its log of changes, and the data files that it reads."""
         return (str(self.path), f"{self.path}-wal", f"{self.path}.wal", *self._files)
 
     @abstractmethod

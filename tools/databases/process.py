@@ -11,7 +11,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from quorum.tools.children import environment
 from quorum.tools.databases.worker import HEAD, pack
@@ -65,12 +65,8 @@ class EngineDied(Exception):
         self.killed = status is not None and -status in (signal.SIGKILL, signal.SIGTERM)
 
 
-@dataclass(frozen=True)
-class Reply:
-    """A child's answer: its header and an Arrow IPC stream."""
-
-    header: dict[str, Any]
-    payload: bytes
+Reply: TypeAlias = tuple[dict[str, Any], bytes]
+"""A child's answer: its header and an Arrow IPC stream."""
 
 
 @dataclass(frozen=True)
@@ -200,7 +196,7 @@ class Child:
             raise
         if "error" in header:
             raise EngineFailed(**header["error"])
-        return Reply(header, content)
+        return header, content
 
     async def _end(self, seconds: float) -> None:
         """Wait for a process that is ending, then close."""

@@ -1,14 +1,13 @@
 """Row counts and values of a server's many tables: several questions at once, each about several tables.
 
 A question costs its way to the server and back, whatever it asks. What one table of a question fails in, or
-takes too long for, is asked again table by table. A dozen of each shape come first, should time run short.
+takes too long for, is asked again table by table.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,8 +38,6 @@ ALL_CELLS = 25_000_000
 """Values of all samples: tables with more columns are sampled by fewer rows, to half of ``SAMPLE_ROWS``, a
 fourth, and so on."""
 BATCH_SECONDS = 2.0
-MEMBERS = 12
-"""Tables of one shape that are read before others of it: prompts show values of no more of them."""
 COUNTED = 2_000_000
 """Rows of a table, by the engine's estimate, up to which they are counted."""
 SHARE = 2 / 3
@@ -181,16 +178,10 @@ async def _each(work: Callable[[T], Awaitable[None]], things: Iterable[T]) -> No
 
 
 def _batches(sources: Sequence[Source], rows: int) -> Iterator[list[Source]]:
-    """Tables of about as many columns together; of those of one shape, ``MEMBERS`` after ``MEMBERS``."""
-    members: Counter[object] = Counter()
-    turn: dict[str, int] = {}
-    for source in sources:
-        shape = tuple((column.name, column.type) for column in source.table.columns)
-        turn[source.table.full_name] = members[shape] // MEMBERS
-        members[shape] += 1
+    """Tables of about as many columns together."""
     batch: list[Source] = []
     cells = 0
-    for source in sorted(sources, key=lambda source: (turn[source.table.full_name], len(source.texts))):
+    for source in sorted(sources, key=lambda source: len(source.texts)):
         wanted = len(source.texts) * min(rows, rows if source.estimate is None else source.estimate + 1)
         if batch and (len(batch) == TABLES or cells + wanted > CELLS):
             yield batch

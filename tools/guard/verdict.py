@@ -54,31 +54,26 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
     first = ""
     try:
         scanned = scan(sql, dialect)
-        first = scanned.tokens[0].text.upper()
-        return _judged(scanned, dialect)
+        first, explain = scanned.tokens[0].text.upper(), ""
+        if dialect in STRICT_DIALECTS:
+            strict_text(scanned.sql, scanned.tokens, dialect)
+        else:
+            inspected = _inspection(scanned, dialect)
+            if isinstance(inspected, Passed):
+                return inspected
+            explain, scanned = inspected
+        trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
+        functions = _functions_defined(trees, dialect)
+        *before, last = trees
+        judge(last, dialect, functions)
+        text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect)
+        kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
+        if explain and (before or kind != "query"):
+            raise NotPure("EXPLAIN may only explain a query.", "statement")
     except NotPure as refusal:
         return refusal.verdict
     except _UNREADABLE as error:
         return _unreadable(error, first, dialect)
-
-
-def _judged(scanned: Scanned, dialect: str) -> Passed:
-    explain = ""
-    if dialect in STRICT_DIALECTS:
-        strict_text(scanned.sql, scanned.tokens, dialect)
-    else:
-        inspected = _inspection(scanned, dialect)
-        if isinstance(inspected, Passed):
-            return inspected
-        explain, scanned = inspected
-    trees = [without_hints(tree) for tree in parse_statements(scanned.sql, dialect, scanned.tokens)]
-    functions = _functions_defined(trees, dialect)
-    *before, last = trees
-    judge(last, dialect, functions)
-    text = rebuild(scanned.sql, scanned.tokens, trees, dialect) or render(trees, dialect)
-    kind = "query" if isinstance(last, exp.Query | exp.Values | exp.Pivot) else "inspection"
-    if explain and (before or kind != "query"):
-        raise NotPure("EXPLAIN may only explain a query.", "statement")
     last.meta["variables"] = _variables(before)
     return Passed(f"{explain} {text}".lstrip(), dialect, last, "explain" if explain else kind, tuple(before))
 

@@ -93,7 +93,7 @@ class Lineage:
 
     def masks(self, tree: exp.Expr) -> Masks:
         """Return which columns of a query's result are masked."""
-        read = (table for node in tree.find_all(exp.Table) for table in self.tables.find(node).tables)
+        read = (table for node in tree.find_all(exp.Table) for table in self.tables.find(node) or ())
         if not any(table.full_name in self.whole for table in read):
             return False
         try:
@@ -283,7 +283,7 @@ class Lineage:
         self._joins(node, scope)
 
     def _table(self, node: exp.Table) -> Rows | None:
-        found = self.tables.find(node).tables
+        found = self.tables.find(node) or ()
         if not found:
             return None
         columns: list[tuple[str, Origins]] = [

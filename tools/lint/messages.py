@@ -11,7 +11,6 @@ from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
-    from quorum.tools.lint.fields import Fault
     from quorum.tools.lint.resolver import Issue, Scope, Source
     from quorum.tools.lint.tables import Tables
 
@@ -22,7 +21,6 @@ _CLAUSES = {
     "group": "an expression of its GROUP BY",
 }
 _LISTED = 3  # other tables that are named
-_FIELDS = 8  # fields of a structure that are named
 _KEYWORDS = """
     all and as case create distinct else from group having in intersect into is join not on or order
     select then to union using when where
@@ -42,8 +40,6 @@ class Messages:
         """Return the error; None where the name may be meant as text (SQLite's double quotes)."""
         if isinstance(issue.node, exp.Table):
             return self._table(issue.node, issue.scope)
-        if issue.fault:
-            return self._path(issue.fault)
         if issue.what == "field":
             return self._field(issue)
         if issue.what == "qualifier":
@@ -70,23 +66,19 @@ class Messages:
         return self._error(ErrorKind.TABLE_NOT_FOUND, message, node.parts[-1], close[:_LISTED])
 
     def _qualifier(self, issue: Issue) -> QueryError:
-        qualifier = issue.node.args["table"]
-        visible = [source.name for level in issue.scope.chain() for source in level.sources if source.name]
-        known = any(t.name.casefold() == qualifier.name.casefold() for t in self.tables.catalog.tables)
-        if known:
-            message = f"{qualifier.name} is not in the FROM clause here."
-            aliases = [
-                source.name
-                for level in issue.scope.chain()
-                for source in level.sources
-                if source.table and source.table.name.casefold() == qualifier.name.casefold()
-            ]
-            if aliases:
-                message = f"{qualifier.name} has the alias {aliases[0]} here; use the alias."
-            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, qualifier, aliases or visible[:_LISTED])
-        message = f"{qualifier.name} is no table or alias in this query."
-        close = nearest(qualifier.name, visible) or visible[:_LISTED]
-        return self._error(ErrorKind.TABLE_NOT_FOUND, message, qualifier, close)
+        at = issue.node.args["table"]
+        named = [source for level in issue.scope.chain() for source in level.sources if source.name]
+        visible, folded = [source.name for source in named], at.name.casefold()
+        aliases = [s.name for s in named if s.table and s.table.name.casefold() == folded]
+        if aliases:
+            message = f"{at.name} has the alias {aliases[0]} here; use the alias."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, aliases)
+        if any(table.name.casefold() == folded for table in self.tables.catalog.tables):
+            message = f"{at.name} is not in the FROM clause here."
+            return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, visible[:_LISTED])
+        message = f"{at.name} is no table or alias in this query."
+        close = nearest(at.name, visible) or visible[:_LISTED]
+        return self._error(ErrorKind.TABLE_NOT_FOUND, message, at, close)
 
     def _ambiguous(self, issue: Issue) -> QueryError:
         name = issue.node.name
@@ -100,19 +92,6 @@ class Messages:
         message = f"There is no field {name.name} in {write(issue.node.this, self.names.dialect)}."
         close = nearest(name.name, sorted(self.tables.fields))
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, name, [self.names.written(c) for c in close])
-
-    def _path(self, fault: Fault) -> QueryError:
-        at, close = fault.at, nearest(fault.at.name, fault.inside)
-        if fault.inside:
-            all_of_them = f"; it has {', '.join(fault.inside)}" if len(fault.inside) <= _FIELDS else ""
-            message = f"{fault.before} has no field {at.name}{all_of_them}."
-        elif self.names.dialect == "snowflake":
-            message = f"{fault.before} is a column; what is inside it follows a colon."
-            close = [f"{fault.before}:{fault.rest}"]
-        else:
-            unnested = f"UNNEST({fault.before})"
-            message = f"{fault.before} is a list and has no field {at.name}: {unnested} gives its elements."
-        return self._error(ErrorKind.COLUMN_NOT_FOUND, message, at, close)
 
     def _alias(self, issue: Issue) -> QueryError:
         clause = _CLAUSES.get(issue.clause, f"its {issue.clause.upper()}")
@@ -139,8 +118,7 @@ class Messages:
             message += f" {elsewhere[0]}"
         if self.names.dialect == "sqlite" and node.this.args.get("quoted") and not node.args.get("table"):
             message += " SQLite would take the double quotes for text; text is written in single quotes."
-        near = nearest(name, seen)
-        close = elsewhere[1:] + (near or self._elements(name, owners))
+        close = elsewhere[1:] + nearest(name, seen)
         written = [n if "." in n else self.names.written(n) for n in close]
         return self._error(ErrorKind.COLUMN_NOT_FOUND, message, node.this, written[:_LISTED])
 
@@ -167,27 +145,20 @@ class Messages:
         seen = not issue.sources and not issue.node.args.get("table")
         return [name for key, name in issue.scope.aliases.items() if seen and issue.scope.sees_alias(key)]
 
-    def _elements(self, name: str, owners: tuple[Source, ...]) -> list[str]:
-        """Return Snowflake's way to a key of the elements that FLATTEN gives."""
-        made = {"SEQ", "KEY", "PATH", "INDEX", "VALUE", "THIS"}
-        return [f"{s.name}.value:{name}" for s in owners if s.name and made == (s.columns or {}).keys()]
-
     def _elsewhere(self, name: str, issue: Issue) -> list[str]:
         """Return a sentence on where the column is, then qualified names of sources in reach; or []."""
-        folded = name.casefold()
-        near = [s for s in _reach(issue.scope) if folded in {c.casefold() for c in s.names}]
+        near = [
+            (source, own)
+            for source in _reach(issue.scope)
+            for own in source.names
+            if own.casefold() == name.casefold()
+        ][:_LISTED]
         if near:
-            places = " and ".join(_label(source) for source in near[:_LISTED])
-            names = [
-                f"{s.name}.{self.names.written(next(c for c in s.names if c.casefold() == folded))}"
-                for s in near[:_LISTED]
-            ]
-            return [f"{places} has it.", *names]
-        tables = self.tables.by_column.get(folded, [])
-        if not tables:
-            return []
-        if len(tables) == 1:
-            return [f"{self.tables.path(tables[0])} has it; join it."]
+            places = " and ".join(_label(source) for source, _ in near)
+            return [f"{places} has it.", *(f"{s.name}.{self.names.written(own)}" for s, own in near)]
+        tables = self.tables.by_column.get(name.casefold(), [])
+        if len(tables) < 2:
+            return [f"{self.tables.path(table)} has it; join it." for table in tables]
         places = ", ".join(self.tables.path(t) for t in tables[:_LISTED])
         more = f" and {len(tables) - _LISTED} more tables" if len(tables) > _LISTED else ""
         return [f"{places}{more} have it; join one."]

@@ -15,19 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from quorum.tools.guard.rules import is_cte
-from quorum.tools.lint.fields import (
-    UNNAMED,
-    Columns,
-    Fault,
-    Path,
-    elements,
-    fault,
-    has_field,
-    heads,
-    may_have,
-    returned,
-    unnamed,
-)
+from quorum.tools.lint.fields import UNNAMED, Columns, has_field, may_have, returned, unnamed
 from quorum.tools.lint.tables import Names, Tables
 from quorum.tools.sql import STRICT_DIALECTS
 from quorum.tools.sql.writing import write
@@ -73,7 +61,6 @@ _SAY_RECURSIVE = frozenset({"duckdb", "postgres", "mysql", "bigquery"})
 """Dialects where without that word a CTE that names itself reads another table."""
 _STRUCTS = frozenset({"bigquery", "duckdb", "snowflake", "postgres", *STRICT_DIALECTS} - {"oracle"})
 """Dialects where a.b may be a field of column a."""
-_PATHS = frozenset({"bigquery", "duckdb", "snowflake"})  # what is below a column is declared, or has a colon
 _INSPECTS = re.compile(
     r"(?i)pragma_|duckdb_|pg_(?!typeof|column_size|size_|lsn)|has_\w+_privilege|(to_)?reg(class|type|proc|oper"
     r"|role|namespace|config|dict|coll)|(obj|col|shobj)_description|get_ddl|last_query_id|result_scan"
@@ -81,7 +68,6 @@ _INSPECTS = re.compile(
 )
 """Functions and types that tell what is in no table of the schema, or say a value as an error."""
 _OPAQUE = ("MatchRecognize", "Pivot")
-_INNER = (exp.Dot, exp.Bracket)
 _TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingSets)
 """Nodes that may enclose the alias of an output in PostgreSQL's ORDER BY and GROUP BY."""
 
@@ -95,7 +81,6 @@ class Source:
         columns: None where they cannot be known; such a source may have any column.
         table: The catalog's table, if it is one; of a wildcard's shards the first.
         shards: All tables behind a BigQuery wildcard.
-        elements: Paths into the elements of a list that is unnested, as far as they are declared.
     """
 
     name: str
@@ -103,7 +88,6 @@ class Source:
     columns: Columns
     table: Table | None = None
     shards: tuple[Table, ...] = ()
-    elements: tuple[Path, ...] = ()
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -189,15 +173,13 @@ class Issue:
         scope: Where it is.
         sources: An ambiguous column's sources; the source that lacks a qualified column.
         clause: Of an alias: the clause that cannot see it.
-        fault: Where a path below a column breaks off.
     """
 
     node: exp.Expr
     scope: Scope
-    what: str  # table, qualifier, column, alias, ambiguous, field or path
+    what: str  # table, qualifier, column, alias, ambiguous or field
     sources: tuple[Source, ...] = ()
     clause: str = ""
-    fault: Fault | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -207,10 +189,8 @@ class Issue:
 
     @property
     def parts(self) -> list[exp.Expr]:
-        """The names that it is written with; of a field and a path, the one that is not there."""
+        """The names that it is written with; of a field, the one that is not there."""
         node = self.node
-        if self.fault:
-            return [self.fault.at]
         return list(node.parts) if isinstance(node, exp.Column | exp.Table) else [node.expression]
 
     @property
@@ -264,12 +244,12 @@ class Resolver:
         """Also check the tables that were not reached while resolving the query."""
         for node in tree.find_all(exp.Table):
             named = isinstance(node.this, exp.Identifier) and id(node) not in self.read
-            if named and (self.names.strict or not (is_cte(node) or self.tables.find(node).tables)):
+            if named and (self.names.strict or not (is_cte(node) or self.tables.find(node))):
                 self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
         for each in tree.find_all(exp.In) if self.tables.closed and self.dialect == "sqlite" else ():
             if isinstance(field := each.args.get("field"), exp.Column):  # x IN t reads the table t
                 table = exp.Table(this=field.this, db=field.args.get("table"))
-                if not self.tables.find(table).tables:
+                if not self.tables.find(table):
                     self.issues.append(Issue(table, Scope(self.dialect, {}), "table"))
 
     def _ctes(self, node: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> dict[str, Columns]:
@@ -297,7 +277,7 @@ class Resolver:
             anchor = body.left if recursive and isinstance(body, exp.Union) else body
             for node in anchor.find_all(exp.Table):
                 same = isinstance(node.this, exp.Identifier) and self.names.key(node.this) == key
-                if same and not self.tables.find(node).tables:
+                if same and not self.tables.find(node):
                     self.issues.append(Issue(node, Scope(self.dialect, {}), "table"))
 
     def _first_columns(self, body: exp.Expr, parent: Scope | None, ctes: dict[str, Columns]) -> Columns:
@@ -364,8 +344,6 @@ class Resolver:
     def _source(self, node: exp.Expr, scope: Scope) -> list[exp.Expr]:
         """Add a source of a FROM clause; return what in it still has to be resolved."""
         node = node.this if isinstance(node, exp.Final) else node
-        if isinstance(node, exp.Unnest) and self.dialect == "bigquery":
-            return self._unnested(node, scope)
         alias = node.args.get("alias")
         identifier = alias.this if isinstance(alias, exp.TableAlias) and alias.this else None
         pending: list[exp.Expr] = []
@@ -394,18 +372,6 @@ class Resolver:
         shards = tables if tables and node.name.endswith("*") else ()
         scope.sources.append(Source(name, key, columns, tables[0] if tables else None, shards))
         return pending + self._joins(node, scope)
-
-    def _unnested(self, node: exp.Unnest, scope: Scope) -> list[exp.Expr]:
-        """Add BigQuery's UNNEST: its alias is an element, whose fields are columns, too."""
-        alias, offset = node.args.get("alias"), node.args.get("offset")
-        named = self._keyed((alias.this, *alias.columns)) if alias else {}
-        key, name = next(iter(named.items()), ("", ""))
-        paths = elements(node.expressions[0], scope, self.names) if len(node.expressions) == 1 else []
-        columns: Columns = {head: head for head in heads(paths)} or None
-        if columns:
-            columns |= self._keyed([offset])
-        scope.sources.append(Source(name, key, columns, elements=tuple(paths)))
-        return [*node.expressions, *self._joins(node, scope)]
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
         """Return a source's columns by the names that its alias gives them."""
@@ -440,17 +406,16 @@ class Resolver:
         if not node.args.get("db") and key in scope.ctes:
             return scope.ctes[key], ()
         found = self.tables.find(node)
-        if not found.tables:  # BigQuery's FROM t, t.items unnests a column
+        if not found:  # BigQuery's FROM t, t.items unnests a column
             path = self.dialect == "bigquery" and scope.named(self.names.key(node.parts[0]))
-            unknown = found.unknown and not (self.tables.closed and node.name.casefold() != "dual")
+            unknown = found is None and not (self.tables.closed and node.name.casefold() != "dual")
             if not unknown and not path:
                 self.issues.append(Issue(node, scope, "table"))
             return None, ()
-        self.found += found.tables
-        if not all(table.columns for table in found.tables):
+        self.found += found
+        if not all(table.columns for table in found):
             return None, ()
-        columns = {self.names.stored(c.name): c.name for table in found.tables for c in table.columns}
-        return columns, found.tables
+        return {self.names.stored(c.name): c.name for table in found for c in table.columns}, found
 
     def _visit(self, nodes: Iterable[exp.Expr], scope: Scope) -> None:
         """Resolve the columns below ``nodes``, and the queries in them with ``scope`` as the outer one."""
@@ -466,8 +431,6 @@ class Resolver:
                 todo += [(child, bound) for child in stars]
             elif type(node).__name__ not in _OPAQUE:
                 self._field(node, scope)
-                if isinstance(node, _INNER) and not isinstance(node.parent, _INNER):
-                    self._breaks_off(node, scope)
                 if isinstance(node, exp.Comprehension | exp.Lambda):
                     names = [node.args.get("expression"), *node.expressions]
                     bound |= {i.name.casefold() for i in names if i is not None and hasattr(i, "name")}
@@ -478,10 +441,8 @@ class Resolver:
         if isinstance(node.this, exp.Star):
             if qualifier is not None and not node.args.get("db"):
                 self._qualified(node, qualifier, None, scope)
-        elif (
-            not isinstance(node.this, exp.Identifier)
-            or (is_pseudo(node, scope) and not (self.calls and qualifier is not None))
-            or self._breaks_off(node, scope)
+        elif not isinstance(node.this, exp.Identifier) or (
+            is_pseudo(node, scope) and not (self.calls and qualifier is not None)
         ):
             return
         elif qualifier is None:
@@ -514,13 +475,6 @@ class Resolver:
                 if level.open or level.holding(key) or level.sees_alias(key):
                     return True
         return key in self.variables or any(s.key == "" and s.columns is None for s in scope.sources)
-
-    def _breaks_off(self, node: exp.Expr, scope: Scope) -> bool:
-        """True, and noted, if the path below a column breaks off."""
-        found = fault(node, scope, self.names) if self.dialect in _PATHS else None
-        if found is not None:
-            self.issues.append(Issue(node, scope, "path", fault=found))
-        return found is not None
 
     def _field(self, node: exp.Expr, scope: Scope) -> None:
         """Check that ``f`` of PostgreSQL's ``(value).f`` is a field."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from difflib import SequenceMatcher
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,7 @@ _EXACT: dict[str, Callable[[str], str]] = {
     "postgres": str.lower,
 }
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_CLOSE = 0.6
+_CLOSE = 60.0  # of 100
 _LONGEST = 200
 """Characters of a name that are compared; engines allow 63 to 300."""
 _SYSTEM = re.compile(
@@ -71,49 +69,20 @@ class Names:
 
 
 def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
-    """Return the names most like ``name``, best first: by spelling, by shared words, by containment."""
-    name = name[:_LONGEST]
-    scored = [(likeness(name, other), other) for other in dict.fromkeys(known)]
-    close = sorted((pair for pair in scored if pair[0] >= _CLOSE), key=lambda pair: (-pair[0], pair[1]))
+    """Return the names most like ``name``, best first: by spelling and by words in any order."""
+    scored = ((_likeness(name[:_LONGEST], other), other) for other in dict.fromkeys(known))
+    close = sorted((-score, other) for score, other in scored if score >= _CLOSE)
     return [other for _, other in close[:limit]]
 
 
-def likeness(one: str, other: str) -> float:
-    """Return the likeness of two names, 0 to 1; case and underscores do not count."""
-    left, right = _bare(one), _bare(other)
-    if left == right:
-        return 1.0
-    if not left or not right:
-        return 0.0
-    spelling = 0.0
-    if 2 * min(len(left), len(right)) >= _CLOSE * (len(left) + len(right)):
-        matcher = SequenceMatcher(None, left, right, autojunk=False)
-        spelling = matcher.ratio() if matcher.quick_ratio() >= _CLOSE else 0.0
-    ours, theirs = _words(one), _words(other)
-    shared = 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
-    contained = 0.65 if min(len(left), len(right)) >= 3 and (left in right or right in left) else 0.0
-    return max(spelling, 0.95 * shared, contained)
+def _likeness(one: str, other: str) -> float:
+    """Return the likeness of two names, 0 to 100."""
+    from rapidfuzz import fuzz
 
-
-def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).casefold()
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word.casefold().rstrip("s") for word in _WORD.findall(name))
-
-
-@dataclass(frozen=True)
-class Found:
-    """The meaning of a table's name.
-
-    Attributes:
-        tables: The catalog's tables: one, or the shards behind a BigQuery wildcard.
-        unknown: True where the catalog cannot tell (system tables, other databases).
-    """
-
-    tables: tuple[Table, ...] = ()
-    unknown: bool = False
+    left, right = (" ".join(_WORD.findall(name)).casefold() for name in (one, other))
+    bare = left.replace(" ", ""), right.replace(" ", "")
+    contained = min(map(len, bare)) >= 3 and (bare[0] in bare[1] or bare[1] in bare[0])
+    return max(fuzz.ratio(*bare), fuzz.token_sort_ratio(left, right), 65.0 * contained)
 
 
 class Tables:
@@ -136,38 +105,35 @@ class Tables:
         for index in ("_families", "_databases", "_schemas", "fields", "by_column"):
             getattr(self, index)
 
-    def find(self, node: exp.Table) -> Found:
-        """Return the catalog's table for a table of a query; neither tables nor unknown: there is none."""
+    def find(self, node: exp.Table) -> tuple[Table, ...] | None:
+        """Return the catalog's table that a query's table names, or the shards behind a BigQuery wildcard.
+
+        Nothing if there is none; None where the catalog cannot tell (system tables, other databases).
+        """
         parts = node.parts
-        path = ".".join(part.name for part in parts)
         if self.names.strict:
             return self._exactly(parts)
-        if _SYSTEM.search(path):
-            return Found(unknown=True)
+        if _SYSTEM.search(".".join(part.name for part in parts)):
+            return None
         if self.names.dialect == "bigquery" and node.name.endswith("*"):
-            if self.closed:
-                return Found()  # a hidden table may be among them
-            return self._wildcard(node.name[:-1])
+            return () if self.closed else self._wildcard(node.name[:-1])  # a hidden table may be among them
         found = [t for t in self._by_key.get(self.names.key(parts[-1]), ()) if self._fits(t, parts[:-1])]
         if len(found) > 1 and len({table.database for table in found}) == 1:
-            default = [t for t in found if t.schema.casefold() in _DEFAULT_SCHEMAS]
-            return Found((default[0],)) if len(default) == 1 else Found(unknown=True)
-        if len(found) > 1:
-            return Found(unknown=True)
-        if found:
-            return Found((found[0],))
-        return Found(unknown=self._elsewhere(parts) or self._shard(node.name))
+            found = [t for t in found if t.schema.casefold() in _DEFAULT_SCHEMAS] or found
+        if len(found) > 1 or (not found and (self._elsewhere(parts) or self._shard(node.name))):
+            return None
+        return tuple(found)
 
-    def _exactly(self, parts: list[exp.Expr]) -> Found:
+    def _exactly(self, parts: list[exp.Expr]) -> tuple[Table, ...] | None:
         """Return the table of the whole name; a bare one could mean another in the session's own schema."""
         if len(parts) == 1 and self.names.dialect in _DUAL and parts[0].name.casefold() == "dual":
-            return Found(unknown=True)
+            return None
         written = [self.names.key(part) for part in parts]
         for table in self._by_key.get(written[-1], ()):
             own = [self.names.stored(part) for part in (table.database, table.schema, table.name) if part]
             if own == written:
-                return Found((table,))
-        return Found()
+                return (table,)
+        return ()
 
     def _fits(self, table: Table, qualifiers: list[exp.Expr]) -> bool:
         own = [table.schema, table.database]
@@ -190,10 +156,10 @@ class Tables:
             return self.names.key(parts[-2]) not in self._schemas
         return len(parts) == 2 and dialect != "snowflake" and outer not in self._schemas | self._databases
 
-    def _wildcard(self, prefix: str) -> Found:
+    def _wildcard(self, prefix: str) -> tuple[Table, ...] | None:
         folded = prefix.casefold()
         shards = tuple(t for t in self.catalog.tables if t.name.casefold().startswith(folded))
-        return Found(shards) if shards else Found(unknown=bool(prefix) and self._shard(prefix))
+        return shards or (None if prefix and self._shard(prefix) else ())
 
     def _shard(self, name: str) -> bool:
         """True for a dated table of a family of which the catalog holds other members."""

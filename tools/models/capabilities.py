@@ -68,13 +68,6 @@ class Capabilities:
             self.ladder = left
         return f"structured replies are asked for by {self.ladder[0]} instead of {method}"
 
-    def distrust(self, method: Method) -> str:
-        """Write the schema into the prompt from now on: the endpoint accepted the method and ignored it."""
-        if method is Method.TEXT or len(self.ladder) == 1:
-            return ""
-        self.ladder = (Method.TEXT,)
-        return f"the endpoint accepts {method} but does not obey it; the schema goes into the prompt"
-
 
 def blamed(failure: Failure, asked: Collection[str]) -> str:
     """Return the sent parameter that a refusal is about; empty if none."""

@@ -18,7 +18,7 @@ from quorum.tools.models.backend import Backend, Message, Output
 from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.pace import Paces, backoff
 from quorum.tools.models.replies import Reply, finish_reason, judge, recorded_reply, text_of, usage_of
-from quorum.tools.models.structured import Method, Problem, ProblemKind, form_of
+from quorum.tools.models.structured import Method, Problem, form_of
 from quorum.tools.record import Recall, Recorder, no_recall, request_of
 
 if TYPE_CHECKING:
@@ -290,8 +290,6 @@ class Call:
             seed=self.model.seed,
             method=self.method.value if self.method else None,
         )
-        if problem and problem.kind is ProblemKind.NO_JSON and self.method:
-            self.note_change(self.backend.learned.distrust(self.method), problem.message)
         return reply
 
     def note_change(self, change: str, reason: str) -> bool:

@@ -19,7 +19,6 @@ from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method, function_of
 
 if TYPE_CHECKING:
-    from langchain_core.outputs import ChatResult
     from langchain_core.runnables import RunnableConfig
 
 # LangChain's advice to its own callers; here the next method is tried, and the trace says so.
@@ -63,7 +62,7 @@ class OpenAIBackend(Backend):
             limits.reverse()
         self.learned = Capabilities(LADDER, limits)
         self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, list[ChatOpenAI]] = WeakKeyDictionary()
-        self._chat = _Chat(
+        self._chat = ChatOpenAI(
             model=model,
             **endpoint.options,
             max_retries=0,  # the one retry layer is Model.complete
@@ -126,31 +125,3 @@ class OpenAIBackend(Backend):
         if not isinstance(reply, AIMessage):
             raise TypeError(f"its role is {getattr(reply, 'role', reply.type)!r}, not 'assistant'")
         return reply
-
-
-class _Chat(ChatOpenAI):
-    """ChatOpenAI that keeps a reply whose ``usage`` has an odd form."""
-
-    @override
-    def _create_chat_result(
-        self, response: dict[str, Any] | openai.BaseModel, generation_info: dict[str, Any] | None = None
-    ) -> ChatResult:
-        answer: Any = response
-        usage = getattr(answer, "usage", None)
-        try:
-            if usage is None or isinstance(usage, openai.BaseModel):
-                return super()._create_chat_result(answer, generation_info)
-        except (TypeError, AttributeError):
-            if usage is None:
-                raise
-        answer.usage = None
-        return super()._create_chat_result(answer, generation_info)
-
-    @override
-    def _convert_chunk_to_generation_chunk(self, chunk: dict[str, Any], *more: Any) -> Any:
-        try:
-            return super()._convert_chunk_to_generation_chunk(chunk, *more)
-        except (TypeError, AttributeError):
-            if not chunk.get("usage"):
-                raise
-            return super()._convert_chunk_to_generation_chunk(chunk | {"usage": None}, *more)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = (
     "Write provider:name, for example openai:gpt-4.1, anthropic:claude-sonnet-4-5, ollama:qwen3, offline, "
-    "replay:events.jsonl, scripted:replies.json."
+    "replay:events.jsonl."
 )
 
 
@@ -108,10 +108,6 @@ def _backend(spec: str | BaseChatModel, settings: ModelSettings) -> Backend:
             from quorum.tools.models.scripted import replay
 
             return replay(name, settings)
-        case "scripted":
-            from quorum.tools.models.scripted import scripted_file
-
-            return scripted_file(name, settings)
     if name and provider.islower():
         return _langchain(provider, name, settings)
     raise ConfigurationError(

@@ -119,24 +119,6 @@ def scripted(script: Script) -> ScriptedChatModel:
     return ScriptedChatModel(script=script)
 
 
-def scripted_file(name: str, settings: ModelSettings) -> Backend:
-    """Read a script from a JSON file: a list, or an object with a reply or a list of them by role.
-
-    Raises:
-        ConfigurationError: The file is missing or holds something else.
-    """
-    try:
-        script = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"The script {name!r} cannot be read: {error}", hint="Write scripted:FILE.json."
-        ) from error
-    if not isinstance(script, list | dict):
-        raise ConfigurationError(f"The script {name!r} is neither a list nor an object.")
-    source = f"scripted:{name}"
-    return Backend(source, ScriptedChatModel(script=script, source=source), settings)
-
-
 def replay(name: str, settings: ModelSettings) -> Backend:
     """Return the backend that repeats a recording, by role, candidate and turn.
 

@@ -37,8 +37,8 @@ _MEANT = re.compile(r"no column (\w+)\b.*Did you mean: (?:\w+\.)*(\w+)", re.DOTA
 class OfflineChatModel(BaseChatModel):
     """A rule-based chat model that reads Quorum's tagged prompts; it needs no key and no network.
 
-    It replies with the JSON form of the prompt's role. Bound tools are accepted and ignored. At a temperature
-    above 0 the seed chooses where a word fits two tables that are equally near; nothing else varies.
+    It replies with the JSON form of the prompt's role. At a temperature above 0 the
+    seed chooses where a word fits two tables that are equally near; nothing else varies.
 
     Raises:
         ConfigurationError: The prompt has a role without a rule and asks for no form,
@@ -51,10 +51,6 @@ class OfflineChatModel(BaseChatModel):
     @property
     def _llm_type(self) -> str:
         return "offline"
-
-    def bind_tools(self, *_: Any, **kwargs: Any) -> Any:
-        """Return the model itself: it knows the form of every role without tools."""
-        return self.bind(**kwargs)
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **sampling: Any) -> ChatResult:
         text = "\n\n".join(str(message.text) for message in messages if message.type != "ai")

@@ -46,12 +46,12 @@ async def suspicions(
     question: str = "",
     only: Collection[ModuleType] = (),
     seconds: float = SECONDS,
-    paid: bool = False,
 ) -> list[Suspicion]:
     """Return what is doubtful about a query that ran: what the data shows, and what changes the result.
 
     No model is asked. Each doubt costs one short query or two, and two more where it is borne out, all by
-    ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked.
+    ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked, and none is where what
+    is read is paid for, limited or approved.
 
     Args:
         result: What the query returned, or what reads it; that is called, in a thread, if there is a doubt.
@@ -59,13 +59,12 @@ async def suspicions(
         question: What the query answers; it tells which ties a convention settles.
         only: Checks to make, where not all.
         seconds: Wall clock for all checks, beyond what the query itself took.
-        paid: Whether to ask where what is read is paid for, limited or approved.
 
     Raises:
         BudgetExceeded, DatabaseUnavailable: As ``execute``.
     """
     took, cut = (result.seconds, result.truncated) if isinstance(result, QueryResult) else (0.0, "")
-    free = paid or not (database.connector.bills or database.estimates_first)
+    free = not (database.connector.bills or database.estimates_first)
     if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
     end = time.monotonic() + took + seconds

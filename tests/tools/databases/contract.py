@@ -238,33 +238,23 @@ class ConnectorContract:
         assert table(await shop.catalog(samples=1), "customers").columns[1].samples == ("Ann",)
         assert table(await shop.catalog(), "Größe").columns[1].samples == ("東京",)
 
-    async def test_catalog_shows_all_of_a_few_values_and_none_that_are_private(self, tmp_path: Path) -> None:
+    async def test_catalog_samples_of_small_tables(self, tmp_path: Path) -> None:
         letters = ", ".join(f"({i}, '{'abcdefgh'[i % 8]}', 'hash{i}', {i})" for i in range(40))
         script = f"""
             CREATE TABLE people (id INTEGER, grade VARCHAR, "userPassword" VARCHAR, mark INTEGER);
             INSERT INTO people VALUES {letters};
-        """
-        path = tmp_path / "people.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
-            catalog = await connector.catalog()
-        people = table(catalog, "people")
-        assert sorted(people.columns[1].samples) == list("abcdefgh")
-        assert people.columns[2].samples == ()
-        assert len(people.columns[3].samples) == 3, "a value each: some are enough"
-        assert any("people.userPassword" in note for note in catalog.notes)
-
-    async def test_catalog_tells_all_values_from_some(self, tmp_path: Path) -> None:
-        script = f"""
             CREATE TABLE small (
                 id INTEGER, kind VARCHAR, mixed VARCHAR, none VARCHAR, blank VARCHAR, pad VARCHAR,
-                "long" VARCHAR, password VARCHAR, bytes BLOB, nobytes BLOB
+                "long" VARCHAR, password VARCHAR, bytes BLOB, nobytes BLOB, price DOUBLE
             );
             INSERT INTO small VALUES
-                (1, 'a', '', NULL, '', ' ', {self.long_text}, NULL, CAST('x' AS BLOB), NULL),
-                (2, 'b', 'x', NULL, '', ' ', NULL, NULL, NULL, NULL),
-                (3, NULL, 'x', NULL, '', NULL, NULL, NULL, NULL, NULL),
-                (4, 'a', NULL, NULL, '', ' ', NULL, NULL, NULL, NULL);
+                (1, 'a', '', NULL, '', ' ', {self.long_text}, 'k', CAST('x' AS BLOB), NULL, 0.5),
+                (2, 'b', 'x', NULL, '', ' ', NULL, 'k', NULL, NULL, 1),
+                (3, NULL, 'x', NULL, '', NULL, NULL, 'k', NULL, NULL, 1),
+                (4, 'a', NULL, NULL, '', ' ', NULL, 'k', NULL, NULL, 1);
+            CREATE TABLE settings (name VARCHAR, value VARCHAR);
+            INSERT INTO settings VALUES ('color', 'red'), ('smtp_password', 'hunter2');
+            CREATE TABLE thirteen AS SELECT id FROM people WHERE id < 13;
             CREATE TABLE empty (x INTEGER);
             CREATE VIEW seen AS SELECT kind FROM small;
         """
@@ -273,16 +263,27 @@ class ConnectorContract:
         async with self.connect(path) as connector:
             catalog = await connector.catalog()
             none = await connector.catalog(samples=0)
-        assert {c.name: c.samples for c in table(catalog, "small").columns if c.complete} == {
-            "kind": ("a", "b"),
-            "mixed": ("x", ""),
-            "none": (),
-            "blank": ("",),
-            "nobytes": (),
+        people, small, seen = (table(catalog, name) for name in ("people", "small", "seen"))
+        assert sorted(people.columns[1].samples) == list("abcdefgh")
+        assert people.columns[2].samples == ()
+        assert len(people.columns[3].samples) == 3, "a value each: some are enough"
+        assert any("people.userPassword" in note for note in catalog.notes)
+        assert {c.name: c.samples for c in small.columns if c.complete} == {
+            **{"kind": ("a", "b"), "mixed": ("x", ""), "none": (), "blank": ("",), "nobytes": ()},
+            "price": small.columns[10].samples,
         }
+        cells = {c.name: c.cells for c in small.columns}
+        one = self.whole_double.format(1)
+        assert (cells["id"], cells["kind"]) == (("1", "2", "3", "4"), ("a", "b", None, "a"))
+        assert (cells["price"], cells["password"], cells["bytes"]) == (("0.5", one, one, one), (), ())
+        assert str(cells["long"][0]).endswith("…"), "long values are cut"
+        assert not any(c.cells for c in table(catalog, "settings").columns), "a row may be a private one"
+        assert table(catalog, "thirteen").columns[0].cells == ()
         assert not table(catalog, "empty").columns[0].complete
-        assert table(catalog, "seen").columns[0].complete == self.scans
-        assert not any(column.complete for _, column in none.columns())
+        assert (seen.columns[0].complete, seen.columns[0].cells) == (
+            (True, cells["kind"]) if self.scans else (False, ())
+        )
+        assert not any(column.complete or column.cells for _, column in none.columns())
 
     async def test_what_is_said_of_all_values_is_true_of_rows_that_no_sample_saw(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -314,41 +315,6 @@ class ConnectorContract:
             monkeypatch.setattr(Introspection, "count", no_count)
             late = table(await connector.catalog(), "big").columns[1]
         assert (sorted(late.samples), late.complete) == (["even", "odd"], False), "not known for lack of time"
-
-    async def test_catalog_keeps_all_values_of_a_small_table_but_private_ones(self, tmp_path: Path) -> None:
-        twelve = ", ".join(f"({i}, {i}, {i})" for i in range(12))
-        script = f"""
-            CREATE TABLE plans (id INTEGER, name VARCHAR, "apiKey" VARCHAR, logo BLOB, price DOUBLE);
-            INSERT INTO plans VALUES
-                (1, 'free', 'k1', NULL, 0.5), (2, NULL, 'k2', CAST('x' AS BLOB), 1),
-                (3, {self.long_text}, 'k3', NULL, 1);
-            CREATE TABLE settings (name VARCHAR, value VARCHAR);
-            INSERT INTO settings VALUES ('color', 'red'), ('smtp_password', 'hunter2');
-            CREATE TABLE twelve (a INTEGER, b INTEGER, c INTEGER);
-            INSERT INTO twelve VALUES {twelve};
-            CREATE TABLE thirteen AS SELECT a FROM twelve UNION ALL SELECT 12;
-            CREATE VIEW seen AS SELECT name FROM plans;
-        """
-        path = tmp_path / "plans.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
-            catalog = await connector.catalog()
-            none = await connector.catalog(samples=0)
-        cells = {c.name: c.cells for c in table(catalog, "plans").columns}
-        assert cells["id"] == ("1", "2", "3")
-        assert cells["name"][:2] == ("free", None)
-        assert str(cells["name"][2]).endswith("…"), "long values are cut"
-        one = self.whole_double.format(1)
-        assert cells["price"] == ("0.5", one, one)
-        assert cells["apiKey"] == cells["logo"] == ()
-        assert not any(c.cells for c in table(catalog, "settings").columns), (
-            "names in rows may be private too"
-        )
-        assert len(table(catalog, "twelve").columns[2].cells) == 12
-        assert table(catalog, "thirteen").columns[0].cells == ()
-        if self.scans:
-            assert table(catalog, "seen").columns[0].cells == cells["name"]
-        assert not any(column.cells for _, column in none.columns())
 
     async def test_catalog_tells_nulls_and_duplicates(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -676,10 +642,6 @@ class FileContract(ConnectorContract):
             await self.connect(damaged).open()
         assert children() == []
 
-    async def test_unreadable_file(self, path: Path) -> None:
-        with pytest.raises(DatabaseUnavailable, match="cannot be read"):
-            await self.connect(path / "below a file").open()
-
     async def test_deaf_engine_is_killed(self, shop: Connector) -> None:
         await shop.run("SELECT 1", Limits())
         (child,) = children()
@@ -708,12 +670,6 @@ class FileContract(ConnectorContract):
         child.kill()
         outcome = error(await query)
         assert outcome.kind is ErrorKind.TIMEOUT, "it was asked again"
-
-    async def test_child_that_dies_while_idle(self, shop: Connector) -> None:
-        for _ in range(3):
-            assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
-            (child,) = children()
-            child.kill()  # this process does not know it yet
 
     async def test_memory_is_limited(self, shop: Connector) -> None:
         hungry = f"SELECT {self.long_text} || text AS long FROM ({MILLION}) AS m ORDER BY long"
@@ -793,17 +749,6 @@ asyncio.run(main())
         assert outcome.kind is ErrorKind.TIMEOUT
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
         assert children() == child  # the session stopped by itself
-
-    async def test_cancelling_the_task_ends_its_process(self, shop: Connector) -> None:
-        await shop.run("SELECT 1", Limits())
-        query = asyncio.create_task(shop.run(ENDLESS, Limits()))
-        await until(lambda: at_work(shop))
-        (child,) = children()
-        query.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await query
-        assert not child.is_running()
-        assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
 
 def table(catalog: Catalog, name: str):

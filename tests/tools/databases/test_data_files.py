@@ -24,6 +24,7 @@ from tests.engines import start_no_process
 from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
 
+FOOTED = "id,city,amount\n1,Bern,2.5\n2,Basel,3\n3,Bern,4\n\nEnd of export,,\n"
 PROCESS = (
     "test_what_is_no_workbook",
     "test_nothing_to_ask",
@@ -71,20 +72,15 @@ async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n2\n"))
     parquet(folder / "Sales 2024.parquet", region=["north", "south"])
     parquet(folder / "2023.parquet", x=[1])
-    parquet(folder / "visits" / "year=2023" / "a.parquet", n=[1])
-    parquet(folder / "visits" / "year=2024" / "b.parquet", n=[2])
-    parquet(folder / "logs.parquet" / "part-0.parquet", n=[3])
     catalog = await catalog_of(folder)
     assert {item.name: item.row_count for item in catalog.tables} == {
         **{"orders": 2, "people": 1, "cities": 1, "deep": 1, "packed": 2},
-        **{"Sales_2024": 2, "t_2023": 1, "visits": 2, "logs": 1},
+        **{"Sales_2024": 2, "t_2023": 1},
     }
     assert (catalog.name, catalog.dialect, catalog.left_out) == ("data", "duckdb", ())
     found = table(catalog, "orders")
     assert (found.kind, found.description) == ("table", "orders.csv")
     assert [column.type for column in found.columns] == ["BIGINT", "DOUBLE", "DATE"]
-    assert table(catalog, "visits").column("year") is not None
-    assert await answer(folder, "SELECT sum(n) FROM visits WHERE year = 2024") == [(2,)]
 
 
 @pytest.mark.heavy
@@ -104,7 +100,6 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     folder = fill(tmp_path / "data", good__csv="a,b\n1,2\n", empty__csv="", broken__parquet="PAR1xx")
     fill(folder, broken__json='{"a": [1,', book__xlsx="PK", ragged__csv="a,b\n1,2\n3\n4,5,6\n" * 50)
     fill(folder / "inner", more__csv="a\n1\n")
-    fill(folder / "mixed.parquet", one__csv="a\n1\n", two__json="[]")
     outside = fill(tmp_path / "outside", secret__csv="s\n42\n")
     (folder / "link.csv").symlink_to(outside / "secret.csv")
     (folder / "nowhere.csv").symlink_to(folder / "gone.csv")
@@ -117,7 +112,6 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
         "book.xlsx is left out",
         "ragged.csv: its lines differ in number of fields (most have 2)",
         "The folder inner is left out",
-        "The folder mixed.parquet is left out",
         "link.csv is left out: it is a link out of the folder",
         "nowhere.csv",
     ):
@@ -131,8 +125,6 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     ("name", "content", "words"),
     [
         ("book.xls", b"PK\3\4", "workbook.*[.]xlsx"),
-        ("empty.csv", b"", "empty.csv is left out: it is empty"),
-        ("bad.parquet", b"PAR1", "bad.parquet is left out: File"),
         ("book.csv", b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
         ("wide.csv", "n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
         (
@@ -243,17 +235,18 @@ async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 async def test_a_fault_is_said_once_until_its_file_changes(tmp_path: Path) -> None:
-    folder = fill(tmp_path / "data", good__csv="a\n1\n", one__json="{", two__json="{")
+    folder = fill(tmp_path / "data", foot__csv=FOOTED, one__json="{", two__json="{")
     cache, first = CatalogCache(tmp_path / "home", 0.0), "one.json is left out"
+    others = ["two.json is left out", "foot.csv"]
 
     async def said(name: str = "data") -> list[str]:
         async with connect(str(folder)) as connector:
             found = (await connector.catalog()).left_out
             return [each.partition(":")[0] for each in cache.new_warnings(name, connector, found)]
 
-    assert await said() == [first, "two.json is left out"]
+    assert sorted(await said()) == sorted([first, *others])
     assert await said() == []
-    assert await said("another") == [first, "two.json is left out"]
+    assert sorted(await said("another")) == sorted([first, *others])
     (folder / "one.json").write_text("{{")
     assert await said() == [first]
     (folder / "one.json").write_text("[]")
@@ -324,18 +317,14 @@ def test_where_a_footer_is(what: str, text: str, cut: str, said: str) -> None:
     assert footer(lines.rows[1:], lines.width) == (int(cut), said), what
 
 
-FOOTED = "id,city,amount\n1,Bern,2.5\n2,Basel,3\n3,Bern,4\n\nEnd of export,,\n"
-
-
-@pytest.mark.parametrize("size", [1, 4000])
-async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path, size: int) -> None:
-    rows_of = "".join(f"{i},Zürich,1\n" for i in range(4, size))
+async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path) -> None:
+    rows_of = "".join(f"{i},Zürich,1\n" for i in range(4, 4000))
     text = FOOTED.replace("\n\n", f"\n{rows_of}\n")
     fill(tmp_path, a__csv=text.encode("latin-1"), b__csv=f"Report,,\n{text}".encode("utf-16"))
     catalog = await catalog_of(tmp_path)
     a, b = catalog.tables
-    assert (a.row_count, a.columns[0].type) == (max(3, size - 1), "BIGINT")
-    assert b.row_count == max(3, size - 1) + 1  # the end of UTF-16 is not looked at
+    assert (a.row_count, a.columns[0].type) == (3999, "BIGINT")
+    assert b.row_count == 4000  # the end of UTF-16 is not looked at
     assert catalog.left_out[0] == (
         "a.csv: the text below its rows, 'End of export', is left out. If it is a row, say where "
         f"the header is: --db '{tmp_path}?skip=a.csv:LINES'"
@@ -344,32 +333,10 @@ async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path, size: 
     assert await answer(kept, "SELECT id FROM a WHERE city IS NULL") == [("End of export",)]
 
 
-async def test_what_is_said_of_a_file_with_title_and_footer_is_said_once(tmp_path: Path) -> None:
-    fill(tmp_path, a__csv=f"Report,,\n{FOOTED}")
-    cache, new = CatalogCache(tmp_path / "cache", 60), list[int]()
-    for _ in range(2):
-        async with connect(str(tmp_path / "a.csv")) as connector:
-            catalog = await connector.catalog()
-            new.append(len(cache.new_warnings("a", connector, catalog.left_out)))
-    assert new == [2, 0]
-
-
 def test_blank_lines_have_no_header_and_a_text_that_is_cut_loses_its_last_line() -> None:
     assert find(split("\n\n,,\n", whole=True).rows, 3) is None
     assert find([], 0) is None
     assert split('id;name\n1;a\n2;"b', whole=False).rows == [["id", "name"], ["1", "a"]]
-
-
-def test_cells_of_a_sheet() -> None:
-    rows = [["Report", "", ""], ["", "", ""], ["id", "day", 2024.0], [1.0, date(2024, 5, 1), 2.5]]
-    assert find(rows, 3) == Header(2, named=False, title="Report")
-    assert find([*rows[:2], ["id", "day", "v"], rows[3]], 3) == Header(2, title="Report")
-
-
-def test_what_is_said() -> None:
-    assert Header(0).remark("a.csv", "…") == Header(2).remark("a.csv", "…") == ""
-    assert Header(2, title="T").remark("a.csv", "x") == "a.csv: its header is line 3, below 'T'. If not: x"
-    assert Header(0, named=False).remark("a.csv", "x").startswith("a.csv has no header: its columns are")
 
 
 def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
@@ -463,18 +430,12 @@ async def test_sheets_are_tables(tmp_path: Path) -> None:
     assert names == {"shop_1_Orders", "shop_1_Hidden", "rates_csv", "rates_xlsx"}
     assert catalog.left_out == ("shop 1.xlsx: sheets without rows are left out: Empty.",)
     assert "shop 1.xlsx, sheet Hidden, is hidden in the workbook." in catalog.notes
-    assert {item.name for item in (await catalog_of(many)).tables} == {"Orders", "Hidden"}
-    assert await answer(folder, "SELECT city FROM shop_1_Orders WHERE id = 2") == [("Basel",)]
-
-
-@pytest.mark.heavy
-async def test_the_user_says_where_a_sheets_header_is(tmp_path: Path) -> None:
-    path = workbook(tmp_path / "a.xlsx", One=ORDERS, Two=ORDERS)
-    catalog = await catalog_of(f"{path}?skip=One:no-header&skip=Two:1")
-    assert {item.name: [column.name for column in item.columns] for item in catalog.tables} == {
-        "One": ["column0", "column1"],
-        "Two": ["1", "Bern"],
+    named = await catalog_of(f"{many}?skip=Orders:no-header&skip=Hidden:1")
+    assert {item.name: [column.name for column in item.columns] for item in named.tables} == {
+        "Orders": ["column0", "column1"],
+        "Hidden": ["1", "Bern"],
     }
+    assert await answer(folder, "SELECT city FROM shop_1_Orders WHERE id = 2") == [("Basel",)]
 
 
 def packed(path: Path, source: Path, cells: bytes) -> None:

@@ -177,18 +177,6 @@ async def test_errors(odd: Connector) -> None:
         assert "\n" not in outcome.message
 
 
-async def test_what_only_looks_like_a_comment_is_sent(odd: Connector) -> None:
-    sql = "SELECT '/*! INTO OUTFILE' AS a, \"it\\'s /*+\" AS b, 7 % 4 AS `/*!`"
-    assert rows(await odd.run(sql, Limits())) == [("/*! INTO OUTFILE", "it's /*+", 3)]
-
-
-@pytest.mark.usefixtures("sales")
-async def test_what_the_account_may_not_read(mariadb: MariadbServer) -> None:
-    async with connect(reader_url(mariadb)) as connector:
-        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
-            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
-
-
 # Limits
 
 
@@ -196,21 +184,6 @@ def running(mariadb: MariadbServer, words: str) -> list[int]:
     """The connections that work at such a query."""
     sql = "SELECT id FROM information_schema.processlist WHERE command = 'Query' AND info LIKE '{}%'"
     return [row[0] for row in mariadb.execute(sql.format(words))]
-
-
-async def test_a_lock_is_not_waited_for_endlessly(
-    odd: Connector, mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import pymysql
-
-    monkeypatch.setattr("quorum.tools.databases.mysql.session.LOCK_SECONDS", 1)
-    other = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="quorum_admin", database="sales")
-    try:
-        other.cursor().execute("LOCK TABLES people WRITE")
-        outcome = error(await odd.run("SELECT * FROM people", Limits()))
-    finally:
-        other.close()
-    assert outcome.kind is ErrorKind.UNAVAILABLE
 
 
 # Connections
@@ -258,7 +231,7 @@ async def test_credentials_from_an_option_file(
 async def test_accounts(odd: Connector) -> None:
     account = await odd.account()
     assert account is not None
-    assert account.powers == ("has all rights on *.*", "may grant its rights on *.*")
+    assert account.powers == ("has ALL PRIVILEGES on *.*", "has GRANT OPTION on *.*")
 
 
 # Safety

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -25,7 +22,7 @@ from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import PASSWORD
 from tests.tools.databases.contract import ENDLESS, error, rows, table
 from tests.tools.databases.served import PostgresContract
-from tests.waiting import PATIENCE, until, wait_until
+from tests.waiting import wait_until
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 
@@ -241,17 +238,6 @@ async def test_errors(odd: Connector) -> None:
         assert "\n" not in outcome.message
 
 
-async def test_percent_signs_are_the_querys_own(odd: Connector) -> None:
-    sql = "SELECT count(*), 7 % 4 FROM sales.orders WHERE item LIKE 'item 1%'"
-    assert rows(await odd.run(sql, Limits())) == [(10_000, 3)]
-
-
-async def test_what_the_role_may_not_read(postgres: PostgresServer, odd_name: str) -> None:
-    async with connect(reader_url(postgres, odd_name)) as connector:
-        for sql in ("SELECT * FROM hidden.salaries", "SELECT salary FROM sales.people"):
-            assert error(await connector.run(sql, Limits())).kind is ErrorKind.PERMISSION
-
-
 async def test_an_error_after_many_rows(odd: Connector) -> None:
     sql = "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i"
     assert error(await odd.run(sql, Limits())).message == "Division by zero."
@@ -271,36 +257,6 @@ async def test_a_lock_is_not_waited_for_endlessly(
         other.execute("LOCK TABLE sales.people")
         outcome = error(await odd.run("SELECT * FROM sales.people", Limits()))
     assert outcome.kind is ErrorKind.UNAVAILABLE
-
-
-async def test_a_deaf_process_is_given_up(
-    odd: Connector, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is stopped, so neither its own limit nor a request to cancel has an effect."""
-    ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
-    assert isinstance(pid, int)
-    task = asyncio.create_task(odd.run(ENDLESS, Limits(seconds=1)))
-    await until(lambda: is_running(postgres))
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            assert error(await task).kind is ErrorKind.TIMEOUT
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    ((pid,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
-    monkeypatch.setattr("quorum.tools.databases.server.Link.begin_seconds", 0.2)
-    os.kill(int(str(pid)), signal.SIGSTOP)
-    try:
-        ((other,),) = rows(await odd.run("SELECT pg_backend_pid()", Limits()))
-        assert other != pid
-    finally:
-        os.kill(int(str(pid)), signal.SIGCONT)
-
-
-def is_running(postgres: PostgresServer) -> bool:
-    """Return True if the server works at an endless query."""
-    sql = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'WITH RECURSIVE spin%' AND state = 'active'"
-    return bool(postgres.execute(sql)[0][0])
 
 
 def test_a_query_ends_with_its_process(postgres: PostgresServer, odd_name: str, root: Path) -> None:
@@ -350,21 +306,6 @@ def test_urls(url: str, parameters: dict[str, str]) -> None:
     assert Target.of(url).parameters == parameters
 
 
-async def test_credentials_from_libpqs_own_places(
-    postgres: PostgresServer, odd_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    secrets = tmp_path / "pgpass"
-    escaped = PASSWORD.replace(":", "\\:")
-    secrets.write_text(f"127.0.0.1:{postgres.port}:*:reader:{escaped}\n")
-    secrets.chmod(0o600)
-    monkeypatch.setenv("PGPASSFILE", str(secrets))
-    monkeypatch.setenv("PGHOST", "127.0.0.1")
-    monkeypatch.setenv("PGPORT", str(postgres.port))
-    monkeypatch.setenv("PGUSER", "reader")
-    async with connect(f"postgres:///{odd_name}") as connector:
-        assert rows(await connector.run("SELECT current_user::text", Limits())) == [("reader",)]
-
-
 # Accounts
 
 
@@ -385,7 +326,7 @@ async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str)
             "REVOKE UPDATE ON sales.people FROM reader; REVOKE pg_read_server_files FROM reader", odd_name
         )
     assert account is not None
-    assert account.powers == ("may read files on the server", "may write to 1 table")
+    assert account.powers == ("may read files on the server", "may write to tables: 1")
 
 
 async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, odd_name: str) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 
-import psutil
 import pytest
 
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
 from quorum.tools.databases.server import CANCEL_SECONDS, Link
-from quorum.tools.query import ErrorKind, Limits, QueryResult
+from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
 from tests.servers.proxy import Proxy
@@ -22,9 +19,6 @@ from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
-MANY = "SELECT i, repeat('x', 20) AS text, i * 1.5 AS n FROM generate_series(1, 10000000) AS i"
-CONNECTED = "SELECT count(*) FROM pg_stat_activity WHERE application_name = '{}'"
 
 
 @pytest.fixture
@@ -62,16 +56,6 @@ def test_the_longest_silence() -> None:
     assert given["tcp_user_timeout"] < 60_000
 
 
-async def test_the_system_is_told_to_watch_idle_connections(far: Connector) -> None:
-    import socket
-
-    link = far._idle[0]  # type: ignore[attr-defined]
-    with socket.socket(fileno=socket.dup(link._socket)) as line:
-        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
-        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 10
-        assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 20_000
-
-
 @pytest.mark.heavy
 @pytest.mark.usefixtures("hasty")
 async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
@@ -101,17 +85,6 @@ async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
     assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
 
 
-@pytest.mark.heavy
-@pytest.mark.usefixtures("hasty")
-async def test_a_server_that_accepts_and_says_nothing(proxy: Proxy) -> None:
-    proxy.freeze()
-    async with asyncio.timeout(PATIENCE):
-        with pytest.raises(DatabaseUnavailable) as refused:
-            await connect(f"postgresql://{ADMIN}@127.0.0.1:{proxy.port}/postgres").open()
-    assert "timeout" in str(refused.value)
-    assert "Is the server running" in refused.value.hint
-
-
 async def test_connections_that_are_reset_in_mid_query(
     far: Connector, proxy: Proxy, postgres: PostgresServer
 ) -> None:
@@ -123,19 +96,6 @@ async def test_connections_that_are_reset_in_mid_query(
         assert {error(await task).kind for task in tasks} == {ErrorKind.UNAVAILABLE}
     assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
     await until(lambda: not working(postgres, "WITH RECURSIVE spin"))
-
-
-@pytest.mark.heavy
-async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy: Proxy) -> None:
-    proxy.slow(512)
-    started = time.monotonic()
-    outcome = error(
-        await far.run("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", Limits(seconds=1))
-    )
-    assert outcome.kind is ErrorKind.TIMEOUT
-    assert time.monotonic() - started < PATIENCE
-    proxy.slow(0)
-    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
 
 
 async def test_a_password_that_expires_while_connections_are_open(postgres: PostgresServer) -> None:
@@ -156,20 +116,3 @@ async def test_a_password_that_expires_while_connections_are_open(postgres: Post
         assert proxy.accepted - before <= 2, "libpq may try twice, over TLS and without; nobody loops"
         postgres.execute("ALTER ROLE leaver VALID UNTIL 'infinity'")
         assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
-
-
-@pytest.mark.parametrize("limits", [Limits(rows=5000), Limits(rows=10**8, bytes=2_000_000)])
-async def test_ten_million_rows_take_no_more_memory_than_the_caps(
-    postgres: PostgresServer, limits: Limits
-) -> None:
-    async with connect(f"{postgres.admin_url}/postgres") as connector:
-        await connector.run(MANY, limits)
-        memory = psutil.Process().memory_info
-        before = memory().rss
-        for _ in range(3):
-            outcome = await connector.run(MANY, limits)
-            assert isinstance(outcome, QueryResult)
-            assert outcome.truncated
-            assert outcome.table.nbytes <= limits.bytes
-        assert memory().rss - before < 32 * 2**20, "ten million such rows are 500 MB and more"
-    assert not working(postgres, "SELECT i, repeat")

@@ -99,7 +99,46 @@ CREATE ROLE {{role}};
 CREATE VIEW v_policy AS SELECT id FROM status;
 ALTER VIEW v_policy OWNER TO {{role}};
 GRANT SELECT ON v_policy TO PUBLIC;
+
+CREATE FUNCTION lower(int) RETURNS text {BODY.format("'x'")};
+CREATE FUNCTION plus(text, text) RETURNS text {BODY.format("$1")};
+CREATE FUNCTION alike(int, int) RETURNS bool {BODY.format("true")};
+CREATE OPERATOR + (LEFTARG = text, RIGHTARG = text, FUNCTION = plus);
+CREATE OPERATOR ~~ (LEFTARG = int, RIGHTARG = int, FUNCTION = alike);
+CREATE FUNCTION total_of(int, text) RETURNS int {BODY.format("1")};
+CREATE AGGREGATE sum (text) (SFUNC = total_of, STYPE = int, INITCOND = '0');
+CREATE TYPE pair AS (a int, b text);
+CREATE FUNCTION paired(pair) RETURNS date {BODY.format("current_date")};
+CREATE CAST (pair AS date) WITH FUNCTION paired(pair) AS IMPLICIT;
+CREATE TABLE pairs (id int, p pair);
+INSERT INTO pairs VALUES (1, ROW(1, 'x'));
+CREATE VIEW v_where AS SELECT id FROM plain WHERE checks(name);
+CREATE VIEW v_nested AS SELECT id FROM v_where;
+CREATE VIEW v_lateral AS SELECT p.id FROM plain p, LATERAL (SELECT checks(p.name) AS c) AS l WHERE l.c;
+CREATE VIEW v_field AS SELECT plain.note4 AS n FROM plain;
+CREATE VIEW v_operator AS SELECT name + name AS n FROM plain;
+CREATE VIEW v_cast AS SELECT p + 1 AS n FROM pairs;
+
+CREATE SEQUENCE calls;
+CREATE VIEW s_reads AS SELECT pg_read_file('PG_VERSION') AS f FROM plain;
+CREATE VIEW s_sequence AS SELECT nextval('calls') AS n FROM plain;
+CREATE VIEW s_large AS SELECT lo_create(0) AS n;
+CREATE VIEW s_lock AS SELECT pg_try_advisory_lock(7) AS n;
+CREATE VIEW s_setting AS SELECT set_config('transaction_read_only', 'off', false) AS n;
+CREATE VIEW s_xml AS SELECT query_to_xml('SELECT 1', true, false, '')::text AS x;
+CREATE VIEW s_from AS SELECT * FROM pg_ls_dir('.') AS files(name);
+
+CREATE FUNCTION half(int) RETURNS numeric IMMUTABLE LANGUAGE sql AS 'SELECT $1 / 2.0';
+CREATE FUNCTION upper(int) RETURNS text IMMUTABLE LANGUAGE sql AS 'SELECT $1::text';
+CREATE VIEW v_good AS
+    SELECT id, upper(name) AS name, random() < 2 AS lucky, half(id) AS h, count(*) OVER () FROM plain;
+CREATE TABLE made (id int, twice int GENERATED ALWAYS AS (id * 2) STORED, t text);
+CREATE INDEX ON made ((lower(t)));
+INSERT INTO made (id, t) VALUES (1, 'x');
+CREATE FUNCTION told() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM evil(); END $$;
 CREATE OR REPLACE FUNCTION evil() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN RAISE 'IT RAN'; END $$;
+CREATE EVENT TRIGGER telling ON ddl_command_start EXECUTE FUNCTION told();
+ALTER EVENT TRIGGER telling ENABLE ALWAYS;
 """
 FIELDS = (
     "SELECT (1).note2",
@@ -165,6 +204,18 @@ ORDERED = (
     "SELECT ROW(1)::rank UNION SELECT ROW(2)::rank",
     "SELECT id FROM plain WHERE NOT id ==# name",
 )
+OVERLOADED = (
+    "SELECT lower(id) FROM plain",
+    "SELECT lower(5)",
+    'SELECT "lower"(id) FROM plain',
+    "SELECT sum(name) FROM plain",
+    "SELECT name + name FROM plain",
+    "SELECT 1 LIKE 2",
+    "SELECT id FROM plain WHERE id ~~ 1",
+    "SELECT ROW(1, 'x')::pair + 1",
+    "SELECT p + 1 FROM pairs",
+    *(f"SELECT * FROM v_{name}" for name in ("where", "nested", "lateral", "field", "operator", "cast")),
+)
 OTHERS = (
     "SELECT total(id) FROM plain",
     "SELECT total(id) OVER () FROM plain",
@@ -186,6 +237,10 @@ GOOD = (
     ("SELECT E'it\\'s' || $a$'$a$ || 'x''y' AS \"a\"\"b\" -- evil()", [("it's'x'y",)]),
     ("SELECT count(*) FROM plain TABLESAMPLE SYSTEM (100)", [(2,)]),
     ("SELECT random() < 2 AND clock_timestamp() > '2020-01-01'", [(True,)]),
+    ("SELECT count(*), max(name), max(h)::text FROM v_good", [(2, "B", "1.00000000000000000000")]),
+    ("SELECT upper(id) FROM plain ORDER BY 1", [("1",), ("2",)]),
+    ("SELECT 'lower(1) + evil(x) ~~ 1::d' AS s", [("lower(1) + evil(x) ~~ 1::d",)]),
+    ("SELECT twice FROM made WHERE id = 1", [(2,)]),
 )
 
 
@@ -206,7 +261,7 @@ def connector_of(database: Database) -> PostgresConnector:
     return database.connector
 
 
-@pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OTHERS])
+@pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OVERLOADED, OTHERS])
 async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> None:
     for sql in group:
         armed = error(await connector_of(unsafe).ask(sql, LIMITS)).message
@@ -221,10 +276,38 @@ async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> 
 
 async def test_good_queries_run(unsafe: Database) -> None:
     shown = {table.name for table in unsafe.catalog.tables}
-    assert {"plain", "noted", "status"} <= shown
-    assert not shown & {"domains", "kids", "ranked", "ranks", "v_ranked", "m_ranked", "v_policy", "v_takes"}
+    assert shown == {"plain", "noted", "status", "made", "v_good"}
+    assert "IT RAN" not in " ".join(unsafe.catalog.left_out)
     for sql, wanted in GOOD:
         assert rows(await unsafe.connector.run(sql, LIMITS)) == wanted, sql
+
+
+async def test_views_over_the_servers_own_dangerous_functions_are_not_read(unsafe: Database) -> None:
+    assert rows(await connector_of(unsafe).ask("SELECT n FROM s_lock", LIMITS)) == [(True,)], "it is armed"
+    for view in ("reads", "sequence", "large", "lock", "setting", "xml", "from"):
+        refused = error(await unsafe.connector.run(f"SELECT * FROM s_{view}", LIMITS))
+        assert refused.kind is ErrorKind.PERMISSION, view
+
+
+async def test_whom_a_policy_binds_may_not_call_what_it_calls(postgres: PostgresServer, name: str) -> None:
+    role = f"bound{postgres.databases}"
+    postgres.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'pw'")
+    async with connect(f"postgresql://{role}:pw@127.0.0.1:{postgres.port}/{name}") as connector:
+        assert "status" not in {table.name for table in (await connector.catalog()).tables}
+        assert error(await connector.run("SELECT id FROM status", LIMITS)).kind is ErrorKind.PERMISSION
+
+
+async def test_a_cast_that_any_query_may_call_refuses_all(postgres: PostgresServer) -> None:
+    name = postgres.new_database(
+        "CREATE TABLE t (a int); CREATE FUNCTION f(text) RETURNS point LANGUAGE plpgsql AS "
+        "$$ BEGIN RETURN point(1, 1); END $$; CREATE CAST (text AS point) WITH FUNCTION f(text) AS IMPLICIT"
+    )
+    async with connect(f"{postgres.admin_url}/{name}") as connector:
+        refused = error(await connector.run("SELECT a FROM t", LIMITS))
+        assert (refused.kind, "calls f" in refused.message) == (ErrorKind.PERMISSION, True)
+        postgres.execute("ALTER FUNCTION f(text) IMMUTABLE", name)
+        await connector.open()
+        assert rows(await connector.run("SELECT a FROM t", LIMITS)) == []
 
 
 PROGRAM = """

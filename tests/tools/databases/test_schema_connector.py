@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from urllib.parse import quote
 
@@ -69,13 +68,6 @@ def test_malformed_urls(rest: str) -> None:
         connect(f"schema://{rest}")
 
 
-async def test_folders_of_odd_names_open(tmp_path: Path) -> None:
-    for name in ("with space", "50%", "a#b", "ä'ö\""):
-        write_schema(tmp_path / name / "PUBLIC")
-        async with connect(url_of(tmp_path / name)) as connector:
-            assert (await connector.catalog()).name == name
-
-
 async def test_what_is_no_schema_does_not_open(tmp_path: Path) -> None:
     for name in ("two/ONE/PUBLIC", "two/OTHER/PUBLIC", "broken/PUBLIC"):
         write_schema(tmp_path / name)
@@ -116,19 +108,6 @@ async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
             assert outcome.kind is kind
 
 
-async def test_closed_it_tells_nothing_and_opens_again(tmp_path: Path) -> None:
-    connector = shop(tmp_path)
-    for _ in range(2):
-        with pytest.raises(DatabaseUnavailable, match="not open"):
-            await connector.run("SELECT 1", Limits())
-        with pytest.raises(DatabaseUnavailable, match="not open"):
-            await connector.catalog()
-        await connector.open()
-        assert len((await connector.catalog()).tables) == 2
-        await connector.close()
-        await connector.close()
-
-
 async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:
     folder = write_schema(tmp_path / "SHOP" / "PUBLIC", PEOPLE, ROWS).parent
     async with connect(url_of(folder)) as connector:
@@ -138,22 +117,3 @@ async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:
             assert (len(name.samples), password.samples) == (shown, ())
             assert all(len(value) <= 60 for value in name.samples)
             assert any("privacy" in note and "PASSWORD" in note for note in catalog.notes) == (samples > 0)
-
-
-@pytest.mark.heavy
-async def test_the_largest_schema_does_not_hold_up_the_event_loop(shared: Path) -> None:
-    folder = shared / "data" / "spider2-snow" / "resource" / "databases" / "COVID19_USA"
-    turns = 0
-
-    async def beat() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    beating = asyncio.create_task(beat())
-    async with connect(url_of(folder)) as connector:
-        catalog = await connector.catalog()
-    beating.cancel()
-    assert sum(len(table.columns) for table in catalog.tables) == 70_858
-    assert turns > 20, "reading it takes seconds, in which others must get their turns"

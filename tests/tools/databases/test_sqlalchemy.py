@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import closing
 from datetime import date, datetime
@@ -81,37 +79,22 @@ async def test_a_missing_driver_is_named_with_how_to_get_it() -> None:
                 await connect(url).open()
 
 
-async def test_a_driver_for_asyncio_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="driver for asyncio"):
-        await connect("sqlalchemy+postgresql+asyncpg://h/d").open()
+SECRETS = {
+    "trino://u:<p%40ss>@h/c": "p%40ss p@ss",
+    "mssql+pyodbc://u:<p@ss>@h/d": "p@ss",
+    "databricks://token:<dapi1>@h?http_path=x": "dapi1",
+    "mssql+pyodbc:///?odbc_connect=<Driver%3DX%3BUID%3Du%3BPWD%3D%7Bp%3Bq%7D%3B>": "{p;q} p;q",
+    "awsathena+rest://AKIA:<k%2Fs>@h/d?aws_session_token=<tok>&s3_staging_dir=s3://b": "k%2Fs k/s tok",
+    "sqlalchemy+postgresql+psycopg://u:<pw>@h/d": "pw",
+}
+"""URLs with what is not shown in angle brackets, and the secrets."""
 
 
-@pytest.mark.parametrize(
-    ("url", "secrets", "shown"),
-    [
-        ("trino://u:p%40ss@h/c", {"p%40ss", "p@ss"}, "trino://u:[redacted]@h/c"),
-        ("mssql+pyodbc://u:p@ss@h/d", {"p@ss"}, "mssql+pyodbc://u:[redacted]@h/d"),
-        ("databricks://token:dapi1@h?http_path=x", {"dapi1"}, "databricks://token:[redacted]@h?http_path=x"),
-        (
-            "mssql+pyodbc:///?odbc_connect=Driver%3DX%3BUID%3Du%3BPWD%3D%7Bp%3Bq%7D%3B",
-            {"{p;q}", "p;q"},
-            "mssql+pyodbc:///?odbc_connect=[redacted]",
-        ),
-        (
-            "awsathena+rest://AKIA:k%2Fs@h/d?aws_session_token=tok&s3_staging_dir=s3://b",
-            {"k%2Fs", "k/s", "tok"},
-            "awsathena+rest://AKIA:[redacted]@h/d?aws_session_token=[redacted]&s3_staging_dir=s3://b",
-        ),
-        (
-            "sqlalchemy+postgresql+psycopg://u:pw@h/d",
-            {"pw"},
-            "sqlalchemy+postgresql+psycopg://u:[redacted]@h/d",
-        ),
-    ],
-)
-def test_secrets_of_a_url_are_known_and_not_shown(url: str, secrets: set[str], shown: str) -> None:
-    assert secrets <= set(url_secrets(url))
-    assert mask_url(url) == shown
+@pytest.mark.parametrize("url", SECRETS)
+def test_secrets_of_a_url_are_known_and_not_shown(url: str) -> None:
+    plain = re.sub("[<>]", "", url)
+    assert {*SECRETS[url].split()} <= {*url_secrets(plain)}
+    assert mask_url(plain) == re.sub("<.*?>", "[redacted]", url)
 
 
 def test_schemas_are_ours_and_the_rest_is_the_drivers() -> None:
@@ -177,24 +160,6 @@ async def test_values_cross_exactly(pg: Connector) -> None:
     assert outcome.column_types[:2] == ("numeric(10,2)", "date")
 
 
-@pytest.mark.parametrize(
-    ("sql", "kind"),
-    [
-        ("SELECT 1 FROM nowhere", ErrorKind.TABLE_NOT_FOUND),
-        ("SELECT missing FROM (SELECT 1 AS x) AS y", ErrorKind.COLUMN_NOT_FOUND),
-        ("SELECT missing(1)", ErrorKind.PERMISSION),
-        ("SELECT 1 +", ErrorKind.SYNTAX),
-        ("SELECT x FROM (SELECT 1 AS x) AS a JOIN (SELECT 1 AS x) AS b ON 1 = 1", ErrorKind.AMBIGUOUS_COLUMN),
-        ("SELECT sum(sum(x)) FROM (SELECT 1 AS x) AS y", ErrorKind.GROUPING),
-        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX),
-        ("SHOW TABLES", ErrorKind.PERMISSION),
-        ("EXPLAIN SELECT 1", ErrorKind.PERMISSION),
-    ],
-)
-async def test_kinds_of_errors(pg: Connector, sql: str, kind: ErrorKind) -> None:
-    assert error(await pg.run(sql, Limits())).kind is kind
-
-
 class Said(Exception):
     """An error as a driver that is not here raises it."""
 
@@ -203,94 +168,43 @@ class Said(Exception):
         vars(self).update(more)
 
 
-@pytest.mark.parametrize(
-    ("raised", "kind"),
-    [
-        (
-            Said("42S02", "[42S02] [Microsoft][SQL Server]Invalid object name 'x'. (208)"),
-            ErrorKind.TABLE_NOT_FOUND,
-        ),
-        (Said("42S22", "[42S22] [Microsoft]Invalid column name 'x'. (207)"), ErrorKind.COLUMN_NOT_FOUND),
-        (Said("HYT00", "[HYT00] [Microsoft]Query timeout expired"), ErrorKind.TIMEOUT),
-        (Said("42000", "[42000] [Microsoft]Incorrect syntax near 'x'. (102)"), ErrorKind.SYNTAX),
-        (Said("42000", "[42000] Column 'a' is invalid in the select list (8120)"), ErrorKind.GROUPING),
-        (Said("ORA-00942: table or view does not exist"), ErrorKind.TABLE_NOT_FOUND),
-        (Said('ORA-00904: "X": invalid identifier'), ErrorKind.COLUMN_NOT_FOUND),
-        (Said("ORA-00979: not a GROUP BY expression"), ErrorKind.GROUPING),
-        (Said("ORA-01722: invalid number"), ErrorKind.TYPE_MISMATCH),
-        (Said("ORA-01031: insufficient privileges"), ErrorKind.PERMISSION),
-        (
-            Said("x", error_name="COLUMN_NOT_FOUND", message="Column 'x' cannot be resolved"),
-            ErrorKind.COLUMN_NOT_FOUND,
-        ),
-        (Said("x", error_name="EXCEEDED_TIME_LIMIT", message="Query exceeded"), ErrorKind.TIMEOUT),
-        (
-            Said("x", error_name="FUNCTION_NOT_FOUND", message="Function 'f' not registered"),
-            ErrorKind.FUNCTION,
-        ),
-        (Said("Code: 60. DB::Exception: Table x does not exist"), ErrorKind.TABLE_NOT_FOUND),
-        (Said("Code: 62. DB::Exception: Syntax error"), ErrorKind.SYNTAX),
-        (Said("[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found."), ErrorKind.TABLE_NOT_FOUND),
-        (Said("[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x`"), ErrorKind.COLUMN_NOT_FOUND),
-        (Said("something else"), ErrorKind.OTHER),
-    ],
-)
-def test_what_drivers_say_has_its_kind(raised: Said, kind: ErrorKind) -> None:
-    found = query_error(refusal_of(raised), "SELECT 1", "trino")
-    assert found.kind is kind
-    assert not re.search(r"\[Microsoft|\x1b", found.message)
+SAID = {
+    "table_not_found": (
+        *("ORA-00942: table or view does not exist", "Code: 60. DB::Exception: Table x does not exist"),
+        Said("42S02", "[42S02] [Microsoft][SQL Server]Invalid object name 'x'. (208)"),
+        "[TABLE_OR_VIEW_NOT_FOUND] The table or view `x` cannot be found.",
+    ),
+    "column_not_found": (
+        *('ORA-00904: "X": invalid identifier', "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `x`"),
+        Said("42S22", "[42S22] [Microsoft]Invalid column name 'x'. (207)"),
+        Said("x", error_name="COLUMN_NOT_FOUND", message="Column 'x' cannot be resolved"),
+    ),
+    "grouping": (
+        "ORA-00979: not a GROUP BY expression",
+        Said("42000", "[42000] Column 'a' is invalid in the select list (8120)"),
+    ),
+    "timeout": (
+        Said("HYT00", "[HYT00] [Microsoft]Query timeout expired"),
+        Said("x", error_name="EXCEEDED_TIME_LIMIT", message="Query exceeded"),
+    ),
+    "function": (Said("x", error_name="FUNCTION_NOT_FOUND", message="Function 'f' not registered"),),
+    "syntax": (
+        "Code: 62. DB::Exception: Syntax error",
+        Said("42000", "[42000] [Microsoft]Incorrect syntax near 'x'. (102)"),
+    ),
+    "type_mismatch": ("ORA-01722: invalid number",),
+    "permission": ("ORA-01031: insufficient privileges",),
+    "other": ("something else",),
+}
 
 
-# Time, and lines that break
-
-
-HANGS = """
-import asyncio, sqlite3, sys, threading
-from sqlalchemy.dialects import registry
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
-from quorum.tools.databases import connect
-from quorum.tools.databases.sqlalchemy import connector as alchemy
-from quorum.tools.query import Limits
-
-class Deaf(sqlite3.Connection):
-    interrupt = None
-
-class Dialect(SQLiteDialect_pysqlite):
-    name = "trino"
-    supports_statement_cache = True
-
-    def connect(self, *arguments, **more):
-        return sqlite3.connect(*arguments, factory=Deaf, **more)
-
-    def do_execute_no_params(self, cursor, statement, context=None):
-        if "hang" in statement:
-            threading.Event().wait()
-        cursor.execute(statement)
-
-async def main():
-    sys.modules["hanging"] = sys.modules["__main__"]
-    registry.register("trino", "hanging", "Dialect")
-    alchemy._installed = lambda: {"trino"}
-    async with connect(f"trino:///{sys.argv[1]}") as connector:
-        outcome = await connector.run("SELECT 'hang'", Limits(seconds=0.2))
-        print(outcome.kind, outcome.message)
-        print((await connector.run("SELECT 'not'", Limits())).preview())
-        print((await connector.account()).gaps[2])
-
-asyncio.run(main())
-"""
-
-
-@pytest.mark.heavy
-def test_a_driver_that_hangs_holds_up_nothing(tmp_path: Path, root: Path) -> None:
-    sqlite3.connect(tmp_path / "a.db").close()
-    command = [sys.executable, "-c", HANGS, str(tmp_path / "a.db")]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.splitlines() == [
-        "timeout The query did not finish within 0.2 s: it was cut off, and the server may go on with it.",
-        "[['not']]",
-        "A query that takes too long is cut off, and the server may go on with it.",
-    ]
+def test_what_drivers_say_has_its_kind() -> None:
+    for kind, errors in SAID.items():
+        for raised in errors:
+            refusal = refusal_of(Said(raised) if isinstance(raised, str) else raised)
+            found = query_error(refusal, "SELECT 1", "trino")
+            assert found.kind == kind, raised
+            assert not re.search(r"\[Microsoft|\x1b", found.message)
 
 
 # Where nothing forbids to write

@@ -91,18 +91,6 @@ async def test_keys_without_named_columns_and_to_nowhere(odd: Connector) -> None
     assert any("nowhere" in note for note in catalog.notes)
 
 
-async def test_a_virtual_table_of_a_missing_module_is_said_to_be_left_out(tmp_path: Path) -> None:
-    path = tmp_path / "odd.db"
-    build(path, "CREATE TABLE t (x); CREATE VIRTUAL TABLE docs USING fts5(title);")
-    with sqlite3.connect(path) as connection:
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'fts5', 'vec0') WHERE name = 'docs'")
-    async with connect(f"sqlite:///{path}") as connector:
-        (sentence,) = (await connector.catalog()).left_out
-    assert sentence.startswith("The table docs cannot be read and is left out: ")
-    assert "vec0" in sentence
-
-
 async def test_generated_columns_and_comments(odd: Connector) -> None:
     children = table(await odd.catalog(), "children")
     twice = children.column("twice")
@@ -329,12 +317,6 @@ def test_comments_find_their_columns() -> None:
     }
 
 
-def test_on_one_line() -> None:
-    found = comments_of("CREATE TABLE t (a INT /* first */, [b c] INT -- second\n)")
-    assert found == {"a": "first", "b c": "second"}
-    assert comments_of("CREATE TABLE t (a, b)") == comments_of("") == {}
-
-
 @given(st.text(alphabet="ab(),-/*'\"`[]\n "))
 def test_any_text_is_read(text: str) -> None:
     found = comments_of(f"CREATE TABLE t ({text}")
@@ -350,7 +332,7 @@ VALUES = st.one_of(
 )
 
 
-def column(values: list[Any], cuts: int = 1) -> tuple[pa.Table, str]:
+def column(values: list[Any], cuts: int) -> tuple[pa.Table, str]:
     """The values of a single column, fetched in batches of ``cuts`` rows."""
     collector = Collector(["v"], rows=10**6, size=2**30)
     for start in range(0, len(values), cuts):
@@ -361,16 +343,8 @@ def column(values: list[Any], cuts: int = 1) -> tuple[pa.Table, str]:
 
 
 @given(st.lists(VALUES), st.integers(1, 5))
-def test_batches_do_not_matter(values: list[Any], cuts: int) -> None:
-    whole, name = column(values, len(values) + 1)
-    table, cut_name = column(values, cuts)
-    assert table.to_pydict() == whole.to_pydict()
-    assert (table.schema, cut_name) == (whole.schema, name)
-
-
-@given(st.lists(VALUES))
-def test_nothing_is_lost(values: list[Any]) -> None:
-    table, _ = column(values)
+def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
+    table, _ = column(values, cuts)
     found = table["v"].to_pylist()
     assert [value is None for value in found] == [value is None for value in values]
     if not pa.types.is_string(table["v"].type):
@@ -383,35 +357,3 @@ def test_nothing_is_lost(values: list[Any]) -> None:
             assert bytes.fromhex(text[2:-1]) == value
         elif value is not None:
             assert text == str(value)
-
-
-@pytest.mark.parametrize(
-    ("values", "kind", "name"),
-    [
-        ([], pa.null(), "NULL"),
-        ([None], pa.null(), "NULL"),
-        ([1, None], pa.int64(), "INTEGER"),
-        ([1, 2.5], pa.float64(), "INTEGER|REAL"),
-        ([2**53 + 1, 2.5], pa.string(), "INTEGER|REAL"),
-        (["a", None], pa.string(), "TEXT"),
-        ([b"a"], pa.binary(), "BLOB"),
-        ([1, "a"], pa.string(), "INTEGER|TEXT"),
-        (["a", b"a"], pa.string(), "TEXT|BLOB"),
-    ],
-)
-def test_types(values: list[Any], kind: pa.DataType, name: str) -> None:
-    table, found = column(values)
-    assert (table["v"].type, found) == (kind, name)
-
-
-@given(st.lists(st.binary(max_size=50), min_size=1), st.integers(0, 200), st.integers(0, 20))
-def test_caps_hold(values: list[bytes], size: int, rows: int) -> None:
-    collector = Collector(["v"], rows, size)
-    for value in values:
-        if not collector.truncated:
-            collector.add([(value,)])
-    table, _ = collector.finish()
-    assert table.num_rows <= rows
-    assert table.nbytes <= size or table.num_rows == 0
-    assert table["v"].to_pylist() == values[: table.num_rows]
-    assert bool(collector.truncated) == (table.num_rows < len(values))

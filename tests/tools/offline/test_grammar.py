@@ -22,9 +22,7 @@ BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER B
 
 QUESTIONS = {
     "How many customers are there?": "SELECT COUNT(*) FROM customers",
-    "How many customers per country?": "SELECT country, COUNT(*) FROM customers GROUP BY country",
     "How many orders did each channel bring?": "SELECT channel, COUNT(*) FROM orders GROUP BY channel",
-    "Show the number of orders for each channel.": "SELECT channel, COUNT(*) FROM orders GROUP BY channel",
     "What is the average salary of employees in each department?": (
         "SELECT department, AVG(salary) FROM employees GROUP BY department"
     ),
@@ -55,7 +53,6 @@ QUESTIONS = {
     "How many orders were created after December 2023?": (
         "SELECT COUNT(*) FROM orders WHERE created_at >= '2024-01-01'"
     ),
-    "How many orders were created before 2024?": "SELECT COUNT(*) FROM orders WHERE created_at < '2024'",
     "How many events were there in June 2024?": "SELECT COUNT(*) FROM events_2024_06",
     "Show customers from Atlantis": "SELECT full_name FROM customers WHERE country = 'Atlantis'",
 } | {sample.question: sql for sample, sql in zip(DEMO_QUESTIONS[:2], GOLD, strict=False)}
@@ -70,11 +67,6 @@ def test_the_query_gives_what_the_question_asks(
     assert result_of(reading.sql()) == result_of(QUESTIONS[question]), reading.sql()
 
 
-def test_a_snake_case_word_is_trusted_even_if_it_is_wrong(schema_text: str) -> None:
-    question = DEMO_QUESTIONS[2].question
-    assert "AVG(orders.total_amt)" in read(tables_of(schema_text), question).sql()
-
-
 CUES = """how many which what top 3 most least average total of each by order orders customers rating from
 with name or and 2024 may in 'x' total_x ? , . 'Berlin between maximum per before France 2023-13-45"""
 
@@ -84,11 +76,6 @@ def test_any_jumble_of_cues_gives_a_query_that_parses(schema_text: str, words: l
     reading = read(tables_of(schema_text), " ".join(words))
     if not reading.unread:
         parse_one_statement(reading.sql(), "sqlite")
-
-
-@given(question=st.text(max_size=80))
-def test_any_text_can_be_read(schema_text: str, question: str) -> None:
-    assert read(tables_of(schema_text), question).unread in (True, False)
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "snowflake", "bigquery", "mysql"])

@@ -44,7 +44,6 @@ def client_of(target: Target) -> Client:
     with warnings.catch_warnings(action="ignore", category=FutureWarning):  # what Google's packages wish for
         import google.auth
         from google.api_core.client_options import ClientOptions
-        from google.auth import impersonated_credentials
         from google.auth.credentials import AnonymousCredentials
         from google.cloud import bigquery
 
@@ -58,10 +57,6 @@ def client_of(target: Target) -> Client:
         )
     else:
         credentials, _ = google.auth.default(scopes=scopes)
-    if target.impersonate:
-        credentials = impersonated_credentials.Credentials(  # type: ignore[no-untyped-call]
-            source_credentials=credentials, target_principal=target.impersonate, target_scopes=scopes
-        )
     return bigquery.Client(
         project=target.billing_project or target.project,
         credentials=credentials,

@@ -9,11 +9,10 @@ from urllib.parse import unquote
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.urls import names_in, server_options
 
-OPTIONS = ("dataset", "billing_project", "location", "credentials", "impersonate", "endpoint", "anonymous")
+OPTIONS = ("dataset", "billing_project", "location", "credentials", "endpoint", "anonymous")
 EXAMPLE = (
     "Write bigquery://project/dataset, or bigquery://project?dataset=a,other-project.b; without a dataset "
-    "all of the project's are shown. Credentials are the application's default ones, or "
-    "?credentials=KEYFILE, or ?impersonate=SERVICE_ACCOUNT."
+    "all of the project's are shown. Credentials are the application's default ones, or ?credentials=KEYFILE."
 )
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]*")
 
@@ -35,7 +34,6 @@ class Target:
     billing_project: str = ""
     location: str = ""
     credentials: str = ""
-    impersonate: str = ""
     endpoint: str = ""
     anonymous: bool = False
 

@@ -64,8 +64,8 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         empty = f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0"
         answer = await look.try_to(empty) if of_view else None
         if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-            why = connector.refused.get(table.full_name) or brief(answer.message)
-            look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
+            why = f"cannot be read and is left out: {brief(answer.message)}"
+            look.left_out.append(f"The view {table.full_name} {why}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
     tables = [await look.confirmed(table) for table in tables]

@@ -1,24 +1,16 @@
-"""DuckDB, read from one file and those that its views read, by child processes.
-
-The driver is imported in ``session``.
-"""
+"""DuckDB, read from one file by child processes. The driver is imported in ``session``."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import GROUPING, by_code, line_and_column
-from quorum.tools.databases.duckdb.views import VIEWS, ViewFiles, files_of, named_files
-from quorum.tools.databases.embedded import EmbeddedConnector, file_of
+from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.databases.process import EngineFailed
-from quorum.tools.query import ErrorKind, Limits, QueryError
-from quorum.tools.urls import options_of
+from quorum.tools.query import ErrorKind, QueryError
 
 KINDS = {
     ErrorKind.SYNTAX: "parser syntax",
@@ -61,11 +53,7 @@ SIGNATURES = 4
 
 
 class DuckdbConnector(EmbeddedConnector):
-    """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``.
-
-    ``?files=PATH`` names a file or folder that its views may read, in addition to its own folder
-    (``quorum.tools.databases.duckdb.views``); a relative one starts there.
-    """
+    """``duckdb:///relative.duckdb``, ``duckdb:////absolute.duckdb``. Views over files are not read."""
 
     dialect = "duckdb"
     scheme = "duckdb"
@@ -74,52 +62,10 @@ class DuckdbConnector(EmbeddedConnector):
     views: ClassVar[str] = "view"
     """The kind of its views in the catalog."""
 
-    def __init__(self, path: str, allowed: Sequence[str] = ()) -> None:
-        super().__init__(path)
-        self._allowed = allowed
-        self.refused: Mapping[str, str] = {}
-        """Reasons for which the files of a view are not read, by its full name."""
-
-    @classmethod
-    def from_url(cls, url: str) -> Self:
-        plain, options = options_of(url, "files")
-        return cls(file_of(plain, cls.scheme), options.get("files", ()))
-
     @property
-    def in_place(self) -> tuple[str, tuple[str, ...]] | None:
-        """Return the open database's file, and the files that it reads, for a session that attaches it.
-
-        None if its views read files by relative names, which would be other files there.
-        """
-        return None if self._files else (self._served, ())
-
-    async def open(self) -> None:
-        try:
-            await super().open()
-            found = await self._view_files()
-            self.refused = found.refused
-            if found.files:
-                await self._serve(str(self.path), sorted(found.files))
-        except BaseException:
-            await self.close()
-            raise
-
-    async def _view_files(self) -> ViewFiles:
-        """Return the files that the views read.
-
-        Raises:
-            DatabaseUnavailable: There is nothing where ``?files=`` points, or the views cannot be listed.
-        """
-        allowed = [self.folder / place for place in self._allowed]
-        for place in allowed:
-            if not await asyncio.to_thread(place.exists):
-                hint = "Correct ?files= in the database's URL."
-                raise DatabaseUnavailable(f"There is no file or folder {place}.", hint=hint)
-        views = await self.run(VIEWS, Limits(rows=10**6))
-        if isinstance(views, QueryError):
-            raise DatabaseUnavailable(f"The views of {self.path} cannot be listed: {views.message}")
-        named = {row["name"]: named_files(row["tree"]) for row in views.table.to_pylist()}
-        return await asyncio.to_thread(files_of, named, self.folder, allowed)
+    def in_place(self) -> tuple[str, tuple[str, ...]]:
+        """Return the open database's file, and those that it reads, for a session that attaches it."""
+        return self._served, self._files
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         from quorum.tools.databases.duckdb.catalog import introspect

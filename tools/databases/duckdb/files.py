@@ -15,10 +15,10 @@ from urllib.parse import quote
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
+from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief
 from quorum.tools.databases.duckdb.headers import BELOW, FOUND, SEPARATORS, Header, Lines, find, footer, split
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
-from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.embedded import file_of, read_stream, states_of
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
@@ -75,8 +75,8 @@ class FilesConnector(DuckdbConnector):
         self._made: TemporaryDirectory[str] | None = None
         self._left_out: list[str] = []
         self._notes: list[str] = []
-        self._about: dict[str, Sequence[str]] = {}
-        self._copied: dict[str, Sequence[str]] = {}
+        self._about: dict[str, str] = {}
+        self._copied: dict[str, str] = {}
         self._written: list[str] = []
 
     @classmethod
@@ -95,10 +95,6 @@ class FilesConnector(DuckdbConnector):
     def folder(self) -> Path:
         return self.path if self.path.is_dir() else self.path.parent
 
-    @property
-    def in_place(self) -> tuple[str, tuple[str, ...]]:
-        return self._served, self._files
-
     async def open(self) -> None:
         await self.close()
         await self._resolve()
@@ -108,7 +104,7 @@ class FilesConnector(DuckdbConnector):
         made = self._place("files.duckdb")
         try:
             sources = named([sheet for source in sources for sheet in await self._sheets(source)])
-            files = [file for source in sources for file in source.files]
+            files = [source.file for source in sources]
             await self._serve(made, files, BUILDER)
             built = [await self._build(source) for source in sources]
             if not any(built):
@@ -125,7 +121,7 @@ class FilesConnector(DuckdbConnector):
             self._made = None
 
     def stamp(self, sentence: str = "") -> str:
-        return states_of(self._about.get(sentence, ()))
+        return states_of(filter(None, [self._about.get(sentence)]))
 
     async def catalog(self, *, samples: int = 3) -> Catalog:
         found = await super().catalog(samples=samples)
@@ -169,7 +165,7 @@ class FilesConnector(DuckdbConnector):
             self._written.append(file)
             await asyncio.to_thread(pq.write_table, table, file)
             shown = f"{source.shown}, sheet {name}"
-            found.append(replace(source, table=name, files=(file,), shown=shown))
+            found.append(replace(source, table=name, file=file, shown=shown))
             header = Header(**json.loads(table.schema.metadata[FOUND]))
             self._warn(source, header.remark(shown, self._example(source, name)))
             if header.footer:
@@ -186,10 +182,10 @@ class FilesConnector(DuckdbConnector):
 
     def _without_footer(self, source: Source) -> Source:
         """Return a copy of a CSV file whose last lines are no rows, without them; another source as it is."""
-        plain = Path(source.files[0]).suffix.lower() in (".csv", ".tsv") and source.size <= SHEET_BYTES
-        if not plain or len(source.files) > 1 or self._line(source.shown) is not None:
+        plain = Path(source.file).suffix.lower() in (".csv", ".tsv") and source.size <= SHEET_BYTES
+        if not plain or self._line(source.shown) is not None:
             return source
-        raw = _read(source.files[0], max(0, source.size - HEAD))
+        raw = _read(source.file, max(0, source.size - HEAD))
         last = raw.splitlines(keepends=True)[source.size > HEAD :][-_LAST:]
         lines = split(_decoded(b"".join(last))[0] if _LONE_CELL.search(raw) else "", whole=True)
         header = find(lines.rows, lines.width)
@@ -197,15 +193,15 @@ class FilesConnector(DuckdbConnector):
         if not cut:
             return source
         self._warn(source, BELOW.format(source.shown, said, self._example(source)))
-        self._copied[source.shown] = source.files
+        self._copied[source.shown] = source.file
         copy = Path(self._place(f"{len(self._copied)}.csv"))
-        copy.write_bytes(Path(source.files[0]).read_bytes().removesuffix(b"".join(last[-cut:])))
-        return replace(source, files=(str(copy),))
+        copy.write_bytes(Path(source.file).read_bytes().removesuffix(b"".join(last[-cut:])))
+        return replace(source, file=str(copy))
 
     async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
-        async with pool.child(source.files[0], LOOK.memory) as child:
-            reply = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
-        return await read_stream(reply.payload)
+        async with pool.child(source.file, LOOK.memory) as child:
+            _, rows = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
+        return await read_stream(rows)
 
     async def _build(self, source: Source) -> bool:
         """Make the view of a source; else warn why it is left out."""
@@ -218,7 +214,7 @@ class FilesConnector(DuckdbConnector):
             return False
         made = await self.run(f"CREATE VIEW {quoted(source.table)} AS FROM {reading}", LOOK)
         if isinstance(made, QueryError):
-            why = brief(made.message.replace(source.files[0], source.shown))
+            why = brief(made.message.replace(source.file, source.shown))
             self._warn(source, f"{source.shown} is left out: {why} Write it anew, or move it elsewhere.")
             return False
         await self.run(f"COMMENT ON VIEW {quoted(source.table)} IS {text(source.shown)}", LOOK)
@@ -226,23 +222,22 @@ class FilesConnector(DuckdbConnector):
 
     async def _reading(self, source: Source) -> str | Unreadable:
         """Return the call that reads a source, with its columns if they had to be found."""
-        files = f"[{', '.join(map(text, source.files))}]"
-        parts = f"union_by_name=true, hive_partitioning={str(source.partitioned).lower()}"
         if source.reader in ("parquet", "xlsx"):
-            return f"read_parquet({files}, {parts})"
-        if source.reader == "csv" and len(source.files) == 1:
+            return f"read_parquet({text(source.file)}, hive_partitioning=false)"
+        if source.reader == "csv":
             return await self._csv(source)
         small = source.size <= WHOLE_JSON
         if not small:
             self._guessed(source)
-        return f"read_{source.reader}({files}, {parts}, sample_size={-1 if small else SAMPLE})"
+        options = f"hive_partitioning=false, sample_size={-1 if small else SAMPLE}"
+        return f"read_json({text(source.file)}, {options})"
 
     async def _csv(self, source: Source) -> str | Unreadable:
         """Return the call that reads a CSV file in the form that was found, so that queries need not find it.
 
         If DuckDB cannot read it otherwise, lines may have several lengths, and a warning says so.
         """
-        raw = await asyncio.to_thread(_read, source.files[0])
+        raw = await asyncio.to_thread(_read, source.file)
         if raw.startswith(ZIP):
             return Unreadable("it is a ZIP archive. If it is a workbook, name it .xlsx.")
         start, encodings = _decoded(raw)
@@ -294,7 +289,7 @@ class FilesConnector(DuckdbConnector):
     ) -> QueryResult | QueryError:
         given = {**form, "sample_size": str(sample), "encoding": text(encoding)}
         options = ", ".join(f"{name}={value}" for name, value in given.items())
-        return await self.run(f"FROM sniff_csv({text(source.files[0])}, {options})", LOOK)
+        return await self.run(f"FROM sniff_csv({text(source.file)}, {options})", LOOK)
 
     def _described(
         self, source: Source, form: dict[str, Any], extra: Mapping[str, str], encoding: str
@@ -311,7 +306,7 @@ class FilesConnector(DuckdbConnector):
             if form[name] is not None:
                 options[option] = text("" if form[name] == "(empty)" else form[name])
         given = ", ".join(f"{name}={value}" for name, value in options.items())
-        return f"read_csv({text(source.files[0])}, auto_detect=false, encoding={text(encoding)}, {given})"
+        return f"read_csv({text(source.file)}, auto_detect=false, encoding={text(encoding)}, {given})"
 
     def _guessed(self, source: Source) -> None:
         self._notes.append(f"The types of {source.shown} are those of its first {SAMPLE:,} rows.")
@@ -319,7 +314,7 @@ class FilesConnector(DuckdbConnector):
     def _warn(self, source: Source, sentence: str) -> None:
         if line := " ".join(sentence.split()):  # names of files may hold line breaks
             self._left_out.append(line)
-            self._about[line] = self._copied.get(source.shown, source.files)
+            self._about[line] = self._copied.get(source.shown, source.file)
 
     def _place(self, name: str) -> str:
         assert self._made

@@ -1,14 +1,13 @@
 """A hardened DuckDB connection; runs inside the child process.
 
 With ``read_only`` alone DuckDB still reads any file, writes with COPY TO and loads extensions: the
-configuration forbids that and is locked; what views read is allowed file by file. Only queries, their EXPLAIN
+configuration forbids that and is locked; data files are allowed one by one. Only queries, their EXPLAIN
 and descriptive pragmas are accepted: EXPLAIN ANALYZE of another statement would run it, and COPY may write to
 a file that may be read.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases.duckdb.views import text
+from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.worker import Fetched, check
 
 if TYPE_CHECKING:
@@ -151,8 +150,6 @@ def _connect(
     later = {name: config.pop(name) for name in LAST} if files or first else {}
     connection = duckdb.connect(path, read_only=config["access_mode"] == "READ_ONLY", config=config)
     if files:
-        folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
-        connection.execute(f"SET file_search_path = {text(folder)}")
         connection.execute(f"SET allowed_paths = [{', '.join(map(text, files))}]")
     for statement in (*first, *(f"SET {name} = {value}" for name, value in later.items())):
         connection.execute(statement)

@@ -1,8 +1,6 @@
 """The data files of a folder that is read as a database, and the tables that they make.
 
-A file is a table; so is a folder whose subfolders are named ``key=value`` (a partitioned data set), or that
-itself bears the name of a data file, as Spark writes ``orders.parquet/part-0.parquet``. Of a workbook each
-sheet is a table.
+A file is a table; of a workbook each sheet is one.
 """
 
 from __future__ import annotations
@@ -34,7 +32,6 @@ DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".pdf", ".yml", ".yaml")
 BESIDE = "database_description"
 """A folder of descriptions (``quorum.knowledge.definitions.descriptions``)."""
 MAX_TABLES = 500
-MAX_FILES = 20_000
 NAMED = 10
 
 
@@ -46,18 +43,16 @@ class Source:
         table: Its name: the file's, as far as that fits into SQL without quotation marks. Until ``named``
             what it is named after instead, if anything.
         reader: ``csv``, ``parquet``, ``json`` or ``xlsx``.
-        files: Absolute paths, at least one.
-        size: Bytes of all files together.
-        shown: The file or folder as the user knows it.
-        partitioned: True if folders on the way hold values, ``key=value``.
+        file: Absolute path.
+        size: In bytes.
+        shown: The file as the user knows it.
     """
 
     table: str
     reader: str
-    files: tuple[str, ...]
+    file: str
     size: int
     shown: str
-    partitioned: bool = False
 
 
 def reader_of(name: str) -> str:
@@ -80,16 +75,13 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
             raise DatabaseUnavailable(f"There is no file {path}.", hint="Is the path right?")
         if not reader_of(path.name):
             raise DatabaseUnavailable(f"{path} is no data file.", hint=f"Known are {KINDS}.")
-        return [_source([path], path.name)], []
+        return [_source(path)], []
     for mark, kind in (("_delta_log", "a Delta table"), ("DDL.csv", "a folder of schema files")):
         if (path / mark).exists():
             hint = "Write schema:/// before its path." if mark == "DDL.csv" else "Export it as Parquet."
             raise DatabaseUnavailable(f"{path} is {kind}, not a folder of data files.", hint=hint)
     left_out: list[str] = []
-    if _parts(path) or reader_of(path.name):
-        found = [source] if (source := _whole(path, path.parent, left_out)) else []
-    else:
-        found = _inside(path, left_out)
+    found = _inside(path, left_out)
     if not found:
         why = f" {' '.join(left_out)}" if left_out else ""
         databases = sorted(file for file in path.iterdir() if file.suffix.lower() in DATABASES)
@@ -101,7 +93,7 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
 
 
 def _inside(folder: Path, left_out: list[str]) -> list[Source]:
-    """Return a source for each data file and each partitioned data set of a folder."""
+    """Return a source for each data file of a folder."""
     found: list[Source] = []
     others: list[str] = []
     for path in sorted(folder.iterdir()):
@@ -110,12 +102,9 @@ def _inside(folder: Path, left_out: list[str]) -> list[Source]:
         if not path.resolve().is_relative_to(folder.resolve()):
             left_out.append(f"{path.name} is left out: it is a link out of the folder.")
         elif path.is_dir():
-            if _parts(path) or reader_of(path.name):
-                found += [source] if (source := _whole(path, folder, left_out)) else []
-            else:
-                left_out.append(f"The folder {path.name} is left out: a data folder's own files are read.")
+            left_out.append(f"The folder {path.name} is left out: a data folder's own files are read.")
         elif reader_of(path.name) and path.is_file():
-            found.append(_source([path], path.name))
+            found.append(_source(path))
         elif path.suffix.lower() not in DOCUMENTS:
             others.append(path.name)
     if others:
@@ -124,36 +113,9 @@ def _inside(folder: Path, left_out: list[str]) -> list[Source]:
     return found
 
 
-def _parts(folder: Path) -> bool:
-    """Return True if a folder's subfolders are named ``key=value``."""
-    inner = [path.name for path in folder.iterdir() if path.is_dir() and path.name[:1] not in "._"]
-    return bool(inner) and all("=" in name for name in inner)
-
-
-def _whole(folder: Path, above: Path, left_out: list[str]) -> Source | None:
-    """Return a folder of files of one kind as one source."""
-    shown, root = folder.relative_to(above).as_posix(), folder.resolve()
-    files = []
-    for path in sorted(folder.rglob("*")):
-        hidden = any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        if not hidden and path.is_file() and path.resolve().is_relative_to(root):
-            files.append(path)
-    readers = Counter(reader_of(path.name) for path in files)
-    if len(readers) != 1 or not readers.keys().isdisjoint(("", "xlsx")) or len(files) > MAX_FILES:
-        why = (
-            f"more than {MAX_FILES:,} files"
-            if len(files) > MAX_FILES
-            else "its files are not all CSV, all JSON or all Parquet"
-        )
-        left_out.append(f"The folder {shown} is left out: {why if files else 'it holds no file'}.")
-        return None
-    return _source(files, f"{shown}/", partitioned=_parts(folder))
-
-
-def _source(files: Sequence[Path], shown: str, *, partitioned: bool = False) -> Source:
+def _source(file: Path) -> Source:
     """Return a source without its name yet."""
-    size = sum(file.stat().st_size for file in files)
-    return Source("", reader_of(files[0].name), tuple(map(str, files)), size, shown, partitioned)
+    return Source("", reader_of(file.name), str(file), file.stat().st_size, file.name)
 
 
 def named(sources: Sequence[Source]) -> list[Source]:

@@ -121,10 +121,10 @@ class ManyConnector(Connector):
         databases: dict[str, str] = {}
         files: list[str] = []
         for each in self.members:
-            if isinstance(each, DuckdbConnector) and (place := each.in_place):
+            if isinstance(each, DuckdbConnector):
                 name = self._attached[each] = f"quorum_{len(databases)}"
-                databases[name] = place[0]
-                files += place[1]
+                databases[name], read = each.in_place
+                files += read
         await self._joiner.attach(databases, files)
 
     async def close(self) -> None:
@@ -157,6 +157,13 @@ class ManyConnector(Connector):
         return " ".join(filter(None, (each.stamp(own) for each in self.members)))
 
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
+        self._check_open()
+        try:
+            return await self._run(sql, limits)
+        except DatabaseUnavailable as error:  # it was closed while a part was read
+            return QueryError(ErrorKind.UNAVAILABLE, str(error))
+
+    async def _run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         started = time.monotonic()
         plan = await self._plan(sql, limits)
         if isinstance(plan, QueryError):
@@ -169,15 +176,13 @@ class ManyConnector(Connector):
         left = reading.deadline - time.monotonic()
         if left <= 0:
             return replace(timed_out(limits), parts=reading.read)
-        loads = await asyncio.to_thread(self._loads, plan, [table for table, _ in tables])
+        loads = await asyncio.to_thread(self._loads, plan, tables)
         outcome = await self._joiner.run(sql, replace(limits, seconds=left), loads)
         if isinstance(outcome, QueryError):
             return replace(outcome, parts=reading.read)
-        cut = not outcome.truncated and any(cut == "bytes" for _, cut in tables)  # else it is an error
         return replace(
             outcome,
             seconds=time.monotonic() - started,
-            truncated="bytes" if cut else outcome.truncated,
             bytes_scanned=bytes_scanned(reading.read),
             parts=reading.read,
         )
@@ -220,7 +225,7 @@ class ManyConnector(Connector):
             if self._tables is None:
                 await self.catalog(samples=0)
         assert self._tables is not None
-        plan = await asyncio.to_thread(split, sql, self._tables, limits.rows)
+        plan = await asyncio.to_thread(split, sql, self._tables)
         if isinstance(plan, QueryError) or all(map(self._in_place, plan.parts)):
             return plan
         outcome = await self._joiner.run(f"EXPLAIN {sql}", limits, self._loads(plan, None))
@@ -264,8 +269,8 @@ class _Reading:
         self._slots = asyncio.Semaphore(AT_ONCE if limits.scan is None else 1)
         self._size = 0
 
-    async def all(self, parts: Sequence[PartQuery]) -> list[tuple[pa.Table, str]] | QueryError:
-        """Return each part's rows, and the cap that cut them; the first error ends all."""
+    async def all(self, parts: Sequence[PartQuery]) -> list[pa.Table] | QueryError:
+        """Return each part's rows; the first error ends all."""
         tasks = [asyncio.ensure_future(self._one(part)) for part in parts]
         try:
             for done in asyncio.as_completed(tasks):
@@ -278,13 +283,12 @@ class _Reading:
             await asyncio.gather(*tasks, return_exceptions=True)
         return [found for task in tasks if not isinstance(found := task.result(), QueryError)]
 
-    async def _one(self, part: PartQuery) -> tuple[pa.Table, str] | QueryError:
+    async def _one(self, part: PartQuery) -> pa.Table | QueryError:
         async with self._slots:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return timed_out(self._limits)
-            rows = PART_ROWS if part.limit is None else part.limit
-            limits = replace(self._limits, rows=rows, bytes=PART_BYTES, seconds=left, scan=self._scan)
+            limits = replace(self._limits, rows=PART_ROWS, bytes=PART_BYTES, seconds=left, scan=self._scan)
             outcome = await part.table.owner.run(part.sql, limits)
             if isinstance(outcome, QueryError):
                 return _error_of(part, outcome, self._limits)
@@ -293,11 +297,11 @@ class _Reading:
             self.read, self._size = (*self.read, read), self._size + size
             if self._scan is not None:
                 self._scan = max(0, self._scan - (scanned or 0))
-        if outcome.truncated and part.limit is None:
+        if outcome.truncated:
             return _too_large(part)
         if self._size > PART_BYTES:
             return _too_large(part, "all parts of the query together have")
-        return outcome.table, outcome.truncated
+        return outcome.table
 
 
 async def _all(*work: Awaitable[T]) -> list[T]:

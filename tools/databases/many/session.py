@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
+from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.duckdb.session import DuckdbSession, _connect, _prove_closed
-from quorum.tools.databases.duckdb.views import text
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.worker import Fetched
 

@@ -60,22 +60,8 @@ IDENTITY = """
 SECRET = re.compile(r" IDENTIFIED (?:BY PASSWORD|VIA .*? USING|WITH .*? AS) '[^']*'")
 """In a grant."""
 
-WRITES = {
-    "ALL PRIVILEGES": "has all rights",
-    "SUPER": "has SUPER",
-    "FILE": "may read and write files on the server",
-    "INSERT": "may insert rows",
-    "UPDATE": "may change rows",
-    "DELETE": "may delete rows",
-    "CREATE": "may create tables",
-    "DROP": "may drop tables",
-    "ALTER": "may alter tables",
-    "EXECUTE": "may run stored programs",
-    "CREATE USER": "may make accounts",
-    "GRANT OPTION": "may grant its rights",
-    "REPLICATION SLAVE": "may copy the whole server by replication",
-}
-"""What ends a sentence about an account, by the right that it has."""
+HARMLESS = {"USAGE", "SELECT", "SHOW VIEW", "SHOW DATABASES", "PROCESS", "REPLICATION CLIENT", "PROXY"}
+"""Rights that change nothing."""
 
 
 async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
@@ -133,12 +119,12 @@ async def account_of(connector: MysqlConnector) -> Account:
         match = re.match(r"GRANT (?P<rights>.+?) ON (?P<where>\S+) TO ", grant)
         if match is None:
             continue
-        rights = {right.strip() for right in re.sub(r"\([^)]*\)", "", match["rights"]).split(",")}
-        rights |= {"GRANT OPTION"} if grant.endswith("WITH GRANT OPTION") else set()
-        for right in WRITES:
-            if right in rights:
+        rights = [right.strip() for right in re.sub(r"\([^)]*\)", "", match["rights"]).split(",")]
+        rights += ["GRANT OPTION"] if grant.endswith("WITH GRANT OPTION") else []
+        for right in rights:
+            if right not in HARMLESS:
                 found[right].append(match["where"].replace("`", ""))
-    return Account(connector.user, tuple(f"{WRITES[right]} on {', '.join(found[right])}" for right in found))
+    return Account(connector.user, tuple(f"has {right} on {', '.join(on)}" for right, on in found.items()))
 
 
 async def _grants(connector: MysqlConnector) -> list[str]:

@@ -45,10 +45,7 @@ ROLE = f"""
         (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             WHERE c.relkind IN ('r', 'p', 'v', 'f') AND {OURS}
             AND has_schema_privilege(n.oid, 'USAGE')
-            AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')) AS writable,
-        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-            WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OURS}
-            AND pg_has_role(c.relowner, 'USAGE')) AS owned,
+            AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')) AS tables,
         (SELECT count(*) FROM pg_namespace n WHERE {OURS}
             AND has_schema_privilege(n.oid, 'CREATE')) AS schemas
     FROM pg_roles WHERE rolname = current_user
@@ -82,11 +79,7 @@ POWERS = {
     "roles": "may make roles",
     "replication": "may copy the whole server by replication",
 }
-COUNTS = {
-    "writable": ("may write to {} table", "may write to {} tables"),
-    "owned": ("owns {} table or view", "owns {} tables and views"),
-    "schemas": ("may create tables in {} schema", "may create tables in {} schemas"),
-}
+COUNTS = {"tables": "may write to tables: {:,}", "schemas": "may create tables in schemas: {:,}"}
 
 
 class PostgresConnector(ServerConnector[PostgresLink, Target]):
@@ -174,7 +167,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         if row["super"]:
             return Account(row["name"], (SUPER,))
         powers = [words for name, words in POWERS.items() if row[name]]
-        powers += [COUNTS[name][row[name] != 1].format(f"{row[name]:,}") for name in COUNTS if row[name]]
+        powers += [words.format(row[name]) for name, words in COUNTS.items() if row[name]]
         return Account(row["name"], tuple(powers))
 
     async def connect(self) -> PostgresLink:

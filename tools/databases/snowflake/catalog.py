@@ -1,6 +1,6 @@
 """Databases of Snowflake as a catalog: what the role may read, in few questions.
 
-Tables, columns, counts and comments come from INFORMATION_SCHEMA, keys and policies from SHOW. What the role
+Tables, columns, counts and comments come from INFORMATION_SCHEMA, keys from SHOW. What the role
 may read is what compiles: EXPLAIN of many tables at once costs nothing and runs on no warehouse. Reading rows
 does, so the first ones of each table are all that is read, and none of views.
 """
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,6 @@ from quorum.tools.databases.introspection import (
     Introspection,
     Row,
     grouped,
-    listed,
     literal,
     nothing_to_read,
     quoted,
@@ -41,8 +40,6 @@ READ_SECONDS = 5.0
 """Time for that: a warehouse is far, and may be waking up."""
 AT_ONCE = 100
 """Tables that one EXPLAIN tries."""
-POLICIES = 50
-"""Row access policies of a database that are looked into."""
 LARGE = 2**30
 """Bytes from which on a table's size is told."""
 TABLES = """
@@ -54,10 +51,6 @@ COLUMNS = """
         character_maximum_length, numeric_precision, numeric_scale
     FROM {database}.INFORMATION_SCHEMA.COLUMNS WHERE {where}
     ORDER BY table_schema, table_name, ordinal_position
-"""
-REFERENCES = """
-    SELECT ref_database_name, ref_schema_name, ref_entity_name
-    FROM TABLE({database}.INFORMATION_SCHEMA.POLICY_REFERENCES(POLICY_NAME => {policy}))
 """
 KINDS = {
     "VIEW": "view",
@@ -73,24 +66,17 @@ LONGEST_TEXT = 16_777_216
 Name = tuple[str, str]
 
 
-async def introspect(
-    connector: SnowflakeConnector, *, samples: int = 3, only: Collection[str] = ()
-) -> Catalog:
-    """See ``Connector.catalog``.
-
-    Args:
-        only: Full names of the tables that are read; all if there are none.
-    """
+async def introspect(connector: SnowflakeConnector, *, samples: int = 3) -> Catalog:
+    """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run, quote=quoted)
     places = connector.target.places
     try:
         found = await asyncio.gather(*(_listed(connector, place) for place in places))
-        known = [table for tables in found for table in tables if not only or table.full_name in only]
+        known = [table for tables in found for table in tables]
         tables = await _readable(connector, look, known)
         if not tables and not look.left_out:
             counts = Counter((table.database, table.schema) for table in known)
             raise await missing_right(connector, connector.place, places, counts)
-        policies = await asyncio.gather(*(_filtered(connector, place.database) for place in places))
     except (Gone, Refusal, TimeoutError) as error:
         reason = str(error) or "it takes too long"
         hint = "Name a warehouse: &warehouse=NAME." if "warehouse" in reason else ""
@@ -98,12 +84,7 @@ async def introspect(
         raise DatabaseUnavailable(message, hint=hint) from None
     if samples and any(table.kind != "table" for table in tables):
         look.notes.append(f"Reading is billed: of tables the first {ROWS} rows were read, of views none.")
-    filled = await asyncio.gather(*(_with_rows(look, table, samples) for table in tables))
-    policed = {name for names in policies for name in names}
-    filtered = tuple(table.full_name for table in filled if table.full_name in policed)
-    if filtered:
-        look.notes.append(f"Row access policies may hide rows of: {listed(filtered)}.")
-    return look.catalog(filled, filtered)
+    return look.catalog(await asyncio.gather(*(_with_rows(look, table, samples) for table in tables)))
 
 
 async def missing_right(
@@ -153,38 +134,33 @@ async def _listed(connector: SnowflakeConnector, place: Place) -> list[Table]:
             for kind in ("PRIMARY", "IMPORTED")
         ),
     )
-    known = _Known(
-        place.database,
+    by_table = (
         grouped(columns, "TABLE_SCHEMA", "TABLE_NAME"),
         grouped((row for rows in keys[::2] for row in rows), "schema_name", "table_name"),
         grouped((row for rows in keys[1::2] for row in rows), "fk_schema_name", "fk_table_name"),
     )
-    return [known.table(row) for row in relations]
+    names = [(row["TABLE_SCHEMA"], row["TABLE_NAME"]) for row in relations]
+    known = [
+        _table(row, *(rows[name] for rows in by_table)) for row, name in zip(relations, names, strict=True)
+    ]
+    return [replace(table, database=place.database) for table in known]
 
 
-@dataclass(frozen=True)
-class _Known:
-    """The columns and keys of a database's tables, by schema and name."""
+def _table(row: Row, columns: Sequence[Row], primary: Sequence[Row], imported: Sequence[Row]) -> Table:
+    return Table(
+        name=row["TABLE_NAME"],
+        columns=tuple(map(_column, columns)),
+        schema=row["TABLE_SCHEMA"],
+        kind=KINDS.get(row["TABLE_TYPE"], "table"),
+        description=" ".join(filter(None, (row["COMMENT"], *_storage(row)))),
+        row_count=None if row["ROW_COUNT"] is None else int(row["ROW_COUNT"]),
+        primary_key=tuple(key["column_name"] for key in sorted(primary, key=_place_in_key)),
+        foreign_keys=tuple(_foreign(imported)),
+    )
 
-    database: str
-    columns: dict[Name, list[Row]]
-    primary: dict[Name, list[Row]]
-    imported: dict[Name, list[Row]]
 
-    def table(self, row: Row) -> Table:
-        name = (row["TABLE_SCHEMA"], row["TABLE_NAME"])
-        primary = sorted(self.primary[name], key=lambda key: int(key["key_sequence"]))
-        return Table(
-            name=row["TABLE_NAME"],
-            columns=tuple(map(_column, self.columns[name])),
-            schema=row["TABLE_SCHEMA"],
-            database=self.database,
-            kind=KINDS.get(row["TABLE_TYPE"], "table"),
-            description=" ".join(filter(None, (row["COMMENT"], *_storage(row)))),
-            row_count=None if row["ROW_COUNT"] is None else int(row["ROW_COUNT"]),
-            primary_key=tuple(key["column_name"] for key in primary),
-            foreign_keys=tuple(_foreign(self.imported[name])),
-        )
+def _place_in_key(row: Row) -> int:
+    return int(row["key_sequence"])
 
 
 def _storage(row: Row) -> Iterator[str]:
@@ -208,8 +184,7 @@ def _column(row: Row) -> Column:
 
 
 def _foreign(keys: Iterable[Row]) -> Iterator[ForeignKey]:
-    ordered = sorted(keys, key=lambda key: int(key["key_sequence"]))
-    for parts in grouped(ordered, "fk_name").values():
+    for parts in grouped(sorted(keys, key=_place_in_key), "fk_name").values():
         yield ForeignKey(
             tuple(part["fk_column_name"] for part in parts),
             ".".join(parts[0][f"pk_{part}_name"] for part in ("database", "schema", "table")),
@@ -250,27 +225,6 @@ async def _tried(connector: SnowflakeConnector, look: Introspection, tables: Seq
             f"The {table.kind} {table.full_name} cannot be read and is left out: {found.message}"
         )
     return []
-
-
-async def _filtered(connector: SnowflakeConnector, database: str) -> set[str]:
-    """Full names of tables with a row access policy, as far as the role may know of any."""
-    limits = Limits(rows=10_000, seconds=CATALOG_SECONDS)
-    try:
-        policies = await connector.rows(f"SHOW ROW ACCESS POLICIES IN DATABASE {quoted(database)}", limits)
-        asked = [
-            REFERENCES.format(
-                database=quoted(database), policy=literal(quoted(database, row["schema_name"], row["name"]))
-            )
-            for row in policies[:POLICIES]
-        ]
-        found = await asyncio.gather(*(connector.rows(sql.strip(), limits) for sql in asked))
-    except Refusal:  # the edition has none, or the role may not look
-        return set()
-    return {
-        ".".join((row["REF_DATABASE_NAME"], row["REF_SCHEMA_NAME"], row["REF_ENTITY_NAME"]))
-        for rows in found
-        for row in rows
-    }
 
 
 # Rows

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.introspection import CATALOG_SECONDS, listed, quoted
@@ -42,29 +40,9 @@ SHOWN = 3
 WHO = """
     SELECT CURRENT_USER() AS who, CURRENT_ROLE() AS role, CURRENT_SECONDARY_ROLES() AS others
 """
-ADMINISTRATORS = {
-    "ACCOUNTADMIN": "acts as ACCOUNTADMIN, who may do everything in the account",
-    "ORGADMIN": "acts as ORGADMIN, who may make accounts",
-    "SECURITYADMIN": "acts as SECURITYADMIN, who may grant any right",
-    "SYSADMIN": "acts as SYSADMIN, who owns warehouses and databases",
-    "USERADMIN": "acts as USERADMIN, who may make users and roles",
-}
-WRITES = {
-    "OWNERSHIP": "owns",
-    "INSERT": "may insert rows into",
-    "UPDATE": "may change rows of",
-    "DELETE": "may delete rows of",
-    "TRUNCATE": "may empty",
-    "EVOLVE SCHEMA": "may add columns to",
-    "MODIFY": "may change",
-    "OPERATE": "may start and stop",
-    "APPLY": "may apply",
-    "ALL": "may do everything with",
-    "WRITE": "may write files to",
-    "MANAGE GRANTS": "may grant any right on",
-    "EXECUTE TASK": "may run tasks of",
-}
-"""What a sentence says of an object, by the privilege on it."""
+ADMINISTRATORS = ("ACCOUNTADMIN", "ORGADMIN", "SECURITYADMIN", "SYSADMIN", "USERADMIN")
+HARMLESS = ("SELECT", "USAGE", "REFERENCES", "MONITOR", "READ", "REFERENCE_USAGE")
+"""Privileges that change nothing; USAGE of a procedure does."""
 
 
 class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
@@ -113,9 +91,9 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
         except (Gone, TimeoutError) as error:
             message = f"The account's rights cannot be read: {self.scrubbed(str(error))}"
             raise DatabaseUnavailable(message) from None
-        powers = [text for role, text in ADMINISTRATORS.items() if role in roles]
+        acts = [f"acts as {role}" for role in roles if role in ADMINISTRATORS]
         name = f"{who['WHO']} in the role {who['ROLE']}"
-        return Account(name, (*powers, *_sentences(roles)), sealed=False)
+        return Account(name, (*acts, *_sentences(roles)), sealed=False)
 
     async def who_asks(self) -> dict[str, Any]:
         """User and roles, by the names in ``WHO``.
@@ -140,15 +118,12 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
             try:
                 found[role] = await self.rows(f"SHOW GRANTS TO ROLE {quoted(role)}", LIMITS)
             except Refusal:  # it may act in the role, but not look at it
-                found[role] = [{"privilege": "HIDDEN", "granted_on": "ROLE", "name": role}]
+                found[role] = [{"privilege": "UNKNOWN RIGHTS", "granted_on": "ROLE", "name": role}]
             held = (
                 each for each in found[role] if (each["granted_on"], each["privilege"]) == ("ROLE", "USAGE")
             )
             todo += [grant["name"].strip('"') for grant in held]
         return found
-
-    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
-        return await introspect(self, samples=samples, only=names)
 
     async def rows(self, sql: str, limits: Limits) -> list[dict[str, Any]]:
         """Return the rows of a statement of Quorum's own, which may be SHOW.
@@ -201,16 +176,10 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
 
 
 def _sentences(roles: dict[str, list[dict[str, Any]]]) -> list[str]:
+    """Return what roles may do beyond reading, by privilege."""
     found: dict[str, list[str]] = defaultdict(list)
     for grant in (grant for grants in roles.values() for grant in grants):
         privilege, kind = str(grant["privilege"]), str(grant["granted_on"])
-        what = f"{kind.replace('_', ' ').lower()} {grant['name']}"
-        if privilege.startswith("CREATE"):
-            found[f"may {privilege.lower()}s in"].append(what)
-        elif privilege == "HIDDEN":
-            found["may do what it cannot be told of in"].append(what)
-        elif privilege in WRITES:
-            found[WRITES[privilege]].append(what)
-        elif (privilege, kind) == ("USAGE", "PROCEDURE"):
-            found["may run"].append(what)
-    return [f"{text} {listed(list(dict.fromkeys(names)), SHOWN)}" for text, names in found.items()]
+        if privilege not in HARMLESS or (privilege, kind) == ("USAGE", "PROCEDURE"):
+            found[privilege].append(f"{kind.replace('_', ' ').lower()} {grant['name']}")
+    return [f"has {name} on {listed(list(dict.fromkeys(on)), SHOWN)}" for name, on in found.items()]

@@ -18,8 +18,8 @@ class Engine:
         opening: Statements for a new connection.
         beginning: Statements that begin a query's transaction.
         ending: Statements after a query has been rolled back.
-        limit: The statement that has the server stop a query after ``{exact}`` or whole ``{seconds}``, or
-            ``{milliseconds}``; empty where none is known.
+        limit: The statement that has the server stop a query after whole ``{seconds}`` or ``{milliseconds}``;
+            empty where none is known.
         proof: A write that must fail in a session; empty where nothing in the engine forbids to write.
         prefixed: Whether the engine has a connector of its own, so that SQLAlchemy must be asked for by name.
         bills: Whether reading is billed by the byte, so that the catalog reads no values.

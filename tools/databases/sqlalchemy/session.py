@@ -112,10 +112,6 @@ class AlchemyLink(SessionLink):
         """True if a query that takes too long is stopped on the server, by itself or by the driver."""
         return self.limited or next(self._ways_to_cancel(), None) is not None
 
-    @property
-    def dialect(self) -> sqlalchemy.Dialect:
-        return self._engine.dialect
-
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking function and return its result; once the link is severed nothing waits for it.
 
@@ -213,12 +209,11 @@ class AlchemyLink(SessionLink):
         """Have the server, else the driver, stop what takes longer."""
         milliseconds, whole = max(1, round(seconds * 1000)), max(1, round(seconds + 0.499))
         if self._known.limit:
-            statement = self._known.limit.format(
-                milliseconds=milliseconds, seconds=whole, exact=f"{seconds:.3f}"
-            )
             try:
                 with self._told() as connection:
-                    connection.exec_driver_sql(statement)
+                    connection.exec_driver_sql(
+                        self._known.limit.format(milliseconds=milliseconds, seconds=whole)
+                    )
                 self.limited = True
             except Refusal:
                 self.limited = False

@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from quorum.tools.databases.sqlite.connector import SqliteConnector
 
 OBJECTS = r"""
-    SELECT type, name, coalesce(sql, '') AS sql FROM sqlite_master
-    WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY rowid
+    SELECT m.type, m.name, coalesce(m.sql, '') AS sql, l.type = 'virtual' AS virtual FROM sqlite_master AS m
+    JOIN pragma_table_list AS l ON l.schema = 'main' AND l.name = m.name AND l.type <> 'shadow'
+    WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY m.rowid
 """
+"""A shadow is a table in which a virtual one keeps its data."""
 TABLE_COLUMNS = r"""
     SELECT m.name AS owner, c.* FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c
     WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite\_%' ESCAPE '\'
@@ -38,15 +40,6 @@ FOREIGN_KEYS = r"""
     FROM sqlite_master AS m, pragma_foreign_key_list(m.name) AS f
     WHERE m.type = 'table' AND m.sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY m.rowid, f.id DESC, f.seq
 """
-SHADOWS = {
-    "fts3": ("content", "segments", "segdir", "docsize", "stat"),
-    "fts4": ("content", "segments", "segdir", "docsize", "stat"),
-    "fts5": ("data", "idx", "content", "docsize", "config"),
-    "rtree": ("node", "rowid", "parent"),
-    "rtree_i32": ("node", "rowid", "parent"),
-    "geopoly": ("node", "rowid", "parent"),
-}
-"""Tables in which a virtual table of a module keeps its data, by the end of their names."""
 HIDDEN = 1  # table_xinfo's mark of a column that SELECT * leaves out
 
 _CONSTRAINTS = {"constraint", "primary key", "primary", "foreign key", "foreign", "unique", "check"}
@@ -58,21 +51,12 @@ async def introspect(connector: SqliteConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``."""
     look = Introspection(connector, connector.run)
     objects = await look.ask(OBJECTS)
-    ends = [(row["name"], SHADOWS.get(_module(row["sql"]), ())) for row in objects]
-    shadows = {f"{name}_{end}".lower() for name, each in ends for end in each}
-    objects = [row for row in objects if row["name"].lower() not in shadows]
     columns = await _columns(look, objects)
     tables = [_table(row, columns[row["name"]]) for row in objects if row["name"] in columns]
     tables = _with_foreign_keys(look, tables, await look.ask(FOREIGN_KEYS))
     filled = [await _with_values(look, table, samples) for table in tables]
     filled = [await look.confirmed(table) for table in filled]
     return look.catalog(filled)
-
-
-def _module(sql: str) -> str:
-    """Return the module of a virtual table, in lower case; empty for anything else."""
-    found = re.match(r"\s*CREATE\s+VIRTUAL\s+TABLE\b.*?\bUSING\s+(\w+)", sql, re.IGNORECASE | re.DOTALL)
-    return found[1].lower() if found else ""
 
 
 async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Row]]:
@@ -98,8 +82,7 @@ async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Ro
 
 def _table(row: Row, columns: Iterable[Row]) -> Table:
     sql = row["sql"]
-    virtual = bool(_module(sql))
-    comments = comments_of(sql) if row["type"] == "table" and not virtual else {}
+    comments = comments_of(sql) if row["type"] == "table" and not row["virtual"] else {}
     shown = [column for column in columns if column["hidden"] != HIDDEN]
     keys = sorted((column["pk"], column["name"]) for column in shown if column["pk"])
     numbers = [
@@ -118,7 +101,7 @@ def _table(row: Row, columns: Iterable[Row]) -> Table:
             )
             for column in shown
         ),
-        kind="virtual" if virtual else row["type"],
+        kind="virtual" if row["virtual"] else row["type"],
         description=comments.get("", ""),
         primary_key=tuple(name for _, name in keys),
     )

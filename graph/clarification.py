@@ -65,8 +65,12 @@ def words_of(reply: Any, *, approve: str, reject: str) -> Any:
         return reply
     said = decisions[0]
     spoken = said.get("message", said.get("args"))
-    types = {"approve": approve, "accept": approve, "reject": reject, "ignore": reject}
-    return types.get(str(said.get("type")), spoken)
+    types = {
+        **dict.fromkeys(("approve", "accept"), approve),
+        **dict.fromkeys(("reject", "ignore"), reject),
+        **dict.fromkeys(("respond", "response"), spoken),
+    }
+    return types.get(str(said.get("type")), reply)
 
 
 class Choice(BaseModel):

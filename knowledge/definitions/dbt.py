@@ -70,7 +70,7 @@ def _tables(content: Any, blocks: Mapping[str, str]) -> Iterator[_Defined]:
 
     def defined(names: tuple[str, ...], item: Mapping[str, Any]) -> _Defined:
         columns = {
-            str(column["name"]).strip().strip('"`').casefold(): said
+            _name(column["name"]).strip().strip('"`').casefold(): said
             for column in _named(item, "columns")
             if (said := _text(column, blocks))
         }
@@ -78,12 +78,12 @@ def _tables(content: Any, blocks: Mapping[str, str]) -> Iterator[_Defined]:
 
     for kind in ("models", "seeds", "snapshots"):
         for item in _named(content, kind):
-            alias = str(item.get("alias") or _mapping(item.get("config")).get("alias") or item["name"])
-            yield defined((alias,), item)
+            alias = _name(item.get("alias")) or _name(_mapping(item.get("config")).get("alias"))
+            yield defined((alias or _name(item["name"]),), item)
     for source in _named(content, "sources"):
-        schema = str(source.get("schema") or source["name"])
+        schema = _name(source.get("schema")) or _name(source["name"])
         for item in _named(source, "tables"):
-            name = str(item.get("identifier") or item["name"])
+            name = _name(item.get("identifier")) or _name(item["name"])
             yield defined((f"{schema}.{name}", name), item)
 
 
@@ -133,4 +133,9 @@ def _mapping(value: Any) -> dict[str, Any]:
 def _named(content: Any, name: str) -> list[dict[str, Any]]:
     """Return the things that have a name in a list of a mapping."""
     found = _mapping(content).get(name)
-    return [item for item in (found if isinstance(found, list) else ()) if _mapping(item).get("name")]
+    return [item for item in (found if isinstance(found, list) else ()) if _name(_mapping(item).get("name"))]
+
+
+def _name(value: Any) -> str:
+    """Return a name; "" for a list or mapping, which YAML's aliases can make too large to write out."""
+    return str(value) if isinstance(value, str | int) else ""

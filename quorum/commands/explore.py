@@ -66,8 +66,8 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
 
     What is kept are triplets: a piece of the schema, a query, and the question that it answers. `quorum ask`
     shows those that are like a question to its writers, in the recipes `quorum`, `team` and `sqlagent`; they
-    are examples that a model made, and nothing that somebody has verified. `quorum kb show --triplets` lists
-    them.
+    are examples that a model made, and nothing that somebody has verified. `quorum kb export --triplets`
+    lists them.
 
     It can be stopped at any time and goes on with --resume. Exit codes: 0 explored; 1 the model's choices did
     not fit; 2 usage or configuration; 3 a budget or the time ran out; 130 Ctrl-C.

@@ -49,6 +49,7 @@ class Completion(Body):
     model: str = Field(max_length=90)
     messages: list[Message] = Field(min_length=1, max_length=500)
     stream: bool = False
+    stream_options: dict[str, Any] | None = None
 
 
 @way("GET /v1/models", "application/json")
@@ -68,7 +69,9 @@ async def complete(call: Call, body: Completion) -> Response:
     question = await _asked(call, body.model, said)
     head = {"id": question.id, "created": int(time.time()), "model": body.model}
     if body.stream:
-        return EventStream(_streamed(question, head, call.service.clean), media_type="text/event-stream")
+        usage = bool((body.stream_options or {}).get("include_usage"))
+        streamed = _streamed(question, head, call.service.clean, usage=usage)
+        return EventStream(streamed, media_type="text/event-stream")
     text, used = await _outcome(question, call.service.clean)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
@@ -111,13 +114,13 @@ async def _outcome(question: Question, clean: Callable[[str], str]) -> tuple[str
 
 
 async def _streamed(
-    question: Question, head: dict[str, Any], clean: Callable[[str], str]
+    question: Question, head: dict[str, Any], clean: Callable[[str], str], *, usage: bool
 ) -> AsyncIterator[bytes]:
     """Yield the steps, each as a line of a quotation, and then what the question comes to."""
 
-    def chunk(delta: dict[str, str], end: str | None = None) -> bytes:
-        choice = {"index": 0, "delta": delta, "finish_reason": end, "logprobs": None}
-        body = {**head, "object": "chat.completion.chunk", "choices": [choice]}
+    def chunk(delta: dict[str, str], end: str | None = None, **more: Any) -> bytes:
+        choices = [{"index": 0, "delta": delta, "finish_reason": end, "logprobs": None}]
+        body = {**head, "object": "chat.completion.chunk", "choices": choices, **more}
         return f"data: {json.dumps(body)}\n\n".encode()
 
     yield chunk({"role": "assistant", "content": ""})
@@ -125,9 +128,11 @@ async def _streamed(
         if (step := step_of(event)).live:
             yield chunk({"content": f"> {markdown(f'{step.agent}: {clean(step.gist)}', 200)}\n"})
     try:
-        text, _ = await _outcome(question, clean)
+        text, used = await _outcome(question, clean)
     except QuorumError as error:
-        text = f"**Failed**: {markdown(clean(str(error)), 1000)}"
+        text, used = f"**Failed**: {markdown(clean(str(error)), 1000)}", {}
     yield chunk({"content": f"\n{text}"})
     yield chunk({}, "stop")
+    if usage:
+        yield chunk({}, choices=[], usage=used)
     yield b"data: [DONE]\n\n"

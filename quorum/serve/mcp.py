@@ -304,6 +304,9 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
             _LOG.exception("The tool %s failed.", params.name)
             return _failed(f"{params.name} failed by a fault of Quorum's; the server's log has it.")
 
+    async def resources(*_: object) -> types.ListResourcesResult:  # without it, no resource is declared
+        return types.ListResourcesResult(resources=[])
+
     async def templates(*_: object) -> types.ListResourceTemplatesResult:
         rows = types.ResourceTemplate(uri_template=f"{HEAD}{{run}}{TAIL}", name="rows", mime_type="text/csv")
         return types.ListResourceTemplatesResult(resource_templates=[rows])
@@ -325,8 +328,9 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         return types.ReadResourceResult(contents=[csv])
 
     about: Any = {"version": __version__, "title": "Quorum", "instructions": INSTRUCTIONS}
-    tools: Any = {"on_list_tools": listed, "on_call_tool": called}
-    return Server("quorum", on_list_resource_templates=templates, on_read_resource=read, **tools, **about)
+    lists: Any = {"on_list_resources": resources, "on_list_resource_templates": templates}
+    calls: Any = {"on_list_tools": listed, "on_call_tool": called, "on_read_resource": read}
+    return Server("quorum", **about, **lists, **calls)
 
 
 def _declared(name: str, databases: Sequence[str]) -> types.Tool:

@@ -19,6 +19,7 @@ from quorum.knowledge.schema.render import render
 from quorum.tools.guard import Passed
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
+from quorum.tools.lint.tables import nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
 from tests.tools.lint_tables import EVENTS, FOLDER, SNOW, TABLES, cases, table
@@ -149,3 +150,17 @@ def test_the_guards_process_says_the_same_of_an_outline_without_going_through_al
     prepared.prepare()
     monkeypatch.delattr(Catalog, "columns")
     assert prepared.lint(tree) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "near"),
+    [
+        ("custmer", "order customer customers total", "customer customers"),
+        ("order_date", "date_order dates id", "date_order"),
+        ("заказ", "клиенты заказы orders", "заказы"),
+        ("注文", "顧客 商品", ""),
+        ("xyz", "order customer", ""),
+    ],
+)
+def test_near_names(name: str, known: str, near: str) -> None:
+    assert nearest(name, known.split()) == near.split()

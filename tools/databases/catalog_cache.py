@@ -35,7 +35,10 @@ from quorum.tools.garbage import no_collections
 if TYPE_CHECKING:
     from quorum.tools.rights import Rights
 
-FORMAT = 6
+FORMAT = 7
+FORGOTTEN_SECONDS = 30 * 86_400.0
+"""Files that have not been written for so long are deleted."""
+SUFFIXES = (".gz", ".lock", ".part", ".said")
 LEVEL = 4
 """Of compression: higher ones take twice as long for a tenth less."""
 
@@ -154,8 +157,16 @@ class CatalogFile:
         try:
             content = json.dumps(found, separators=(",", ":")).encode()
             _write(self.path, gzip.compress(content, LEVEL, mtime=0))
+            self._forget_others()
         except OSError as error:
             _warn(f"The catalog cannot be cached in {self.path.parent}: {error.strerror}.")
+
+    def _forget_others(self) -> None:
+        """Delete files of long ago, and what killed processes have left."""
+        for path in self.path.parent.iterdir():
+            with suppress(OSError):
+                if path.suffix in SUFFIXES and path.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
+                    path.unlink()
 
 
 def _digest(*parts: object) -> str:

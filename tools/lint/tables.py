@@ -19,7 +19,7 @@ _EXACT: dict[str, Callable[[str], str]] = {
     **dict.fromkeys(("snowflake", "oracle", "exasol"), str.upper),
     "postgres": str.lower,
 }
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
 _CLOSE = 60.0  # of 100
 _LONGEST = 200
 """Characters of a name that are compared; engines allow 63 to 300."""
@@ -81,6 +81,8 @@ def _likeness(one: str, other: str) -> float:
 
     left, right = (" ".join(_WORD.findall(name)).casefold() for name in (one, other))
     bare = left.replace(" ", ""), right.replace(" ", "")
+    if not all(bare):
+        return 0.0
     contained = min(map(len, bare)) >= 3 and (bare[0] in bare[1] or bare[1] in bare[0])
     return max(fuzz.ratio(*bare), fuzz.token_sort_ratio(left, right), 65.0 * contained)
 

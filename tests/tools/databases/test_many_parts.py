@@ -75,13 +75,13 @@ TYPES = {
 }
 
 
-def parts_of(sql: str, dialect: str) -> list[str]:
+def parts_of(sql: str, dialect: str, rows: int = 100) -> list[str]:
     """The parts of a query over a table ``t`` of an engine, and ``u`` of DuckDB."""
     columns = tuple(Column(name, kind) for name, kind in zip("nwdmzf", TYPES[dialect], strict=True))
     mine = Catalog("db", dialect, (Table("t", columns, schema="s"),))
     other = Catalog("other", "duckdb", (Table("u", (Column("n", "BIGINT"),), schema="main"),))
     _, held = united([(told(dialect), mine), (told("duckdb"), other)])
-    plan = split(sql, UnionTables(held))
+    plan = split(sql, UnionTables(held), rows)
     assert isinstance(plan, Plan), plan
     return [part.sql for part in plan.parts]
 
@@ -104,6 +104,12 @@ def test_conditions_are_handed_down_only_where_no_row_is_missed(sql: str, handed
     parts = parts_of(sql, "postgres")
     found = [name for name in "tu" if any(" WHERE " in part for part in parts if f'"{name}" AS' in part)]
     assert "".join(found) == handed, parts
+
+
+@pytest.mark.parametrize(("sql", "limit"), cases("many_limits", 2))
+def test_limits_are_handed_down_only_where_any_rows_will_do(sql: str, limit: str) -> None:
+    part = parts_of(sql, "postgres")[0]
+    assert part[part.index("LIMIT") if " LIMIT" in part else len(part) :] == limit, part
 
 
 @pytest.mark.parametrize(("sql", "columns"), cases("many_columns", 2))
@@ -213,9 +219,9 @@ def test_names_that_duckdb_takes_for_one_differ_and_keys_follow() -> None:
     assert catalog.tables[0].foreign_keys == (ForeignKey(("ID_2",), "main_db.public.Users_2", ("id",)),)
     assert catalog.tables[0].columns[2].fields == (), "it arrives as text"
     assert (catalog.notes, catalog.left_out) == (("main_db: n",), ("main_db: n",))
-    plan = split('SELECT "ID_2" FROM "Users_2"', UnionTables(held))
+    plan = split('SELECT "ID_2" FROM "Users_2"', UnionTables(held), 10)
     assert isinstance(plan, Plan)
-    assert plan.parts[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p"'
+    assert plan.parts[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p" LIMIT 11'
 
 
 async def test_a_part_beyond_the_bounds_is_an_error_and_never_cut(

@@ -19,6 +19,8 @@ from quorum.tools.query import ErrorKind, QueryError
 if TYPE_CHECKING:
     from quorum.tools.databases.duckdb.connector import DuckdbConnector
 
+FILES_SHUT = "disabled by configuration"
+"""Part of DuckDB's error for a view that reads a file."""
 OURS = "database_name = current_database() AND NOT internal"
 OBJECTS = f"""
     SELECT schema_name, table_name AS name, table_oid AS oid, 'table' AS kind, comment,
@@ -65,7 +67,8 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         answer = await look.try_to(empty) if of_view else None
         if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
             why = f"cannot be read and is left out: {brief(answer.message)}"
-            look.left_out.append(f"The view {table.full_name} {why}")
+            remedy = " Name the file that it reads as a database of its own." if FILES_SHUT in why else ""
+            look.left_out.append(f"The view {table.full_name} {why}{remedy}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
     tables = [await look.confirmed(table) for table in tables]

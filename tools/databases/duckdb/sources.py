@@ -76,6 +76,9 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
         if not reader_of(path.name):
             raise DatabaseUnavailable(f"{path} is no data file.", hint=f"Known are {KINDS}.")
         return [_source(path)], []
+    if reader_of(path.name):  # as Spark writes a table
+        hint = "Write it as one file, e.g. with DuckDB: COPY (FROM '.../*.parquet') TO 'orders.parquet'."
+        raise DatabaseUnavailable(f"{path} is a folder of parts, which is not read as one table.", hint=hint)
     for mark, kind in (("_delta_log", "a Delta table"), ("DDL.csv", "a folder of schema files")):
         if (path / mark).exists():
             hint = "Write schema:/// before its path." if mark == "DDL.csv" else "Export it as Parquet."

@@ -51,12 +51,34 @@ _TYPED = {
 """The word before a constant, if it is not TIMESTAMP."""
 
 
+@dataclass(frozen=True)
+class Found:
+    """The part of a condition that can be handed down.
+
+    Attributes:
+        sql: In the owner's dialect, on the table ``ALIAS``.
+        whole: It is the whole condition: a row that the owner keeps is a row that the query keeps.
+        strict: A row whose columns are all NULL never fulfils it.
+    """
+
+    sql: str
+    whole: bool
+    strict: bool
+
+
+def conjunction(found: Sequence[Found | None], word: str = "AND") -> Found | None:
+    """Join conditions. An AND leaves out what cannot be handed down; an OR needs all of them."""
+    known = [each for each in found if each]
+    if not known or (word == "OR" and len(known) < len(found)):
+        return None
+    whole = len(known) == len(found) and all(each.whole for each in known)
+    strict = (any if word == "AND" else all)(each.strict for each in known)
+    return Found(joined([each.sql for each in known], word), whole, strict)
+
+
 def joined(conditions: Sequence[str], word: str) -> str:
-    """Join conditions. An AND leaves out what cannot be handed down, "", and an OR needs all of them."""
-    known = list(filter(None, conditions))
-    if word == "OR" and len(known) < len(conditions):
-        return ""
-    return f"({f' {word} '.join(known)})" if len(known) > 1 else "".join(known)
+    """Join conditions by AND or OR."""
+    return conditions[0] if len(conditions) == 1 else f"({f' {word} '.join(conditions)})"
 
 
 @dataclass(frozen=True)
@@ -66,54 +88,51 @@ class Reader:
     Attributes:
         column: Returns the owner's name and type of the column that an expression names, or None.
         dialect: The owner's.
-        nulls: Whether a row of NULLs may fulfil what is handed down: not beside an outer join.
     """
 
     column: Callable[[exp.Expr], tuple[str, str] | None]
     dialect: str
-    nulls: bool = True
 
-    def read(self, node: exp.Expr) -> str:
-        """Return the part of a condition that can be handed down, on the table ``ALIAS``; "" for nothing."""
+    def read(self, node: exp.Expr) -> Found | None:
+        """Return the part of a condition that can be handed down."""
         node = node.unnest()
         if any(name not in PARTS for name, value in node.args.items() if value):
-            return ""  # NOT LIKE, say, is a LIKE with an argument of its own
+            return None  # NOT LIKE, say, is a LIKE with an argument of its own
         match node:
             case exp.And() | exp.Or():
                 word = "AND" if isinstance(node, exp.And) else "OR"
-                return joined([self.read(part) for part in node.flatten()], word)
+                return conjunction([self.read(part) for part in node.flatten()], word)
             case exp.Between():
-                ends = (("low", ">="), ("high", "<="))
-                found = [self._compared(node.this, sign, [node.args[end]]) for end, sign in ends]
-                return joined(found, "AND")
-            case exp.Is() if self.nulls and isinstance(node.expression, exp.Null):
+                ends = [("low", ">="), ("high", "<=")]
+                return conjunction([self._compared(node.this, sign, [node.args[end]]) for end, sign in ends])
+            case exp.Is() if isinstance(node.expression, exp.Null):
                 return self._compared(node.this, "IS NULL", [])
             case exp.In() if 0 < len(node.expressions) <= MOST_VALUES:
                 return self._compared(node.this, "IN", node.expressions)
         operator = _ORDERED.get(type(node), "")
         if operator and isinstance(node.this.unnest(), exp.Column):
             return self._compared(node.this, operator, [node.expression])
-        return self._compared(node.expression, _TURNED[operator], [node.this]) if operator else ""
+        return self._compared(node.expression, _TURNED[operator], [node.this]) if operator else None
 
-    def _compared(self, node: exp.Expr, operator: str, values: Sequence[exp.Expr]) -> str:
+    def _compared(self, node: exp.Expr, operator: str, values: Sequence[exp.Expr]) -> Found | None:
         """Return a column's comparison with constants; without values it is IS NULL."""
         found = self.column(node.unnest())
         kind = comparable(found[1], self.dialect) if found else ""
         if found is None or not kind or (kind == "text" and operator not in ("=", "IN")):
-            return ""
+            return None
         constants = [_constant(value, kind, self.dialect) for value in values]
         if not all(constants):
-            return ""
+            return None
         column = write(exp.column(found[0], table=ALIAS, quoted=True), self.dialect)
         if operator == "IS NULL":
-            return f"{column} IS NULL"
+            return Found(f"{column} IS NULL", whole=True, strict=False)
         right = f"({', '.join(constants)})" if operator == "IN" else constants[0]
         sql = f"{column} {operator} {right}"
         if self.dialect == "sqlite" and kind != "text":  # values of other classes are all kept
             own = "'text'" if kind == "date" else "'integer', 'real'"
             collation = " COLLATE BINARY" if kind == "date" else ""
             sql = f"({sql}{collation} OR typeof({column}) NOT IN ({own}, 'null'))"
-        return sql
+        return Found(sql, whole=self.dialect != "sqlite" and kind != "text", strict=True)
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -160,8 +160,10 @@ class ManyConnector(Connector):
         self._check_open()
         try:
             return await self._run(sql, limits)
-        except DatabaseUnavailable as error:  # it was closed while a part was read
-            return QueryError(ErrorKind.UNAVAILABLE, str(error))
+        except DatabaseUnavailable as error:
+            if self._opened:
+                raise
+            return QueryError(ErrorKind.UNAVAILABLE, str(error))  # it was closed while a part was read
 
     async def _run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         started = time.monotonic()
@@ -176,13 +178,15 @@ class ManyConnector(Connector):
         left = reading.deadline - time.monotonic()
         if left <= 0:
             return replace(timed_out(limits), parts=reading.read)
-        loads = await asyncio.to_thread(self._loads, plan, tables)
+        loads = await asyncio.to_thread(self._loads, plan, [table for table, _ in tables])
         outcome = await self._joiner.run(sql, replace(limits, seconds=left), loads)
         if isinstance(outcome, QueryError):
             return replace(outcome, parts=reading.read)
+        cut = not outcome.truncated and any(cut == "bytes" for _, cut in tables)  # else it is an error
         return replace(
             outcome,
             seconds=time.monotonic() - started,
+            truncated="bytes" if cut else outcome.truncated,
             bytes_scanned=bytes_scanned(reading.read),
             parts=reading.read,
         )
@@ -225,7 +229,7 @@ class ManyConnector(Connector):
             if self._tables is None:
                 await self.catalog(samples=0)
         assert self._tables is not None
-        plan = await asyncio.to_thread(split, sql, self._tables)
+        plan = await asyncio.to_thread(split, sql, self._tables, limits.rows)
         if isinstance(plan, QueryError) or all(map(self._in_place, plan.parts)):
             return plan
         outcome = await self._joiner.run(f"EXPLAIN {sql}", limits, self._loads(plan, None))
@@ -269,8 +273,8 @@ class _Reading:
         self._slots = asyncio.Semaphore(AT_ONCE if limits.scan is None else 1)
         self._size = 0
 
-    async def all(self, parts: Sequence[PartQuery]) -> list[pa.Table] | QueryError:
-        """Return each part's rows; the first error ends all."""
+    async def all(self, parts: Sequence[PartQuery]) -> list[tuple[pa.Table, str]] | QueryError:
+        """Return each part's rows, and the cap that cut them; the first error ends all."""
         tasks = [asyncio.ensure_future(self._one(part)) for part in parts]
         try:
             for done in asyncio.as_completed(tasks):
@@ -283,12 +287,13 @@ class _Reading:
             await asyncio.gather(*tasks, return_exceptions=True)
         return [found for task in tasks if not isinstance(found := task.result(), QueryError)]
 
-    async def _one(self, part: PartQuery) -> pa.Table | QueryError:
+    async def _one(self, part: PartQuery) -> tuple[pa.Table, str] | QueryError:
         async with self._slots:
             left = self.deadline - time.monotonic()
             if left <= 0:
                 return timed_out(self._limits)
-            limits = replace(self._limits, rows=PART_ROWS, bytes=PART_BYTES, seconds=left, scan=self._scan)
+            rows = PART_ROWS if part.limit is None else part.limit
+            limits = replace(self._limits, rows=rows, bytes=PART_BYTES, seconds=left, scan=self._scan)
             outcome = await part.table.owner.run(part.sql, limits)
             if isinstance(outcome, QueryError):
                 return _error_of(part, outcome, self._limits)
@@ -297,11 +302,11 @@ class _Reading:
             self.read, self._size = (*self.read, read), self._size + size
             if self._scan is not None:
                 self._scan = max(0, self._scan - (scanned or 0))
-        if outcome.truncated:
+        if outcome.truncated and part.limit is None:
             return _too_large(part)
         if self._size > PART_BYTES:
             return _too_large(part, "all parts of the query together have")
-        return outcome.table
+        return outcome.table, outcome.truncated
 
 
 async def _all(*work: Awaitable[T]) -> list[T]:

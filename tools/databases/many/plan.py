@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from quorum.tools.databases.many.catalog import UnionTable
-from quorum.tools.databases.many.conditions import ALIAS, Reader, joined
+from quorum.tools.databases.many.conditions import ALIAS, Found, Reader, conjunction, joined
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement, sqlglot_dialect
@@ -27,6 +27,16 @@ PLAIN = {"this", "db", "catalog", "alias"}
 """The parts of a table in FROM that are understood here."""
 UNSURE = (exp.Columns, exp.PositionalColumn, exp.Parameter, exp.Placeholder)
 """Expressions that may name columns in another way than by their names."""
+OF_ONE_ROW = (
+    *(exp.Alias, exp.Binary, exp.Boolean, exp.Case, exp.Cast, exp.Coalesce, exp.Column, exp.DataType),
+    *(exp.Identifier, exp.If, exp.Length, exp.Literal, exp.Lower, exp.Null, exp.Paren, exp.Round, exp.Star),
+    *(exp.Substring, exp.Trim, exp.Unary, exp.Upper),
+)
+"""Expressions that make a row of the result of one row of a table."""
+CHANGING = (
+    *("group", "having", "qualify", "distinct", "order", "sample", "windows", "joins", "laterals", "kind"),
+)
+"""Clauses with which the first rows of a result are not any rows of its table."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class PartQuery:
     table: UnionTable
     columns: tuple[int, ...]
     condition: str = ""
+    limit: int | None = None
 
     @property
     def database(self) -> str:
@@ -55,7 +66,9 @@ class PartQuery:
         ]
         alias = write(exp.to_identifier(ALIAS, quoted=True), dialect)
         text = f"SELECT {', '.join(columns) or 'count(*) AS n'} FROM {table} AS {alias}"
-        return f"{text} WHERE {self.condition}" if self.condition else text
+        if self.condition:
+            text += f" WHERE {self.condition}"
+        return f"{text} LIMIT {self.limit}" if columns and self.limit is not None else text
 
 
 @dataclass(frozen=True)
@@ -97,7 +110,7 @@ class _Reference:
     node: exp.Table
     table: UnionTable
     whole: bool = True
-    condition: str = ""
+    condition: Found | None = None
 
     def position(self, column: str) -> int | None:
         """Return the position of a column by its combined name in lower case."""
@@ -105,8 +118,8 @@ class _Reference:
         return next((i for i, each in enumerate(columns) if each.name.casefold() == column), None)
 
 
-def split(sql: str, tables: UnionTables) -> Plan | QueryError:
-    """Return the parts that a query needs."""
+def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
+    """Return the parts that a query needs; at most ``rows`` rows of its result are kept."""
     try:
         tree = parse_one_statement(sql, "duckdb")
     except SyntaxProblem as problem:
@@ -123,7 +136,7 @@ def split(sql: str, tables: UnionTables) -> Plan | QueryError:
     bare = {node.name.casefold() for node in tree.find_all(exp.Column) if not node.table}
     for each in references:  # a bare name of a table is its whole row as one value
         each.whole |= unsure or each.node.alias_or_name.casefold() in bare
-    names = _names(sql, tree)
+    limit, names = _limit(tree, references, rows), _names(sql, tree)
     by_table: dict[int, list[_Reference]] = defaultdict(list)
     for each in references:
         by_table[id(each.table)].append(each)
@@ -131,7 +144,7 @@ def split(sql: str, tables: UnionTables) -> Plan | QueryError:
         message = f"The query reads {len(by_table)} tables; over several databases {MOST_PARTS} are the most."
         return QueryError(ErrorKind.RESOURCES, message)
     path = dict.fromkeys(each.table.path[:2] for each in references if len(each.node.parts) < 3)
-    return Plan(tuple(_part(group, names) for group in by_table.values()), tuple(path))
+    return Plan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
 
 
 def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | QueryError:
@@ -200,19 +213,19 @@ class _Scope:
                 found.add(column.table.casefold() if isinstance(column, exp.Column) else "")
         return found
 
-    def _conditions(self, name: str) -> str:
+    def _conditions(self, name: str) -> Found | None:
         """Return the conditions of WHERE and ON that bear on one table alone."""
         reference = self.tables[name]
+        reader = Reader(lambda node: self._column(node, name), reference.table.owner.dialect)
         outer = any(join.side for join in self.joins)
-        dialect = reference.table.owner.dialect
-        reader = Reader(lambda node: self._column(node, name), dialect, nulls=not outer)
         where = self.select.args.get("where")
         asked = [where.this] if where else []
         for join in self.joins:
             on = join.args.get("on")
             if on is not None and (not join.side or (join.side == "LEFT" and join.this is reference.node)):
                 asked.append(on)
-        return joined([reader.read(node) for node in asked], "AND")
+        found = [reader.read(node) for node in asked]
+        return conjunction([each for each in found if each is None or each.strict or not outer])
 
     def _column(self, node: exp.Expr, name: str) -> tuple[str, str] | None:
         """Return the owner's name and type of a column of the table ``name``; None for anything else."""
@@ -234,6 +247,35 @@ class _Scope:
         # a view's values may be of any type in SQLite
         typed = reference.table.owner.dialect != "sqlite" or original.kind == "table"
         return original.columns[place].name, original.columns[place].type if typed else ""
+
+
+def _limit(tree: exp.Expr, references: Sequence[_Reference], rows: int) -> int | None:
+    """Return the number of rows of its only table that a query needs, whichever come first; None for all."""
+    if not isinstance(tree, exp.Select) or len(references) != 1 or not _any_rows(tree, references[0]):
+        return None
+    limit, offset = (tree.args.get(name) for name in ("limit", "offset"))
+    numbers = [clause.expression for clause in (limit, offset) if clause is not None]
+    if not all(isinstance(each, exp.Literal) and each.name.isdigit() for each in numbers):
+        return None
+    skipped = int(offset.expression.name) if offset else 0
+    return skipped + min(rows + 1, int(limit.expression.name) if limit else rows + 1)
+
+
+def _any_rows(select: exp.Select, reference: _Reference) -> bool:
+    """Return True if a SELECT gives rows of its only table, each by itself, whichever come first."""
+    source = select.args.get("from_")
+    if source is None or source.this is not reference.node or not _is_plain(reference.node):
+        return False
+    limit = select.args.get("limit")
+    if any(select.args.get(clause) for clause in CHANGING) or (limit and limit.args.get("limit_options")):
+        return False
+    if select.args.get("where") and not (reference.condition and reference.condition.whole):
+        return False
+    return all(
+        isinstance(node, OF_ONE_ROW) and not isinstance(node, exp.AggFunc)
+        for item in select.expressions
+        for node in item.walk()
+    )
 
 
 def _is_plain(table: exp.Table) -> bool:
@@ -271,7 +313,7 @@ def _names(sql: str, tree: exp.Expr) -> set[tuple[str, str]]:
     return {(before.get(token.start, ""), token.text.casefold()) for token in tokens}
 
 
-def _part(group: Sequence[_Reference], names: set[tuple[str, str]]) -> PartQuery:
+def _part(group: Sequence[_Reference], names: set[tuple[str, str]], limit: int | None) -> PartQuery:
     """Return one part for all places that name its table."""
     table = group[0].table
     columns = tuple(range(len(table.table.columns)))
@@ -279,4 +321,6 @@ def _part(group: Sequence[_Reference], names: set[tuple[str, str]]) -> PartQuery
         aliases = {"", *(each.node.alias_or_name.casefold() for each in group)}
         words = {name for alias, name in names if alias in aliases}
         columns = tuple(i for i in columns if table.table.columns[i].name.casefold() in words)
-    return PartQuery(table, columns, joined(list(dict.fromkeys(each.condition for each in group)), "OR"))
+    conditions = list(dict.fromkeys(each.condition.sql if each.condition else "" for each in group))
+    condition = joined(conditions, "OR") if all(conditions) else ""
+    return PartQuery(table, columns, condition, limit)

@@ -46,6 +46,9 @@ ROLE = f"""
             WHERE c.relkind IN ('r', 'p', 'v', 'f') AND {OURS}
             AND has_schema_privilege(n.oid, 'USAGE')
             AND has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE')) AS tables,
+        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND {OURS}
+            AND pg_has_role(c.relowner, 'USAGE')) AS owned,
         (SELECT count(*) FROM pg_namespace n WHERE {OURS}
             AND has_schema_privilege(n.oid, 'CREATE')) AS schemas
     FROM pg_roles WHERE rolname = current_user
@@ -79,7 +82,11 @@ POWERS = {
     "roles": "may make roles",
     "replication": "may copy the whole server by replication",
 }
-COUNTS = {"tables": "may write to tables: {:,}", "schemas": "may create tables in schemas: {:,}"}
+COUNTS = {
+    "tables": "may write to tables: {:,}",
+    "owned": "owns tables and views: {:,}",
+    "schemas": "may create tables in schemas: {:,}",
+}
 
 
 class PostgresConnector(ServerConnector[PostgresLink, Target]):

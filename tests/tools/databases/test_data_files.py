@@ -385,7 +385,15 @@ async def test_times_and_moments(tmp_path: Path) -> None:
 
 
 async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:
-    path = workbook(tmp_path / "a.xlsx", One=[*ORDERS, [3, "Bern"], [], ["Source: Ann", ""]])
+    lines = [
+        ["id", "city", "n"],
+        [1, "Bern", 2],
+        [2, "Basel", 3],
+        [3, "Bern", 4],
+        [],
+        ["Source: Ann", "", ""],
+    ]
+    path = workbook(tmp_path / "a.xlsx", One=lines)
     assert await answer(path, "SELECT sum(id) FROM a") == [(6,)]
     assert "the text below its rows, 'Source: Ann'" in (await catalog_of(path)).left_out[0]
     assert len(await answer(f"{path}?skip=0", "FROM a")) == 4

@@ -112,8 +112,6 @@ class Job:
         query = {
             "totalBytesProcessed": str(size),
             "totalBytesBilled": str(0 if lying else self.billed),
-            "totalSlotMs": "1500",
-            "cacheHit": False,
             "statementType": self.plan.kind,
             "schema": {"fields": self.fields},
             "referencedTables": tables,

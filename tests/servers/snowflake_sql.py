@@ -192,8 +192,8 @@ class Engine:
             return _texts(["content"], [[json.dumps(self._plan(tree, database, schema))]])
         tree = self._with_functions(tree)
         rows = int(query.parameters.get("ROWS_PER_RESULTSET") or 0)
-        if rows and isinstance(tree, exp.Select):
-            tree = _limited(tree, rows)  # for speed
+        if rows and isinstance(tree, exp.Select) and not tree.args.get("limit"):
+            tree = tree.limit(rows)  # for speed
         connection = self.fakesnow.connect(database, schema)
         query.connection = connection._duck_conn
         try:
@@ -298,8 +298,9 @@ class Engine:
             place = column.this.meta if column is not None else {}
             start = max(0, place.get("col", 1) - len(column.this.sql("snowflake") if column else name))
             where = f"error line {place.get('line', 1)} at position {start}\n"
-            holding = [path for path in _holding(known.mapping, name) if _reads(tree, path, database, schema)]
-            if column is not None and not column.table and len(holding) > 1:
+            types = self._columns()
+            read = [types[base][place][table] for _, (base, place, table) in _tables(tree, database, schema)]
+            if column is not None and not column.table and sum(name in columns for columns in read) > 1:
                 raise SqlError("002028", "42601", f"{COMPILATION}ambiguous column name '{name}'") from None
             shown = column.sql("snowflake") if column is not None else name
             shown = shown if '"' in shown else shown.upper()
@@ -334,15 +335,6 @@ def _parsed(sql: str, parameters: dict[str, Any]) -> exp.Expr:
         message = f"Actual statement count {len(trees)} did not match the desired statement count {count}."
         raise SqlError("000008", "0A000", message)
     return trees[0]
-
-
-def _limited(tree: exp.Select, rows: int) -> exp.Select:
-    limit = tree.args.get("limit")
-    if limit is None:
-        return tree.limit(rows)
-    given = limit.expression
-    few = isinstance(given, exp.Literal) and int(given.name) <= rows
-    return tree if few or not isinstance(given, exp.Literal) else tree.limit(rows)
 
 
 def _result(connection: FakeSnowflakeConnection, sql: str) -> Answer:
@@ -395,16 +387,6 @@ def _tables(tree: exp.Expr, database: str, schema: str) -> Iterator[tuple[exp.Ta
 
 def _exact(name: exp.Expr) -> str:
     return name.name if name.args.get("quoted") else name.name.upper()
-
-
-def _holding(mapping: dict[str, Any], column: str) -> Iterator[tuple[str, str, str]]:
-    for database, schemas in mapping.items():
-        for schema, tables in schemas.items():
-            yield from ((database, schema, table) for table, columns in tables.items() if column in columns)
-
-
-def _reads(tree: exp.Expr, path: tuple[str, str, str], database: str, schema: str) -> bool:
-    return any(found == path for _, found in _tables(tree, database, schema))
 
 
 COMPLAINTS = {

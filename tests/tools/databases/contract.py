@@ -16,6 +16,7 @@ import sys
 import time
 from pathlib import Path
 from typing import ClassVar
+from unittest.mock import AsyncMock
 from urllib.parse import quote
 
 import psutil
@@ -79,25 +80,9 @@ def listed(shared: Path, dialect: str, verdict: str) -> list[str]:
     return [entry["sql"] for entry in entries if entry["dialect"] == dialect]
 
 
-async def no_count(look: Introspection, source: str) -> None:
-    """A count that takes too long."""
-
-
 def nulls(catalog: Catalog) -> set[str]:
     """Columns that are said to hold NULLs."""
     return {f"{table.name}.{column.name}" for table, column in catalog.columns() if column.nulls}
-
-
-def content(path: Path) -> bytes:
-    return path.read_bytes()
-
-
-def overwrite(path: Path, text: bytes) -> None:
-    path.write_bytes(text)
-
-
-def files(folder: Path) -> list[Path]:
-    return sorted(folder.iterdir())
 
 
 def children() -> list[psutil.Process]:
@@ -217,6 +202,11 @@ class ConnectorContract:
     def connect(self, path: Path) -> Connector:
         raise NotImplementedError
 
+    def made(self, folder: Path, script: str) -> Connector:
+        """A connector to a database that the script has filled."""
+        self.build(folder / "made.db", script)
+        return self.connect(folder / "made.db")
+
     # Catalog
 
     async def test_catalog(self, shop: Connector) -> None:
@@ -267,9 +257,7 @@ class ConnectorContract:
             CREATE TABLE empty (x INTEGER);
             CREATE VIEW seen AS SELECT kind FROM small;
         """
-        path = tmp_path / "small.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
+        async with self.made(tmp_path, script) as connector:
             catalog = await connector.catalog()
             none = await connector.catalog(samples=0)
         people, small, seen = (table(catalog, name) for name in ("people", "small", "seen"))
@@ -306,9 +294,7 @@ class ConnectorContract:
                 CASE WHEN i = 4321 THEN 4320 ELSE i END FROM n;
             CREATE VIEW seen AS SELECT kind FROM big;
         """
-        path = tmp_path / "big.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
+        async with self.made(tmp_path, script) as connector:
             catalog = await connector.catalog()
             complete = {c.name for c in table(catalog, "big").columns if c.complete}
             assert complete == ({"kind", "none"} if self.scans else set())
@@ -321,7 +307,7 @@ class ConnectorContract:
                 return
             seen = table(catalog, "seen").columns[0]
             assert (sorted(seen.samples), seen.complete) == (["even", "odd"], False), "a view is not counted"
-            monkeypatch.setattr(Introspection, "count", no_count)
+            monkeypatch.setattr(Introspection, "count", AsyncMock(return_value=None))
             late = table(await connector.catalog(), "big").columns[1]
         assert (sorted(late.samples), late.complete) == (["even", "odd"], False), "not known for lack of time"
 
@@ -341,9 +327,7 @@ class ConnectorContract:
             SELECT max(id) * 1000 + row_number() OVER (), kind FROM many GROUP BY id, kind, rare;
             CREATE VIEW seen AS SELECT * FROM few;
         """
-        path = tmp_path / "nulls.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
+        async with self.made(tmp_path, script) as connector:
             catalog = await connector.catalog()
             monkeypatch.setattr(introspection, "SCANNED_ROWS", 4_999)
             bounded = await connector.catalog()
@@ -373,26 +357,18 @@ class ConnectorContract:
             CREATE TABLE codes (code VARCHAR);
             INSERT INTO codes VALUES ('A0001'), ('A0003'), ('A0005'), ('A0007'), ('A0009'), ('A0011');
         """
-        path = tmp_path / "written.db"
-        self.build(path, script)
-        async with self.connect(path) as connector:
+        async with self.made(tmp_path, script) as connector:
             log = table(await connector.catalog(), "log")
         _, day, paid, code = (column.profile for column in log.columns)
-        assert day is not None
-        assert paid is not None
-        assert code is not None
         assert {form.text for form in paid.forms} == {"$9,999.99", "USD 9,999"}
         assert code.variants == (("A0001", "a0001 "),)
-        assert [(key.table.rpartition(".")[2], key.after) for key in code.keys] == [
-            ("codes", ("trim", "case"))
-        ]
+        (key,) = code.keys
+        assert (key.table.rpartition(".")[2], key.after) == ("codes", ("trim", "case"))
         if self.scans:
             assert (day.low, day.high, day.exact) == ("1999-01-02", "2031-05-06", True)
 
     async def test_catalog_without_tables(self, tmp_path: Path) -> None:
-        path = tmp_path / "bare.db"
-        self.build(path, "CREATE TABLE t (x INTEGER); DROP TABLE t;")
-        async with self.connect(path) as connector:
+        async with self.made(tmp_path, "CREATE TABLE t (x INTEGER); DROP TABLE t;") as connector:
             with pytest.raises(DatabaseUnavailable, match="holds no table"):
                 await connector.catalog()
 
@@ -574,7 +550,7 @@ class FileContract(ConnectorContract):
         return at_work(connector)
 
     def state(self, path: Path) -> object:
-        return content(path), files(path.parent)
+        return path.read_bytes(), sorted(path.parent.iterdir())
 
     async def test_opens_by_url_and_by_path(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(path.parent)
@@ -597,23 +573,23 @@ class FileContract(ConnectorContract):
             connect(f"{self.scheme}://{rest}")
 
     async def test_what_is_no_database(self, tmp_path: Path, path: Path) -> None:
-        whole = content(path)
+        whole = path.read_bytes()
         hole = whole[:150] + b"\xff" * (16_384 - 150) + whole[16_384:]
         cases = (
             *((b"", "empty"), (b"id,name\n" * 99, "not a"), (whole[: len(whole) // 2], "damaged")),
             (hole, "is damaged"),
         )
         for text, message in cases:
-            overwrite(tmp_path / "broken", text)
+            (tmp_path / "broken").write_bytes(text)
             with pytest.raises(DatabaseUnavailable, match=message):
                 await self.connect(tmp_path / "broken").open()
         with pytest.raises(DatabaseUnavailable, match="folder"):
             await self.connect(tmp_path).open()
-        before = files(tmp_path)
+        before = sorted(tmp_path.iterdir())
         for missing in (tmp_path / "none.db", tmp_path / "nowhere" / "none.db"):
             with pytest.raises(DatabaseUnavailable, match="no file"):
                 await self.connect(missing).open()
-        assert (children(), files(tmp_path)) == ([], before)
+        assert (children(), sorted(tmp_path.iterdir())) == ([], before)
 
     async def test_deaf_engine_is_killed(self, shop: Connector) -> None:
         await shop.run("SELECT 1", Limits())

@@ -150,9 +150,6 @@ async def odd(bigquery: BigqueryServer, odd_name: str) -> AsyncIterator[Connecto
         yield connector
 
 
-# Catalog
-
-
 async def test_nested_fields_shards_and_storage_without_a_query(
     odd: Connector, odd_name: str, bigquery: BigqueryServer
 ) -> None:
@@ -182,9 +179,6 @@ async def test_all_datasets_of_a_project(bigquery: BigqueryServer, odd_name: str
     async with connect(url) as connector:
         found = {t.schema for t in (await connector.catalog()).tables}
     assert odd_name in found
-
-
-# Values
 
 
 async def test_nested_data_and_wildcards(odd: Connector, odd_name: str) -> None:
@@ -222,9 +216,6 @@ async def test_every_type_crosses(odd: Connector) -> None:
     assert not any(isinstance(kind, pa.BaseExtensionType) for kind in outcome.table.schema.types)
 
 
-# Errors
-
-
 async def test_errors(odd: Connector) -> None:
     for sql, kind, place in (
         ("SELECT pagee FROM visits", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
@@ -255,9 +246,6 @@ async def test_only_what_was_named_is_read(odd: Connector, bigquery: BigquerySer
     assert len(bigquery.jobs) == before, "none was begun"
 
 
-# What a query costs
-
-
 async def test_a_query_over_the_limit_is_refused_before_it_runs(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
@@ -285,9 +273,6 @@ async def test_what_was_billed_is_told(odd: Connector, bigquery: BigqueryServer)
     assert job.query["maximumBytesBilled"] == str(10**9)
 
 
-# Faults
-
-
 async def test_a_lost_answer_is_looked_up_not_paid_for_again(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
@@ -304,9 +289,6 @@ async def test_expired_credentials_are_said(odd: Connector, bigquery: BigquerySe
     assert "credentials are not accepted" in outcome.message
     bigquery.faults.expired = False
     assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
-
-
-# Connections
 
 
 async def test_what_cannot_be_opened(

@@ -67,9 +67,6 @@ async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[
         yield connector
 
 
-# Catalog
-
-
 async def test_schemas_comments_counts_and_declared_fields(odd: Connector) -> None:
     catalog = await odd.catalog()
     names = {item.full_name for item in catalog.tables}
@@ -83,9 +80,6 @@ async def test_schemas_comments_counts_and_declared_fields(odd: Connector) -> No
         *(("a", "INTEGER"), ('["b c"]', "VARCHAR"), ("l[].x", "DECIMAL(4,2)"), ("l[].m.*", "DATE"))
     ]
     assert deep.columns[1].fields == ()
-
-
-# Values
 
 
 async def test_every_type_crosses(odd: Connector) -> None:
@@ -107,9 +101,6 @@ async def test_every_type_crosses(odd: Connector) -> None:
     whole = await odd.run("SELECT sum(id) AS s FROM sales.orders", Limits())
     assert isinstance(whole, QueryResult)
     assert (whole.table.schema.field("s").type, whole.column_types) == (pa.int64(), ("HUGEINT",))
-
-
-# Errors
 
 
 async def test_errors(odd: Connector) -> None:
@@ -174,9 +165,6 @@ async def test_a_message_that_quotes_a_huge_value_is_cut(odd: Connector) -> None
     outcome = error(await odd.run("SELECT CAST(repeat('x', 1000000) AS INTEGER)", Limits()))
     assert outcome.kind is ErrorKind.TYPE_MISMATCH
     assert len(outcome.message) < 5000
-
-
-# The file's state
 
 
 WRITER = """

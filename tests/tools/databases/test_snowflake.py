@@ -133,9 +133,6 @@ async def odd(snowflake: SnowflakeServer, odd_name: str) -> AsyncIterator[Connec
         yield connector
 
 
-# Catalog
-
-
 async def test_types_comments_keys_counts_and_storage(
     odd: Connector, odd_name: str, snowflake: SnowflakeServer
 ) -> None:
@@ -204,9 +201,6 @@ async def test_schemas_and_databases_that_are_named_are_read_and_joined(
         assert {"OTHER.PUBLIC.SECRETS", "OTHER.PUBLIC.SEEN"} <= names
 
 
-# Values
-
-
 async def test_nested_data_and_exact_names(odd: Connector) -> None:
     sql = """
         SELECT o.doc:user.name::STRING AS who, f.value:sku::STRING AS sku, o."lower" AS low
@@ -263,9 +257,6 @@ async def test_the_server_sends_no_more_rows_than_are_kept(
     assert sent == {"ROWS_PER_RESULTSET": 11, "STATEMENT_TIMEOUT_IN_SECONDS": 3, "MULTI_STATEMENT_COUNT": 1}
 
 
-# Errors
-
-
 async def test_errors(odd: Connector) -> None:
     for sql, kind, place in (
         ("SELECT iid FROM orders", ErrorKind.COLUMN_NOT_FOUND, (1, 8)),
@@ -282,9 +273,6 @@ async def test_errors(odd: Connector) -> None:
         outcome = error(await odd.run(sql, Limits()))
         assert (outcome.kind, (outcome.line, outcome.column)) == (kind, place), (sql, outcome)
         assert "\n" not in outcome.message
-
-
-# What may be read
 
 
 HIDDEN = [
@@ -361,9 +349,6 @@ async def test_what_only_looks_forbidden_is_read(odd: Connector, odd_name: str) 
         assert isinstance(outcome, QueryResult), (sql, outcome)
 
 
-# What a query costs
-
-
 async def test_a_query_over_the_limit_is_refused_before_it_runs(
     odd: Connector, snowflake: SnowflakeServer
 ) -> None:
@@ -376,9 +361,6 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs(
     assert rows(await odd.run(sql, Limits(scan=size))) == [(0,)]
     assert snowflake.asked()[before + 1 :] == [sql], "it was explained before"
     assert await odd.estimate(sql, Limits()) == Estimate(bytes=size)
-
-
-# Safety
 
 
 class Everywhere(Place):

@@ -72,9 +72,6 @@ def logins(snowflake: SnowflakeServer) -> int:
     return len(snowflake.control()["logins"])
 
 
-# Sessions
-
-
 async def test_a_token_that_expires_under_a_query_is_renewed(
     near: Connector, snowflake: SnowflakeServer
 ) -> None:
@@ -109,9 +106,6 @@ async def test_a_session_that_ends_between_two_quick_queries_costs_one(
     assert outcome.kind is ErrorKind.UNAVAILABLE
     assert "session has ended" in outcome.message
     assert rows(await near.run("SELECT 1", Limits())) == [(1,)]
-
-
-# Networks
 
 
 async def test_a_line_that_freezes_in_mid_query_costs_the_querys_own_time(

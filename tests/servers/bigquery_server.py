@@ -112,8 +112,6 @@ class Job:
         query = {
             "totalBytesProcessed": str(size),
             "totalBytesBilled": str(0 if lying else self.billed),
-            "totalSlotMs": "1500",
-            "cacheHit": False,
             "statementType": self.plan.kind,
             "schema": {"fields": self.fields},
             "referencedTables": tables,
@@ -268,13 +266,9 @@ def cell(value: Any, known: dict[str, Any]) -> Any:
         return str((value - EPOCH) // timedelta(microseconds=1))
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
-    return (
-        format(value, "f")
-        if isinstance(value, Decimal)
-        else value.isoformat()
-        if isinstance(value, date)
-        else str(value)
-    )
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return value.isoformat() if isinstance(value, date) else str(value)
 
 
 def _dataset(name: str) -> dict[str, Any]:
@@ -302,10 +296,8 @@ def _handler(server: BigqueryServer) -> type[BaseHTTPRequestHandler]:
             raw = gzip.decompress(raw) if self.headers.get("Content-Encoding") == "gzip" else raw
             try:
                 body = json.loads(raw) if raw else {}
-                code, found = (
-                    200,
-                    server.answer(self.command, path[path.index("projects") + 2 :], asked, body),
-                )
+                path = path[path.index("projects") + 2 :]
+                code, found = 200, server.answer(self.command, path, asked, body)
             except ApiError as error:
                 proto = {"reason": error.reason, "message": error.message, "domain": "global"}
                 code = error.code

@@ -90,13 +90,11 @@ class Engine:
             raise ApiError(403, "accessDenied", f"Access Denied: {message} (or it may not exist).")
         if dataset not in self.datasets():
             raise ApiError(404, "notFound", f"Not found: Dataset {PROJECT}:{dataset}")
-        of = "WHERE schema_name = ? AND NOT internal"
-        found = {
-            row[0]: "TABLE" for row in self._ask(f"SELECT table_name FROM duckdb_tables() {of}", dataset)
-        }
-        return found | {
-            row[0]: "VIEW" for row in self._ask(f"SELECT view_name FROM duckdb_views() {of}", dataset)
-        }
+        found = {}
+        for kind in ("table", "view"):
+            sql = f"SELECT {kind}_name FROM duckdb_{kind}s() WHERE schema_name = ? AND NOT internal"
+            found |= {row[0]: kind.upper() for row in self._ask(sql, dataset)}
+        return found
 
     def resource(self, dataset: str, table: str) -> dict[str, Any]:
         """A table as ``tables.get`` tells it."""
@@ -113,7 +111,8 @@ class Engine:
                 described = cursor.execute(f"SELECT * FROM {_quoted(dataset, table)} LIMIT 0").description
             except duckdb.Error as error:
                 raise ApiError(403, "accessDenied", f"The view cannot be read: {error}") from error
-        required = {name for name, kinds in self._constraints(dataset, table) if "NOT NULL" in kinds}
+        constraints = self._constraints(dataset, table)
+        required = {name for kind, names, *_ in constraints if kind == "NOT NULL" for name in names}
         fields = [
             field_of(name, kind) | ({"mode": "REQUIRED"} if name in required else {})
             for name, kind, *_ in described
@@ -122,7 +121,7 @@ class Engine:
         if kind == "TABLE":
             ((rows,),) = self._ask(f"SELECT count(*) FROM {_quoted(dataset, table)}")
             resource |= {"numRows": str(rows), "numBytes": str(rows * 8 * len(fields))}
-            resource |= self._keys(dataset, table)
+            resource |= self._keys(dataset, table, constraints)
         return resource | self.described.get((dataset, table), {})
 
     def plan(self, sql: str, default: str) -> Plan:
@@ -135,9 +134,8 @@ class Engine:
             trees = [tree for tree in sqlglot.parse(sql, read="bigquery") if tree]
         except SqlglotError as error:
             word = re.match(r"\s*(\w+)", sql)
-            raise invalid(
-                f'Syntax error: Unexpected identifier "{word[1] if word else ""}" at [1:1]'
-            ) from error
+            name = word[1] if word else ""
+            raise invalid(f'Syntax error: Unexpected identifier "{name}" at [1:1]') from error
         if len(trees) != 1:
             return Plan("SCRIPT")
         (tree,) = trees
@@ -169,9 +167,8 @@ class Engine:
         if not dataset:
             raise invalid(f'Table "{table.name}" must be qualified with a dataset (e.g. dataset.table)')
         if table.catalog and table.catalog != PROJECT:
-            raise ApiError(
-                403, "accessDenied", f"Access Denied: Table {table.catalog}:{dataset}.{table.name}"
-            )
+            place = f"{table.catalog}:{dataset}.{table.name}"
+            raise ApiError(403, "accessDenied", f"Access Denied: Table {place}")
         known = self.tables(dataset)
         if table.name.endswith("*"):
             shards = sorted(name for name in known if name.startswith(table.name[:-1]))
@@ -201,29 +198,24 @@ class Engine:
         except duckdb.Error as error:
             raise complaint(str(error), sql) from error
 
-    def _constraints(self, dataset: str, table: str) -> list[tuple[str, list[str]]]:
-        sql = """SELECT constraint_type, constraint_column_names FROM duckdb_constraints()
-            WHERE schema_name = ? AND table_name = ?"""
-        return [(name, [kind]) for kind, names in self._ask(sql, dataset, table) for name in names]
-
-    def _keys(self, dataset: str, table: str) -> dict[str, Any]:
+    def _constraints(self, dataset: str, table: str) -> list[tuple[Any, ...]]:
         sql = """SELECT constraint_type, constraint_column_names, referenced_table, referenced_column_names
             FROM duckdb_constraints() WHERE schema_name = ? AND table_name = ?"""
+        return self._ask(sql, dataset, table)
+
+    def _keys(self, dataset: str, table: str, constraints: list[tuple[Any, ...]]) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        for kind, columns, other, others in self._ask(sql, dataset, table):
+        for kind, columns, other, others in constraints:
             if kind == "PRIMARY KEY":
                 found["primaryKey"] = {"columns": columns}
             elif kind == "FOREIGN KEY":
-                pairs = zip(columns, others, strict=True)
-                found.setdefault("foreignKeys", []).append(
-                    {
-                        "name": f"{table}.{columns[0]}",
-                        "referencedTable": {"projectId": PROJECT, "datasetId": dataset, "tableId": other},
-                        "columnReferences": [
-                            {"referencingColumn": own, "referencedColumn": that} for own, that in pairs
-                        ],
-                    }
-                )
+                pairs = [
+                    {"referencingColumn": own, "referencedColumn": that}
+                    for own, that in zip(columns, others, strict=True)
+                ]
+                place = {"projectId": PROJECT, "datasetId": dataset, "tableId": other}
+                key = {"name": f"{table}.{columns[0]}", "referencedTable": place, "columnReferences": pairs}
+                found.setdefault("foreignKeys", []).append(key)
         return {"tableConstraints": found} if found else {}
 
     def _ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -53,15 +53,13 @@ def load(folder: Path, server: str) -> list[str]:
             for (table,) in source.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
                 columns = source.execute(f'PRAGMA table_info("{table}")').fetchall()
                 kinds = [_type(name, kind) for _, name, kind, *_ in columns]
-                named = ", ".join(
-                    f"{_name(column[1])} {kind}" for column, kind in zip(columns, kinds, strict=True)
-                )
-                keys = [column[1] for column in columns if column[5]] or [
-                    KEYS[name] for name in (table,) if name in KEYS
-                ]
-                named += f", PRIMARY KEY ({', '.join(map(_name, keys))})" if keys else ""
+                named = [f"{_name(column[1])} {kind}" for column, kind in zip(columns, kinds, strict=True)]
+                keys = [_name(column[1]) for column in columns if column[5]]
+                if not keys and table in KEYS:
+                    keys = [_name(KEYS[table])]
+                named += [f"PRIMARY KEY ({', '.join(keys)})"] if keys else []
                 place = f"{schema}.{_name(table)}"
-                target.execute(f"CREATE TABLE {place} ({named})".encode())
+                target.execute(f"CREATE TABLE {place} ({', '.join(named)})".encode())
                 with target.cursor().copy(f"COPY {place} FROM STDIN".encode()) as copy:
                     for row in source.execute(f'SELECT * FROM "{table}"'):
                         copy.write_row(_values(row, kinds))

@@ -56,13 +56,8 @@ class Fleet:
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         given = ["--home", str(home), "--model", "openai:simulated", "--base-url", model_url, *flags]
         given += ["--checkpoints", checkpoints, *(part for url in db for part in ("--db", url))]
-        self._command = [
-            sys.executable,
-            "-c",
-            PROGRAM.format(seconds=seconds, looks=looks or seconds / 5),
-            "serve",
-            *given,
-        ]
+        program = PROGRAM.format(seconds=seconds, looks=looks or seconds / 5)
+        self._command = [sys.executable, "-c", program, "serve", *given]
         self._turn = itertools.count()
 
     def __enter__(self) -> Self:
@@ -80,19 +75,13 @@ class Fleet:
 
     def start(self, number: int) -> None:
         """Start a process that is not running."""
-        environment = os.environ | {
-            "OPENAI_API_KEY": "k",
-            "PYTHONPATH": str(ROOT),
-            "LANGSMITH_TRACING": "false",
-        }
+        environment = os.environ | {"OPENAI_API_KEY": "k", "PYTHONPATH": str(ROOT)}
+        environment |= {"LANGSMITH_TRACING": "false"}
+        command = [*self._command, "--port", str(self.ports[number])]
         self.home.mkdir(parents=True, exist_ok=True)
         with (self.home / f"serve{number}.log").open("ab") as log:
             self.processes[number] = subprocess.Popen(
-                [*self._command, "--port", str(self.ports[number])],
-                cwd=self.home,
-                env=environment,
-                stdout=log,
-                stderr=log,
+                command, cwd=self.home, env=environment, stdout=log, stderr=log
             )
 
     def wait(self, number: int) -> None:
@@ -101,9 +90,8 @@ class Fleet:
 
     def url(self, number: int | None = None) -> str:
         """The URL of a process; without a number, that of the next one."""
-        return (
-            f"http://127.0.0.1:{self.ports[next(self._turn) % len(self.ports) if number is None else number]}"
-        )
+        number = next(self._turn) % len(self.ports) if number is None else number
+        return f"http://127.0.0.1:{self.ports[number]}"
 
     def signal(self, number: int, what: signal.Signals) -> None:
         process = self.processes[number]

@@ -29,13 +29,8 @@ class MariadbServer(DatabaseServer):
     users = ("mysql", "nobody")
 
     def initialise(self) -> None:
-        command = [
-            "mariadb-install-db",
-            "--no-defaults",
-            f"--datadir={self.folder / 'data'}",
-            "--skip-test-db",
-        ]
-        command += ["--auth-root-authentication-method=normal", "--skip-name-resolve"]
+        command = ["mariadb-install-db", "--no-defaults", f"--datadir={self.folder / 'data'}"]
+        command += ["--skip-test-db", "--auth-root-authentication-method=normal", "--skip-name-resolve"]
         self.run(command)
 
     def command(self) -> list[str]:
@@ -57,9 +52,8 @@ class MariadbServer(DatabaseServer):
         from pymysql.constants import CLIENT
 
         user = {"user": ADMIN, "host": "127.0.0.1", "port": self.port, "database": database}
-        opened = pymysql.connect(
-            **user, autocommit=True, charset="utf8mb4", client_flag=CLIENT.MULTI_STATEMENTS
-        )
+        how = {"autocommit": True, "charset": "utf8mb4", "client_flag": CLIENT.MULTI_STATEMENTS}
+        opened = pymysql.connect(**user, **how)
         with closing(opened) as connection, connection.cursor() as cursor:
             cursor.execute(script)
             rows = cursor.fetchall()

@@ -32,20 +32,10 @@ class PostgresServer(DatabaseServer):
 
     def initialise(self) -> None:
         secret = self.folder / "access"
-        command = [
-            f"{_binaries()}/initdb",
-            "-D",
-            str(self.folder / "data"),
-            "-U",
-            ADMIN,
-            "--auth=trust",
-            "--no-sync",
-        ]
-        self.run([*command, "--encoding=UTF8", "--locale=C.UTF-8"])
-        secret.write_text(
-            f"host all {ADMIN} 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-            f"local all all trust\n"
-        )
+        command = [f"{_binaries()}/initdb", "-D", str(self.folder / "data"), "-U", ADMIN, "--auth=trust"]
+        self.run([*command, "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8"])
+        lines = (f"host all {ADMIN} 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256")
+        secret.write_text("\n".join([*lines, "local all all trust", ""]))
         secret.chmod(0o644)
 
     def command(self) -> list[str]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
+from tests.servers.chat_server import say, tokens
 from tests.servers.replies import reply_to
 
 
@@ -126,20 +127,10 @@ class _Serving:
 
 def _response(status: str, body: dict[str, Any], headers: str = "") -> bytes:
     data = json.dumps(body).encode()
-    head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}Content-Length: {len(data)}\r\n\r\n"
-    )
-    return head.encode() + data
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}"
+    return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
 
 
 def _completion(body: dict[str, Any]) -> dict[str, Any]:
     said = reply_to("\n".join(message["content"] or "" for message in body["messages"]))
-    message = {"role": "assistant", "content": said}
-    return {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1,
-        "model": body["model"],
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960},
-    }
+    return say(said, usage=tokens(900, 60)).body | {"model": body["model"]}

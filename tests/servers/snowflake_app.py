@@ -45,14 +45,12 @@ class Faults:
         master_expired: Nothing can be renewed: who asks has to log in anew.
         unavailable: How many of the next queries are answered by HTTP 503.
         files: The next answer asks the client for a file.
-        refused: No login is accepted.
     """
 
     token_expired: bool = False
     master_expired: bool = False
     unavailable: int = 0
     files: str = ""
-    refused: bool = False
 
 
 @dataclass
@@ -62,7 +60,6 @@ class Session:
     database: str | None
     schema: str | None
     parameters: dict[str, Any]
-    valid: bool = True
 
 
 @dataclass
@@ -83,7 +80,6 @@ class State:
     queries: OrderedDict[str, Query] = field(default_factory=OrderedDict)
     logins: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
-    aborted: list[str] = field(default_factory=list)
     telemetry: int = 0
     renewed: int = 0
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(80))
@@ -109,10 +105,9 @@ def token_of(request: Request) -> str:
 
 def refusal(request: Request) -> JSONResponse | None:
     """Why a session is not accepted; None if it is."""
-    session = STATE.sessions.get(token_of(request))
-    if session is None:
+    if token_of(request) not in STATE.sessions:
         return said(None, "390104", "User must login again to access the service.")
-    if STATE.faults.token_expired or not session.valid:
+    if STATE.faults.token_expired:
         return said(None, "390112", "Your session has expired. Please login again.")
     return None
 
@@ -127,7 +122,7 @@ async def login(request: Request) -> JSONResponse:
         {name: data.get(name) for name in LOGGED}
         | {"parameters": data.get("SESSION_PARAMETERS") or {}, "asked": dict(asked)}
     )
-    if STATE.faults.refused or not known(data):
+    if not known(data):
         return said(None, "390100", "Incorrect username or password was specified.")
     parameters = data.get("SESSION_PARAMETERS") or {}
     database, schema = (name(asked.get(each)) for each in ("databaseName", "schemaName"))
@@ -144,9 +139,7 @@ async def login(request: Request) -> JSONResponse:
             **tokens(token),
             "sessionId": len(STATE.logins),
             "serverVersion": "9.9.9",
-            "parameters": [
-                {"name": name, "value": value} for name, value in (told | {"TIMEZONE": "UTC"}).items()
-            ],
+            "parameters": [{"name": name, "value": value} for name, value in told.items()],
             "sessionInfo": info | {"roleName": asked.get("roleName") or STATE.engine.role},
         }
     )
@@ -185,13 +178,8 @@ def opened(session: Session) -> str:
 
 
 def tokens(token: str) -> dict[str, Any]:
-    return {
-        "token": token,
-        "masterToken": f"master-{token}",
-        "validityInSeconds": 3600,
-        "masterValidityInSeconds": 14400,
-        "sessionToken": token,
-    }
+    valid = {"validityInSeconds": 3600, "masterValidityInSeconds": 14400}
+    return {"token": token, "masterToken": f"master-{token}", "sessionToken": token} | valid
 
 
 async def renew(request: Request) -> JSONResponse:
@@ -275,18 +263,13 @@ def described(query: Query, answer: Answer, host: str) -> dict[str, Any]:
         columns = [column.to_pylist() for column in answer.table.columns]
         return found | {"queryResultFormat": "json", "rowset": list(zip(*columns, strict=True))}
     first = base64.b64encode(encoded(answer, 0, INLINE)).decode() if rows else ""
+    found |= {"queryResultFormat": "arrow", "rowsetBase64": first}
+    url, sizes = f"http://{host}/chunks/{query.request}", {"uncompressedSize": 1, "compressedSize": 1}
     chunks = [
-        {
-            "url": f"http://{host}/chunks/{query.request}/{start}",
-            "rowCount": min(CHUNK, rows - start),
-            "uncompressedSize": 1,
-            "compressedSize": 1,
-        }
+        {"url": f"{url}/{start}", "rowCount": min(CHUNK, rows - start), **sizes}
         for start in range(INLINE, rows, CHUNK)
     ]
-    return (
-        found | {"queryResultFormat": "arrow", "rowsetBase64": first} | ({"chunks": chunks} if chunks else {})
-    )
+    return found | ({"chunks": chunks} if chunks else {})
 
 
 async def chunk(request: Request) -> Response:
@@ -301,7 +284,6 @@ async def abort(request: Request) -> JSONResponse:
     if query is None or query.done.is_set():
         return said(None, "000605", "Identified SQL statement is not currently executing.")
     if not query.stopped:
-        STATE.aborted.append(query.sql)
         STATE.threads.submit(query.stop, "user")
     return said(None)
 
@@ -338,7 +320,7 @@ async def control(request: Request) -> JSONResponse:
         left = [query for query in list(STATE.queries.values()) if not query.done.is_set()]
         await asyncio.gather(*(asyncio.to_thread(query.stop, "user") for query in left))
     running = [query.sql for query in list(STATE.queries.values()) if not query.done.is_set()]
-    told = {"running": running, "logins": STATE.logins, "asked": STATE.asked, "aborted": STATE.aborted}
+    told = {"running": running, "logins": STATE.logins, "asked": STATE.asked}
     counts = {"telemetry": STATE.telemetry, "renewed": STATE.renewed, "sessions": len(STATE.sessions)}
     return JSONResponse(told | counts | {"faults": asdict(STATE.faults)})
 

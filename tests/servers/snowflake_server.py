@@ -30,9 +30,8 @@ class SnowflakeServer:
 
     def start(self) -> None:
         app = Path(__file__).with_name("snowflake_app.py")
-        self._process = subprocess.Popen(
-            [PYTHON, app, str(self.port)], cwd=app.parent, start_new_session=True
-        )
+        command = [PYTHON, app, str(self.port)]
+        self._process = subprocess.Popen(command, cwd=app.parent, start_new_session=True)
         wait_until(self._answers)
         self.control("secrets", {USER.upper(): PASSWORD})
 

@@ -10,7 +10,7 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -192,8 +192,8 @@ class Engine:
             return _texts(["content"], [[json.dumps(self._plan(tree, database, schema))]])
         tree = self._with_functions(tree)
         rows = int(query.parameters.get("ROWS_PER_RESULTSET") or 0)
-        if rows and isinstance(tree, exp.Select):
-            tree = _limited(tree, rows)  # for speed
+        if rows and isinstance(tree, exp.Select) and not tree.args.get("limit"):
+            tree = tree.limit(rows)  # for speed
         connection = self.fakesnow.connect(database, schema)
         query.connection = connection._duck_conn
         try:
@@ -222,11 +222,8 @@ class Engine:
 
     def _with_functions(self, tree: exp.Expr) -> exp.Expr:
         """The tree with what functions say of who asks."""
-        told = {
-            "CURRENT_USER": self.user,
-            "CURRENT_ROLE": self.role,
-            "CURRENT_SECONDARY_ROLES": '{"roles":""}',
-        }
+        told = {"CURRENT_USER": self.user, "CURRENT_ROLE": self.role}
+        told |= {"CURRENT_SECONDARY_ROLES": '{"roles":""}'}
 
         def replaced(node: exp.Expr) -> exp.Expr:
             name = node.name.upper() if isinstance(node, exp.Anonymous) else getattr(node, "sql_name", str)()
@@ -269,21 +266,16 @@ class Engine:
             if name not in known.get(base, {}).get(place, {}):
                 written = node.sql("snowflake").partition(" AS ")[0]
                 shown = written if '"' in written else written.upper()
-                raise SqlError(
-                    "002003", "42S02", f"{COMPILATION}Object '{shown}' does not exist or not authorized."
-                )
+                said = f"Object '{shown}' does not exist or not authorized."
+                raise SqlError("002003", "42S02", COMPILATION + said)
             if (base, place, name) in views and (problem := self._broken(base, place, name)):
-                raise SqlError(
-                    "002037", "42601", f"{COMPILATION}Failure during expansion of view '{name}': {problem}"
-                )
+                said = f"Failure during expansion of view '{name}': {problem}"
+                raise SqlError("002037", "42601", COMPILATION + said)
             if f"{base}.{place}.{name}" in self.denied:
                 raise SqlError("003001", "42501", f"Insufficient privileges to operate on table '{name}'")
-        if not any(
-            tree.find_all(exp.Lateral, exp.TableFromRows, exp.Unnest)
-        ):  # of which sqlglot knows little
-            self._check_columns(
-                tree, MappingSchema(known, dialect="snowflake", normalize=False), database, schema
-            )
+        if not any(tree.find_all(exp.Lateral, exp.TableFromRows, exp.Unnest)):  # sqlglot knows little of them
+            mapping = MappingSchema(known, dialect="snowflake", normalize=False)
+            self._check_columns(tree, mapping, database, schema)
 
     def _broken(self, *path: str) -> str:
         """Return why a view cannot be read; empty if it can."""
@@ -306,8 +298,9 @@ class Engine:
             place = column.this.meta if column is not None else {}
             start = max(0, place.get("col", 1) - len(column.this.sql("snowflake") if column else name))
             where = f"error line {place.get('line', 1)} at position {start}\n"
-            holding = [path for path in _holding(known.mapping, name) if _reads(tree, path, database, schema)]
-            if column is not None and not column.table and len(holding) > 1:
+            types = self._columns()
+            read = [types[base][place][table] for _, (base, place, table) in _tables(tree, database, schema)]
+            if column is not None and not column.table and sum(name in columns for columns in read) > 1:
                 raise SqlError("002028", "42601", f"{COMPILATION}ambiguous column name '{name}'") from None
             shown = column.sql("snowflake") if column is not None else name
             shown = shown if '"' in shown else shown.upper()
@@ -342,15 +335,6 @@ def _parsed(sql: str, parameters: dict[str, Any]) -> exp.Expr:
         message = f"Actual statement count {len(trees)} did not match the desired statement count {count}."
         raise SqlError("000008", "0A000", message)
     return trees[0]
-
-
-def _limited(tree: exp.Select, rows: int) -> exp.Select:
-    limit = tree.args.get("limit")
-    if limit is None:
-        return tree.limit(rows)
-    given = limit.expression
-    few = isinstance(given, exp.Literal) and int(given.name) <= rows
-    return tree if few or not isinstance(given, exp.Literal) else tree.limit(rows)
 
 
 def _result(connection: FakeSnowflakeConnection, sql: str) -> Answer:
@@ -405,43 +389,23 @@ def _exact(name: exp.Expr) -> str:
     return name.name if name.args.get("quoted") else name.name.upper()
 
 
-def _holding(mapping: dict[str, Any], column: str) -> Iterator[tuple[str, str, str]]:
-    for database, schemas in mapping.items():
-        for schema, tables in schemas.items():
-            yield from ((database, schema, table) for table, columns in tables.items() if column in columns)
-
-
-def _reads(tree: exp.Expr, path: tuple[str, str, str], database: str, schema: str) -> bool:
-    return any(found == path for _, found in _tables(tree, database, schema))
-
-
-COMPLAINTS: tuple[tuple[str, str, str, Callable[[re.Match[str]], str]], ...] = (
-    (
+COMPLAINTS = {
+    ("000979", "42601"): (
         r'column "(\w+)" must appear in the GROUP BY',
-        "000979",
-        "42601",
-        lambda found: f"{COMPILATION}[{found[1].upper()}] is not a valid group by expression",
+        "[{}] is not a valid group by expression",
     ),
-    (
-        r"Function with name \"?(\w+)\"? does not exist",
-        "002140",
-        "42601",
-        lambda found: f"{COMPILATION}Unknown function {found[1].upper()}",
-    ),
-    (
-        r"Could not convert string '(.*?)'",
-        "100038",
-        "22018",
-        lambda found: f"Numeric value '{found[1]}' is not recognized",
-    ),
-)
+    ("002140", "42601"): (r'Function with name "?(\w+)"? does not exist', "Unknown function {}"),
+}
+"""Patterns of DuckDB's, and Snowflake's words, by code and state."""
 
 
 def _complaint(error: Exception) -> SqlError:
     """Return what DuckDB or fakesnow says, as Snowflake would."""
     message = str(getattr(error, "raw_msg", None) or error)
-    for pattern, code, state, said in COMPLAINTS:
+    for code, (pattern, words) in COMPLAINTS.items():
         if found := re.search(pattern, message):
-            return SqlError(code, state, said(found))
+            return SqlError(*code, COMPILATION + words.format(found[1].upper()))
+    if found := re.search(r"Could not convert string '(.*?)'", message):
+        return SqlError("100038", "22018", f"Numeric value '{found[1]}' is not recognized")
     number = getattr(error, "errno", None) or 603
     return SqlError(f"{number:06d}", str(getattr(error, "sqlstate", None) or "42000"), message)

@@ -7,7 +7,6 @@ could be left is looked at after each: rows, sequences, objects, roles, settings
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
@@ -130,10 +129,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         asked: list[object] = []
 
         def look() -> object:
-            counts = [
-                snowflake.execute(f"SELECT count(*) FROM {name}", schema)
-                for name in ("orders", "customers", "t")
-            ]
+            names = ("orders", "customers", "t")
+            counts = [snowflake.execute(f"SELECT count(*) FROM {name}", schema) for name in names]
             sent = snowflake.asked()[len(asked) :] if asked else []
             asked[:] = asked or snowflake.asked()
             tables = snowflake.execute(f"SHOW TABLES IN SCHEMA SHOP.{schema}", schema)
@@ -208,38 +205,26 @@ def lists(request: pytest.FixtureRequest) -> Path | None:
 
 
 async def test_no_attack_runs_above_the_guard(target: Target, tmp_path: Path, lists: Path | None) -> None:
-    before, counts = target.look(), Counter[str]()
-    for sql in attacks(target.dialect, tmp_path / "made", target.pid, lists):
+    before, tried = target.look(), attacks(target.dialect, tmp_path / "made", target.pid, lists)
+    for sql in tried:
         outcome = await execute(target.database, sql, agent="attacker")
         assert isinstance(outcome, QueryError), sql
         assert outcome.by in ("guard", "lint"), (sql, outcome)
-        counts[outcome.by] += 1
     assert target.look() == before
-    assert counts.total() > (15 if lists or target.dialect not in COSTLY else 2)
-    print(
-        target.database.connector.place if hasattr(target.database.connector, "place") else target.dialect,
-        counts,
-    )
+    assert len(tried) > (15 if lists or target.dialect not in COSTLY else 2)
 
 
 @pytest.mark.heavy
 async def test_no_attack_leaves_anything_behind_below_the_guard(
     target: Target, tmp_path: Path, lists: Path | None
 ) -> None:
-    before, counts = target.look(), Counter[str]()
+    before = target.look()
     for sql in attacks(target.dialect, tmp_path / "made", target.pid, lists):
         if any(word in sql.lower() for word in COSTLY.get(target.dialect, HEAVY)):
             continue
-        outcome = await target.database.connector.run(sql, SOON)
-        if not isinstance(outcome, QueryError):
-            counts["ran"] += 1
-            print("ran:", sql)
-        else:
-            counts["not sent" if outcome.kind is ErrorKind.PERMISSION else "engine refused"] += 1
-        after = target.look()
-        assert after == before, sql
+        await target.database.connector.run(sql, SOON)
+        assert target.look() == before, sql
     assert rows(await target.database.connector.run("SELECT 1", Limits())) == [(1,)]
-    print(target.dialect, counts)
 
 
 @pytest.mark.parametrize("target", ENGINES[2:], indirect=True)
@@ -260,20 +245,13 @@ async def test_good_queries_run(target: Target, shared: Path) -> None:
 
 ACCOUNTS = {
     "postgres": (
-        "SELECT rolpassword FROM pg_authid",
-        'SELECT 1 FROM t, pg_catalog."pg_shadow"',
-        "SELECT * FROM (pg_hba_file_rules CROSS JOIN t)",
-        "TABLE pg_user_mappings",
-        "SELECT query FROM pg_stat_activity",
-        "SHOW primary_conninfo",
-        "SHOW ALL",
+        *("SELECT rolpassword FROM pg_authid", 'SELECT 1 FROM t, pg_catalog."pg_shadow"', "SHOW ALL"),
+        *("SELECT * FROM (pg_hba_file_rules CROSS JOIN t)", "TABLE pg_user_mappings"),
+        *("SELECT query FROM pg_stat_activity", "SHOW primary_conninfo"),
     ),
     "mysql": (
-        "SELECT * FROM mysql.global_priv",
-        "SHOW CREATE USER root@localhost",
-        "SHOW GRANTS FOR root@localhost",
-        "SHOW FULL PROCESSLIST",
-        "SHOW BINLOG EVENTS",
+        *("SELECT * FROM mysql.global_priv", "SHOW CREATE USER root@localhost", "SHOW BINLOG EVENTS"),
+        *("SHOW GRANTS FOR root@localhost", "SHOW FULL PROCESSLIST"),
     ),
 }
 """Reads of accounts, settings and other sessions."""

@@ -37,23 +37,30 @@ READER = (
 HOUR = 3600.0
 
 
-def new_shop(postgres: PostgresServer) -> str:
-    """The name of a new database, which has a reader."""
-    database = postgres.new_database(SHOP)
-    postgres.execute(READER.format(database=database, password=PASSWORD), database)
-    return database
+class Shop:
+    """A new database, which has a reader."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        self.server, self.name = server, server.new_database(SHOP)
+        self.execute(READER.format(database=self.name, password=PASSWORD))
+        self.admin = f"{server.admin_url}/{self.name}"
+        who = f"{self.name}_reader:{quote(PASSWORD, safe='')}"
+        self.reader = f"postgresql://{who}@127.0.0.1:{server.port}/{self.name}"
+
+    def execute(self, script: str) -> None:
+        self.server.execute(script, self.name)
 
 
 @pytest.fixture(scope="module")
-def quiet(postgres: PostgresServer) -> str:
+def quiet(postgres: PostgresServer) -> Shop:
     """A database that nobody changes."""
-    return new_shop(postgres)
+    return Shop(postgres)
 
 
 @pytest.fixture
-def shop(postgres: PostgresServer) -> str:
+def shop(postgres: PostgresServer) -> Shop:
     """A database of the test's own."""
-    return new_shop(postgres)
+    return Shop(postgres)
 
 
 @pytest.fixture
@@ -74,24 +81,29 @@ def cached_files(cache: CatalogCache) -> list[Path]:
     return sorted(cache.folder.glob("*.json.gz"))
 
 
-def reader_url(postgres: PostgresServer, database: str) -> str:
-    who = f"{database}_reader:{quote(PASSWORD, safe='')}"
-    return f"postgresql://{who}@127.0.0.1:{postgres.port}/{database}"
-
-
-def admin_url(postgres: PostgresServer, database: str) -> str:
-    return f"{postgres.admin_url}/{database}"
-
-
 async def test_a_catalog_is_read_once_in_its_age(
-    postgres: PostgresServer, shop: str, cache: CatalogCache
+    shop: Shop,
+    cache: CatalogCache,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    url = admin_url(postgres, shop)
+    url, now = shop.admin, time.time()
     first = await read(url, cache)
-    postgres.execute("CREATE TABLE late (x int)", shop)
+    shop.execute("CREATE TABLE late (x int)")
     assert await read(url, cache) == first
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        assert "public.late" in await names(url, CatalogCache(cache.folder, 0))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "cannot be cached" in caplog.text
+    assert await read(url, cache) == first, "a full disk leaves what was there"
     assert await names(url, CatalogCache(cache.folder, 0)) == {"other.plans", "public.late", "public.orders"}
     assert "public.late" in await names(url, cache), "what was read anew is kept"
+    shop.execute("CREATE TABLE later (x int)")
+    monkeypatch.setattr(time, "time", lambda: now - 10 * HOUR)
+    assert "public.later" in await names(url, cache), "a clock was set back"
 
 
 @pytest.mark.parametrize("mode", ["delete", "wal"])
@@ -131,15 +143,15 @@ async def test_data_files_are_not_cached(tmp_path: Path, cache: CatalogCache) ->
 
 
 async def test_nobody_else_is_shown_what_was_kept(
-    postgres: PostgresServer, shop: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
+    shop: Shop, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    admin, reader = admin_url(postgres, shop), reader_url(postgres, shop)
+    admin, reader = shop.admin, shop.reader
     assert await names(admin, cache) == {"other.plans", "public.orders"}
     assert await names(reader, cache) == {"public.orders"}
     assert await names(f"{admin}?schema=other", cache) == {"other.plans"}
     assert len(cached_files(cache)) == 3
     view = "CREATE VIEW mine AS SELECT * FROM orders WHERE city = current_setting('app.tenant', true)"
-    postgres.execute(f"{view}; GRANT SELECT ON mine TO {shop}_reader", shop)
+    shop.execute(f"{view}; GRANT SELECT ON mine TO {shop.name}_reader")
     now = CatalogCache(cache.folder, 10 * HOUR)
 
     def cities(catalog: Catalog) -> tuple[str, ...]:
@@ -150,60 +162,50 @@ async def test_nobody_else_is_shown_what_was_kept(
     monkeypatch.setenv("PGOPTIONS", "-c app.tenant=Rome")
     assert cities(await read(reader, now)) == ("Rome",)
     monkeypatch.delenv("PGOPTIONS")
-    postgres.execute(f"ALTER ROLE {shop}_reader SET app.tenant = 'Oslo'", shop)
+    shop.execute(f"ALTER ROLE {shop.name}_reader SET app.tenant = 'Oslo'")
     assert cities(await read(reader, now)) == ("Oslo",)
-    postgres.execute(f"ALTER ROLE {shop}_reader SET app.tenant = 'Rome'", shop)
+    shop.execute(f"ALTER ROLE {shop.name}_reader SET app.tenant = 'Rome'")
     assert cities(await read(reader, now)) == ("Rome",)
 
 
-async def test_who_has_lost_a_membership_is_somebody_else(
-    postgres: PostgresServer, shop: str, cache: CatalogCache
-) -> None:
-    group = f"{shop}_planners"
-    postgres.execute(
+async def test_who_has_lost_a_membership_is_somebody_else(shop: Shop, cache: CatalogCache) -> None:
+    group = f"{shop.name}_planners"
+    shop.execute(
         f"CREATE ROLE {group}; GRANT USAGE ON SCHEMA other TO {group};"
-        f"GRANT SELECT ON other.plans TO {group}; GRANT {group} TO {shop}_reader",
-        shop,
+        f"GRANT SELECT ON other.plans TO {group}; GRANT {group} TO {shop.name}_reader"
     )
-    reader = reader_url(postgres, shop)
+    reader = shop.reader
     assert await names(reader, cache) == {"other.plans", "public.orders"}
-    postgres.execute(f"REVOKE {group} FROM {shop}_reader", shop)
+    shop.execute(f"REVOKE {group} FROM {shop.name}_reader")
     assert await names(reader, cache) == {"public.orders"}
 
 
-async def test_a_database_made_anew_under_its_name_is_another_one(
-    postgres: PostgresServer, shop: str, cache: CatalogCache
-) -> None:
-    url = admin_url(postgres, shop)
+async def test_a_database_made_anew_under_its_name_is_another_one(shop: Shop, cache: CatalogCache) -> None:
+    url = shop.admin
     await read(url, cache)
-    postgres.execute(f"DROP DATABASE {shop}")
-    postgres.execute(f"CREATE DATABASE {shop}")
-    postgres.execute("CREATE TABLE fresh (x int)", shop)
+    shop.server.execute(f"DROP DATABASE {shop.name}")
+    shop.server.execute(f"CREATE DATABASE {shop.name}")
+    shop.execute("CREATE TABLE fresh (x int)")
     assert await names(url, cache) == {"public.fresh"}
 
 
-async def test_where_row_policies_hide_rows_they_are_asked_each_time(
-    postgres: PostgresServer, shop: str, cache: CatalogCache
-) -> None:
-    reader = reader_url(postgres, shop)
-    postgres.execute(
+async def test_where_row_policies_hide_rows_they_are_asked_each_time(shop: Shop, cache: CatalogCache) -> None:
+    reader = shop.reader
+    shop.execute(
         "ALTER TABLE orders ENABLE ROW LEVEL SECURITY;"
-        "CREATE POLICY one ON orders FOR SELECT USING (city = 'Oslo')",
-        shop,
+        "CREATE POLICY one ON orders FOR SELECT USING (city = 'Oslo')"
     )
     (orders,) = (await read(reader, cache)).tables
     assert orders.columns[1].samples == ("Oslo",)
-    postgres.execute("DROP POLICY one ON orders", shop)
+    shop.execute("DROP POLICY one ON orders")
     (orders,) = (await read(reader, cache)).tables
     assert orders.columns[1].samples == ()
     for path in cached_files(cache):
         assert b"Oslo" not in gzip.decompress(path.read_bytes())
 
 
-async def test_files_are_their_owners_and_hold_no_secret(
-    postgres: PostgresServer, quiet: str, cache: CatalogCache
-) -> None:
-    await read(reader_url(postgres, quiet), cache)
+async def test_files_are_their_owners_and_hold_no_secret(quiet: Shop, cache: CatalogCache) -> None:
+    await read(quiet.reader, cache)
     (file,) = cached_files(cache)
     assert (file.stat().st_mode & 0o777, cache.folder.stat().st_mode & 0o777) == (0o600, 0o700)
     content = gzip.decompress(file.read_bytes()).decode()
@@ -222,12 +224,11 @@ def other_format(content: bytes) -> bytes:
 )
 async def test_a_damaged_file_is_said_and_read_anew(
     damage: Callable[[bytes], bytes],
-    postgres: PostgresServer,
-    quiet: str,
+    quiet: Shop,
     cache: CatalogCache,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    url = admin_url(postgres, quiet)
+    url = quiet.admin
     first = await read(url, cache)
     (file,) = cached_files(cache)
     file.write_bytes(damage(file.read_bytes()))
@@ -239,39 +240,12 @@ async def test_a_damaged_file_is_said_and_read_anew(
 
 
 async def test_a_file_under_anothers_name_is_not_used(
-    postgres: PostgresServer, quiet: str, cache: CatalogCache, caplog: pytest.LogCaptureFixture
+    quiet: Shop, cache: CatalogCache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await read(admin_url(postgres, quiet), cache)
+    await read(quiet.admin, cache)
     (admins,) = cached_files(cache)
-    await read(reader_url(postgres, quiet), cache)
+    await read(quiet.reader, cache)
     (readers,) = {*cached_files(cache)} - {admins}
     readers.write_bytes(admins.read_bytes())
-    assert await names(reader_url(postgres, quiet), cache) == {"public.orders"}
+    assert await names(quiet.reader, cache) == {"public.orders"}
     assert "another catalog" in caplog.text
-
-
-async def test_a_full_disk_is_said_and_leaves_what_was_there(
-    postgres: PostgresServer, shop: str, cache: CatalogCache, caplog: pytest.LogCaptureFixture
-) -> None:
-    url = admin_url(postgres, shop)
-    first = await read(url, cache)
-    postgres.execute("CREATE TABLE late (x int)", shop)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
-    try:
-        assert "public.late" in await names(url, CatalogCache(cache.folder, 0))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "cannot be cached" in caplog.text
-    assert await read(url, cache) == first
-
-
-async def test_a_clock_that_was_set_back_makes_no_catalog_eternal(
-    postgres: PostgresServer, shop: str, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    url = admin_url(postgres, shop)
-    await read(url, cache)
-    postgres.execute("CREATE TABLE late (x int)", shop)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now - 10 * HOUR)
-    assert "public.late" in await names(url, cache)

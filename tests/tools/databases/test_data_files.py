@@ -25,12 +25,7 @@ from tests.tools.databases.cases import cases
 from tests.tools.databases.contract import children, error, rows, table
 
 FOOTED = "id,city,amount\n1,Bern,2.5\n2,Basel,3\n3,Bern,4\n\nEnd of export,,\n"
-PROCESS = (
-    "test_what_is_no_workbook",
-    "test_nothing_to_ask",
-    "test_no_other_file",
-    "test_what_was_made_for_it",
-)
+PROCESS = ("test_what_is_no_workbook", "test_nothing_to_ask", "test_no_other_file", "test_what_was_made")
 """Beginnings of tests of the engine's process; others read files in this one."""
 
 
@@ -106,14 +101,10 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     catalog = await catalog_of(folder)
     assert {item.name for item in catalog.tables} == {"good", "ragged"}
     for words in (
-        "empty.csv is left out: it is empty",
-        "broken.parquet is left out: File 'broken.parquet' too small",
-        "broken.json is left out: Malformed JSON",
-        "book.xlsx is left out",
-        "ragged.csv: its lines differ in number of fields (most have 2)",
-        "The folder inner is left out",
+        *("empty.csv is left out: it is empty", "broken.json is left out: Malformed JSON", "nowhere.csv"),
+        *("broken.parquet is left out: File 'broken.parquet' too small", "The folder inner is left out"),
+        *("ragged.csv: its lines differ in number of fields (most have 2)", "book.xlsx is left out"),
         "link.csv is left out: it is a link out of the folder",
-        "nowhere.csv",
     ):
         assert any(words in sentence for sentence in catalog.left_out), words
     assert set(catalog.left_out) <= set(catalog.notes)
@@ -179,26 +170,21 @@ async def test_a_header_below_a_title_is_found_and_said(
     assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
 
 
-async def test_a_plain_file_is_read_without_a_word(tmp_path: Path) -> None:
+async def test_a_plain_file_is_read_without_a_word_but_that_it_has_no_header(tmp_path: Path) -> None:
     """Blank lines above a header, names that occur twice, and no rows."""
     fill(tmp_path, blank__csv="\n\nid,city\n1,Bern\n", twice__csv="id,name,name\n1,a,b\n")
     fill(tmp_path, none__csv="id,city\n", cr__csv="id,city\r1,a\r", year__csv="region,2021,2022\nN,1,2\n")
+    fill(tmp_path, bare__csv="1,Bern\n2,Basel\n", texts__csv="Anna,Bern\nEva,Basel\nTom,Bern\n")
     catalog = await catalog_of(tmp_path)
-    assert catalog.left_out == ()
-    assert {item.name: [column.name for column in item.columns] for item in catalog.tables} == {
-        **{"blank": ["id", "city"], "twice": ["id", "name", "name_1"], "none": ["id", "city"]},
-        **{"cr": ["id", "city"], "year": ["region", "2021", "2022"]},
-    }
-
-
-async def test_a_file_without_a_header_is_said(tmp_path: Path) -> None:
-    fill(tmp_path, numbers__csv="1,Bern\n2,Basel\n", texts__csv="Anna,Bern\nEva,Basel\nTom,Bern\n")
-    catalog = await catalog_of(tmp_path)
-    assert {item.name: item.row_count for item in catalog.tables} == {"numbers": 2, "texts": 3}
     assert [said.partition(":")[0] for said in catalog.left_out] == [
-        "numbers.csv has no header",
-        "texts.csv has no header",
+        *("bare.csv has no header", "texts.csv has no header")
     ]
+    found = {item.name: (item.row_count, [column.name for column in item.columns]) for item in catalog.tables}
+    assert (found.pop("bare")[0], found.pop("texts")[0]) == (2, 3)
+    assert found == {
+        **{"blank": (1, ["id", "city"]), "twice": (1, ["id", "name", "name_1"]), "none": (0, ["id", "city"])},
+        **{"cr": (1, ["id", "city"]), "year": (1, ["region", "2021", "2022"])},
+    }
 
 
 @pytest.mark.heavy
@@ -208,20 +194,16 @@ async def test_uneven_lines_are_read_and_said(tmp_path: Path) -> None:
     catalog = await catalog_of(tmp_path)
     assert [said.partition(":")[0] for said in catalog.left_out] == ["ends.csv", "foot.csv", "long.csv"]
     async with connect(str(tmp_path)) as connector:
-        assert rows(await connector.run("FROM foot", Limits())) == [
-            ("1", "a\nb"),
-            ("2", "3"),
-            ("Total", None),
-        ]
+        foot = rows(await connector.run("FROM foot", Limits()))
+        assert foot == [("1", "a\nb"), ("2", "3"), ("Total", None)]
         assert rows(await connector.run("FROM long", Limits()))[2] == (3, 4, 5)
         assert rows(await connector.run("FROM ends", Limits())) == [(1, "a"), (2, "b")]
 
 
 @pytest.mark.heavy
 async def test_the_user_says_where_the_header_is(tmp_path: Path) -> None:
-    folder = fill(
-        tmp_path / "data", a__csv="x,y\nid,v\n1,2\n", b__csv="x,y\nid,v\n1,2\n", c__csv="T\nn,m\n1,2\n"
-    )
+    titled = "x,y\nid,v\n1,2\n"
+    folder = fill(tmp_path / "data", a__csv=titled, b__csv=titled, c__csv="T\nn,m\n1,2\n")
     catalog = await catalog_of(f"{folder}?skip=a.csv:1&skip=b.csv:no-header")
     names = {item.name: [column.name for column in item.columns] for item in catalog.tables}
     assert names == {"a": ["id", "v"], "b": ["column0", "column1"], "c": ["n", "m"]}
@@ -395,17 +377,15 @@ async def test_times_and_moments(tmp_path: Path) -> None:
     with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
         sheet = book.add_worksheet()
         sheet.write_row(0, 0, ["t", "m", "d"])
-        for column, (value, form) in enumerate(
-            [(time(12, 30), "hh:mm"), (datetime(2024, 5, 1, 8), "yyyy-mm-dd hh:mm"), (1.5, "[h]:mm")]
-        ):
-            sheet.write(1, column, value, book.add_format({"num_format": form}))
-    assert await answer(tmp_path / "a.xlsx", "FROM a") == [
-        (time(12, 30), datetime(2024, 5, 1, 8), "36:00:00")
-    ]
+        forms = ("hh:mm", "yyyy-mm-dd hh:mm", "[h]:mm")
+        for column, value in enumerate((time(12, 30), datetime(2024, 5, 1, 8), 1.5)):
+            sheet.write(1, column, value, book.add_format({"num_format": forms[column]}))
+    found = await answer(tmp_path / "a.xlsx", "FROM a")
+    assert found == [(time(12, 30), datetime(2024, 5, 1, 8), "36:00:00")]
 
 
 async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:
-    sheet = [
+    lines = [
         ["id", "city", "n"],
         [1, "Bern", 2],
         [2, "Basel", 3],
@@ -413,7 +393,7 @@ async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:
         [],
         ["Source: Ann", "", ""],
     ]
-    path = workbook(tmp_path / "a.xlsx", One=sheet)
+    path = workbook(tmp_path / "a.xlsx", One=lines)
     assert await answer(path, "SELECT sum(id) FROM a") == [(6,)]
     assert "the text below its rows, 'Source: Ann'" in (await catalog_of(path)).left_out[0]
     assert len(await answer(f"{path}?skip=0", "FROM a")) == 4
@@ -431,10 +411,8 @@ async def test_sheets_are_tables(tmp_path: Path) -> None:
     assert catalog.left_out == ("shop 1.xlsx: sheets without rows are left out: Empty.",)
     assert "shop 1.xlsx, sheet Hidden, is hidden in the workbook." in catalog.notes
     named = await catalog_of(f"{many}?skip=Orders:no-header&skip=Hidden:1")
-    assert {item.name: [column.name for column in item.columns] for item in named.tables} == {
-        "Orders": ["column0", "column1"],
-        "Hidden": ["1", "Bern"],
-    }
+    columns = {item.name: [column.name for column in item.columns] for item in named.tables}
+    assert columns == {"Orders": ["column0", "column1"], "Hidden": ["1", "Bern"]}
     assert await answer(folder, "SELECT city FROM shop_1_Orders WHERE id = 2") == [("Basel",)]
 
 

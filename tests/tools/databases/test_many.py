@@ -17,15 +17,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import ErrorKind, Limits
 from tests.tools.databases import test_duckdb, test_sqlite
-from tests.tools.databases.contract import (
-    ENDLESS,
-    ConnectorContract,
-    at_work,
-    children,
-    content,
-    error,
-    rows,
-)
+from tests.tools.databases.contract import ENDLESS, ConnectorContract, at_work, children, error, rows
 from tests.waiting import until
 
 BESIDE = "CREATE TABLE beside (id INTEGER, word VARCHAR); INSERT INTO beside VALUES (1, 'one'), (2, 'two');"
@@ -53,7 +45,7 @@ class TestSqliteBesideDuckdb(ConnectorContract):
 
     @override
     def state(self, path: Path) -> object:
-        return content(path)
+        return path.read_bytes()
 
     @override
     def connect(self, path: Path) -> Connector:

@@ -143,11 +143,8 @@ async def test_duckdb_and_data_files_are_read_where_they_are_without_a_bound(
     monkeypatch.setattr(many, "PART_ROWS", 1)
     async with connect_all([*urls, str(tmp_path / "cities.csv")]) as connector:
         sql = "SELECT c.name, x.city FROM cities.main.cities AS x JOIN customers AS c ON c.id = x.customer"
-        assert sorted(rows(await connector.run(sql, Limits()))) == [
-            ("Ann", "Ghent"),
-            ("Ann", "Rome"),
-            ("Bob", "Lyon"),
-        ]
+        found = sorted(rows(await connector.run(sql, Limits())))
+        assert found == [("Ann", "Ghent"), ("Ann", "Rome"), ("Bob", "Lyon")]
         for hidden in ("SELECT * FROM quorum_0.main.customers", "SELECT rowid FROM crm.main.customers"):
             problem = error(await connector.run(hidden, Limits()))
             assert problem.kind in (ErrorKind.TABLE_NOT_FOUND, ErrorKind.COLUMN_NOT_FOUND)
@@ -200,19 +197,15 @@ async def test_two_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
 
 
 def test_names_that_duckdb_takes_for_one_differ_and_keys_follow() -> None:
-    columns = (
-        Column("id", "integer"),
-        Column("ID", "integer"),
-        Column("place", "home", fields=(Field("x", "int"),)),
-    )
+    place = Column("place", "home", fields=(Field("x", "int"),))
+    columns = (Column("id", "integer"), Column("ID", "integer"), place)
     key = ForeignKey(("ID",), "public.Users", ("id",))
     tables = (
         Table("users", columns, schema="public", foreign_keys=(key,), primary_key=("ID",)),
         Table("Users", columns, schema="public"),
     )
-    catalog, held = united(
-        [(told("postgres"), Catalog("main", "postgres", tables, notes=("n",), left_out=("n",)))]
-    )
+    mine = Catalog("main", "postgres", tables, notes=("n",), left_out=("n",))
+    catalog, held = united([(told("postgres"), mine)])
     assert [table.full_name for table in catalog.tables] == ["main_db.public.users", "main_db.public.Users_2"]
     assert [column.name for column in catalog.tables[0].columns] == ["id", "ID_2", "place"]
     assert catalog.tables[0].primary_key == ("ID_2",)
@@ -304,18 +297,13 @@ async def test_bytes_are_the_sum_of_what_the_parts_report(
     told = await both.estimate(sql, Limits())
     assert isinstance(told, Estimate)
     assert (told.bytes, told.billed) == (200, True)
-    assert [part.partition(":")[0] for part in told.parts] == [
-        "crm, read in place",
-        "shop, 100 B to be read",
-        "shop, 100 B to be read",
-    ]
+    said = [part.partition(":")[0] for part in told.parts]
+    assert said == ["crm, read in place", *2 * ["shop, 100 B to be read"]]
     outcome = await both.run(sql, Limits(scan=250))
     assert isinstance(outcome, QueryResult)
     assert outcome.bytes_scanned == 200
     assert [part.read for part in outcome.parts if part.database == "crm"] == [None]
-    assert sorted(each for each in allowed if each is not None) == [150, 250], (
-        "what one read, the next has less"
-    )
+    assert sorted(filter(None, allowed)) == [150, 250], "what one read, the next has less"
 
 
 @pytest.mark.parametrize(

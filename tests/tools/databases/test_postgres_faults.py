@@ -34,13 +34,6 @@ async def far(proxy: Proxy) -> AsyncIterator[Connector]:
         yield connector
 
 
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorter patience with a server that is silent; the figures themselves have a test of their own."""
-    monkeypatch.setattr(Link, "begin_seconds", 0.5)
-    monkeypatch.setattr(Link, "connect_seconds", 2)
-
-
 def working(postgres: PostgresServer, part: str) -> bool:
     """Return True if a backend works at a query that begins so."""
     sql = f"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{part}%' AND state = 'active'"
@@ -56,25 +49,11 @@ def test_the_longest_silence() -> None:
     assert given["tcp_user_timeout"] < 60_000
 
 
-@pytest.mark.heavy
-@pytest.mark.usefixtures("hasty")
-async def test_a_half_open_connection_is_noticed_before_a_query_and_replaced(
-    far: Connector, proxy: Proxy
-) -> None:
-    await asyncio.gather(*(far.ask("SELECT pg_sleep(0.05)", Limits()) for _ in range(4)))
-    proxy.freeze()
-    async with asyncio.timeout(PATIENCE):
-        outcome = error(await far.run("SELECT 1", Limits()))
-    assert outcome.kind is ErrorKind.UNAVAILABLE
-    assert proxy.swallowed
-    proxy.thaw()
-    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
-
-
-@pytest.mark.usefixtures("hasty")
 async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
-    far: Connector, proxy: Proxy, postgres: PostgresServer
+    far: Connector, proxy: Proxy, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(Link, "begin_seconds", 0.5)
+    monkeypatch.setattr(Link, "connect_seconds", 2)
     task = asyncio.create_task(far.run(ENDLESS, Limits(seconds=1)))
     await until(lambda: working(postgres, "WITH RECURSIVE spin"))
     proxy.freeze()
@@ -83,19 +62,6 @@ async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
     await until(lambda: not working(postgres, "WITH RECURSIVE spin"))  # by the server's own limit
     proxy.thaw()
     assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
-
-
-async def test_connections_that_are_reset_in_mid_query(
-    far: Connector, proxy: Proxy, postgres: PostgresServer
-) -> None:
-    tasks = [asyncio.create_task(far.run(ENDLESS, Limits(seconds=30))) for _ in range(4)]
-    await until(lambda: len(far._busy) == 4)  # type: ignore[attr-defined]
-    await until(lambda: working(postgres, "WITH RECURSIVE spin"))
-    proxy.drop()
-    async with asyncio.timeout(PATIENCE):
-        assert {error(await task).kind for task in tasks} == {ErrorKind.UNAVAILABLE}
-    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
-    await until(lambda: not working(postgres, "WITH RECURSIVE spin"))
 
 
 async def test_a_password_that_expires_while_connections_are_open(postgres: PostgresServer) -> None:

@@ -12,9 +12,8 @@ import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.base import Connector
 from quorum.tools.databases.postgres.connector import PostgresConnector
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
 from tests.tools.databases.contract import rows
@@ -65,16 +64,11 @@ def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "loc
     return f"postgresql://{ADMIN}@{host}:{postgres.port}/postgres?hostaddr=127.0.0.1&sslmode={mode}{trusted}"
 
 
-async def asked_itself(connector: Connector) -> QueryResult | QueryError:
-    """Return whether this connection is encrypted; users' queries may not read the engine's own tables."""
-    assert isinstance(connector, PostgresConnector)
-    return await connector.ask(USED, Limits())
-
-
 async def test_the_servers_certificate_is_verified(postgres: PostgresServer, trusted: Path) -> None:
     for mode in ("verify-full", "verify-ca", "require"):
         async with connect(url(postgres, mode, trusted)) as connector:
-            assert rows(await asked_itself(connector)) == [(True,)]
+            assert isinstance(connector, PostgresConnector)
+            assert rows(await connector.ask(USED, Limits())) == [(True,)]
 
 
 async def test_a_certificate_that_is_not_trusted_is_refused(

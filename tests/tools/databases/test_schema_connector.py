@@ -33,20 +33,15 @@ def shop(root: Path) -> Connector:
 async def test_the_catalog_is_the_folders(tmp_path: Path) -> None:
     async with shop(tmp_path) as connector:
         catalog = await connector.catalog()
-        assert (catalog.name, catalog.dialect, connector.dialect) == ("SHOP", "snowflake", "snowflake")
+        assert (catalog.name, connector.dialect, connector.live) == ("SHOP", "snowflake", False)
         assert [t.full_name for t in catalog.tables] == ["SHOP.PUBLIC.CUSTOMERS", "SHOP.PUBLIC.ORDERS"]
         assert [c.name for c in catalog.tables[0].columns] == ["ID", "CITY"]
-        assert not connector.live
-
-
-@pytest.mark.parametrize("engine", ["bigquery", "snowflake", "sqlite"])
-async def test_the_dialect_is_known_once_it_is_open(engine: str, tmp_path: Path) -> None:
-    inner = {"bigquery": "project.data", "snowflake": "PUBLIC", "sqlite": ""}[engine]
-    write_schema(tmp_path / engine / "shop" / inner)
-    connector = connect(url_of(tmp_path / engine / "shop"))
-    assert connector.dialect == ""
-    async with connector:
-        assert connector.dialect == (await connector.catalog()).dialect == engine
+    for engine, inner in (("bigquery", "project.data"), ("snowflake", "PUBLIC"), ("sqlite", "")):
+        write_schema(tmp_path / engine / "shop" / inner)
+        connector = connect(url_of(tmp_path / engine / "shop"))
+        assert connector.dialect == "", "it is known once it is open"
+        async with connector:
+            assert connector.dialect == (await connector.catalog()).dialect == engine
 
 
 @pytest.mark.parametrize(
@@ -87,11 +82,6 @@ async def test_what_is_no_schema_does_not_open(tmp_path: Path) -> None:
             await connect(url_of(tmp_path / name)).open()
 
 
-async def test_nothing_runs(tmp_path: Path) -> None:
-    async with shop(tmp_path) as connector:
-        assert await connector.run("SELECT 1", Limits()) == QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
-
-
 async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
     async with shop(tmp_path) as connector:
         catalog = await connector.catalog()
@@ -106,6 +96,7 @@ async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
             outcome = await execute(database, sql, agent="test")
             assert isinstance(outcome, QueryError)
             assert outcome.kind is kind
+        assert await connector.run("SELECT 1", Limits()) == QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 
 
 async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from quorum.tools.databases.snowflake import session as snowflake_session
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.proxy import Proxy
 from tests.servers.snowflake_server import SnowflakeServer
-from tests.tools.databases.contract import ENDLESS, SOON, error, rows
+from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
@@ -72,9 +72,6 @@ def logins(snowflake: SnowflakeServer) -> int:
     return len(snowflake.control()["logins"])
 
 
-# Sessions
-
-
 async def test_a_token_that_expires_under_a_query_is_renewed(
     near: Connector, snowflake: SnowflakeServer
 ) -> None:
@@ -109,9 +106,6 @@ async def test_a_session_that_ends_between_two_quick_queries_costs_one(
     assert outcome.kind is ErrorKind.UNAVAILABLE
     assert "session has ended" in outcome.message
     assert rows(await near.run("SELECT 1", Limits())) == [(1,)]
-
-
-# Networks
 
 
 async def test_a_line_that_freezes_in_mid_query_costs_the_querys_own_time(
@@ -181,27 +175,3 @@ async def test_a_server_that_asks_for_a_file_gets_none(
     assert outcome.kind is ErrorKind.PERMISSION
     assert "asks for a file" in outcome.message
     assert rows(await near.run("SELECT 1", Limits())) == [(1,)]
-
-
-# Time, size and numbers
-
-
-async def test_a_query_ends_on_the_server_when_its_time_is_up_or_its_task_cancelled(
-    near: Connector, snowflake: SnowflakeServer
-) -> None:
-    before = len(snowflake.control()["aborted"])
-    started = time.monotonic()
-    assert error(await near.run(ENDLESS, Limits(seconds=1))).kind is ErrorKind.TIMEOUT
-    assert time.monotonic() - started < 1 + 2 + PATIENCE / 12
-    assert not snowflake.running()
-    assert len(snowflake.control()["aborted"]) == before, "the server's own clock was enough"
-    assert error(await near.run(ENDLESS, SOON)).kind is ErrorKind.TIMEOUT
-    assert not snowflake.running()
-    assert len(snowflake.control()["aborted"]) == before + 1, "its clock knows whole seconds only"
-    task = asyncio.create_task(near.run(ENDLESS, Limits(seconds=PATIENCE)))
-    await until(snowflake.running)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert not snowflake.running()
-    assert len(snowflake.control()["aborted"]) == before + 2

@@ -16,13 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from cryptography.hazmat.primitives import serialization as form
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.serialization import (
-    BestAvailableEncryption,
-    Encoding,
-    PrivateFormat,
-    PublicFormat,
-)
 
 from quorum.checks import _database
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -76,10 +71,7 @@ def login(snowflake: SnowflakeServer) -> dict[str, Any]:
         (
             "snowflake://acc/d?endpoint=https://x.privatelink.example:444&key_file=k.p8",
             {
-                "account": "acc",
-                "host": "x.privatelink.example",
-                "port": 444,
-                "protocol": "https",
+                **{"account": "acc", "host": "x.privatelink.example", "port": 444, "protocol": "https"},
                 "private_key_file": "k.p8",
             },
             (Place("D"),),
@@ -116,28 +108,22 @@ async def test_no_secret_is_told(
         assert "Incorrect username or password was specified." in told
         assert "connections.toml" in failed.value.hint
         assert "wr0ng" not in told + repr(vars(connector)) + caplog.text
-    connector = connect(snowflake.url("shop/public"))
-    async with connector:
-        assert PASSWORD not in repr(vars(connector)) + repr(await connector.identity())
-
-
-async def test_a_password_from_the_environment(
-    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv("SNOWFLAKE_PASSWORD", PASSWORD)
     monkeypatch.setenv("SNOWFLAKE_USER", USER)
-    async with connect(snowflake.url("shop/public", who="")) as connector:
-        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+    for who in (None, ""):  # told by the URL, or by the environment
+        async with connect(snowflake.url("shop/public", who=who)) as connector:
+            assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+            assert PASSWORD not in repr(vars(connector)) + repr(await connector.identity())
 
 
 async def test_a_key_pair(
     snowflake: SnowflakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    locked = BestAvailableEncryption(b"p4ss phrase")
+    public = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    locked = form.BestAvailableEncryption(b"p4ss phrase")
     file = tmp_path / "key.p8"
-    file.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked))
+    file.write_bytes(key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, locked))
     snowflake.control("secrets", {f"{USER.upper()}:key": public.decode()})
     url = snowflake.url("shop/public", f"&key_file={file}", who=f"{USER}@")
     monkeypatch.setenv("PRIVATE_KEY_PASSPHRASE", "p4ss phrase")
@@ -246,24 +232,16 @@ def test_connections_toml(snowflake: SnowflakeServer, tmp_path: Path, root: Path
     file = tmp_path / "connections.toml"
     file.write_text(CONNECTIONS.format(user=USER, password=PASSWORD, port=snowflake.port, schema="public"))
     file.chmod(0o600)
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        cwd=root,
-        env=os.environ | {"SNOWFLAKE_HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command, env = [sys.executable, "-c", PROGRAM], os.environ | {"SNOWFLAKE_HOME": str(tmp_path)}
+    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     count, secret, where, bare, none = done.stdout.splitlines()
     assert (count, secret, where) == ("2", "1", "SHOP snowflake://?connection=dev")
     assert bare.startswith("The connection bare names no database.")
     assert none.startswith("connections.toml has no connection none.")
     parameters = login(snowflake)["parameters"]
-    assert (parameters["QUERY_TAG"], parameters["WEEK_START"]) == ("quorum", 1), (
-        "ours, where both say something"
-    )
-    assert parameters["MULTI_STATEMENT_COUNT"] == 1
+    said = [parameters[name] for name in ("QUERY_TAG", "WEEK_START", "MULTI_STATEMENT_COUNT")]
+    assert said == ["quorum", 1, 1], "ours, where both say something"
 
 
 async def test_what_a_login_says(snowflake: SnowflakeServer) -> None:
@@ -276,11 +254,8 @@ async def test_what_a_login_says(snowflake: SnowflakeServer) -> None:
     assert said["parameters"] == said["parameters"] | wanted | {"QUOTED_IDENTIFIERS_IGNORE_CASE": False}
     assert said["CLIENT_ENVIRONMENT"]["APPLICATION"] == "quorum"
     assert said["SECONDARY_ROLES"] == "NONE", "a role that is named is the only one"
-    assert {name: said["asked"][name] for name in ("roleName", "warehouse", "schemaName")} == {
-        "roleName": "READER",
-        "warehouse": "small",
-        "schemaName": '"PUBLIC"',
-    }
+    asked = {"roleName": "READER", "warehouse": "small", "schemaName": '"PUBLIC"'}
+    assert said["asked"] == said["asked"] | asked
 
 
 async def test_nobody_else_is_asked_or_told_anything(
@@ -358,7 +333,7 @@ def test_doctor_says_that_no_session_forbids_writing(snowflake: SnowflakeServer,
     snowflake.control("engine", {"grants": {"READER": [["INSERT", "TABLE", "SHOP.PUBLIC.T"]]}})
     schema = snowflake.new_schema("CREATE TABLE t AS SELECT 1 AS x")
     url = snowflake.url(f"shop/{schema}")
-    found = list(_database(url, Settings(database=url, home=tmp_path), None, []))
+    found = list(_database(url, Settings(database=url, home=tmp_path), None))
     unsealed = "opens; it has no read-only sessions, so only queries are sent"
     assert f"{unsealed}; snowflake, 1 table, 1 column" in found[0].text
     assert PASSWORD not in found[0].text

@@ -78,10 +78,7 @@ async def only(connector: Connector, sql: str) -> object:
     return rows(await connector.run(sql, Limits()))[0][0]
 
 
-# Catalog
-
-
-async def test_keys_without_named_columns_and_to_nowhere(odd: Connector) -> None:
+async def test_keys_comments_and_odd_tables(odd: Connector) -> None:
     catalog = await odd.catalog()
     assert set(table(catalog, "children").foreign_keys) == {
         ForeignKey(("a", "b"), "parents", ("a", "b")),
@@ -89,31 +86,25 @@ async def test_keys_without_named_columns_and_to_nowhere(odd: Connector) -> None
     }
     assert table(catalog, "parents").primary_key == ("a", "b")
     assert any("nowhere" in note for note in catalog.notes)
-
-
-async def test_generated_columns_and_comments(odd: Connector) -> None:
-    children = table(await odd.catalog(), "children")
-    twice = children.column("twice")
+    twice, docs, mixed = (
+        table(catalog, "children").column("twice"),
+        table(catalog, "docs"),
+        table(catalog, "mixed"),
+    )
     assert twice is not None
     assert (twice.type, twice.samples) == ("INT", ("2", "4"))
-    assert children.column("b").description == "whose child"  # type: ignore[union-attr]
-
-
-async def test_virtual_tables_are_kept_and_their_storage_is_hidden(odd: Connector) -> None:
-    catalog = await odd.catalog()
+    assert table(catalog, "children").column("b").description == "whose child"  # type: ignore[union-attr]
     names = {item.name for item in catalog.tables}
-    assert names == {"parents", "children", "docs", "boxes", "mixed", "broken_text"}
-    docs = table(catalog, "docs")
-    assert docs.kind == "virtual"
-    assert [column.name for column in docs.columns] == ["title", "body"]
+    assert names == {"parents", "children", "docs", "boxes", "mixed", "broken_text"}, (
+        "no virtual one's storage"
+    )
+    assert (docs.kind, [column.name for column in docs.columns]) == ("virtual", ["title", "body"])
     assert await only(odd, "SELECT title FROM docs WHERE docs MATCH 'brew'") == "Tea"
     assert await only(odd, "SELECT id FROM boxes WHERE low > 5") == 2
-
-
-async def test_untyped_columns_show_what_they_hold(odd: Connector) -> None:
-    mixed = table(await odd.catalog(), "mixed").columns[0]
-    assert mixed.type == "BLOB|INTEGER|REAL|TEXT"
-    assert mixed.samples == ("1", "one", "1.5")
+    assert (mixed.columns[0].type, mixed.columns[0].samples) == (
+        "BLOB|INTEGER|REAL|TEXT",
+        ("1", "one", "1.5"),
+    )
 
 
 async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
@@ -129,22 +120,13 @@ async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
     assert log.columns[1].samples == ("new", "old")
 
 
-# Values
-
-
 async def test_mixed_values_lose_nothing(odd: Connector) -> None:
     outcome = await odd.run("SELECT v FROM mixed", Limits())
     assert rows(outcome) == [("1",), ("one",), (None,), ("1.5",), ("X'00FF'",)]
     assert isinstance(outcome, QueryResult)
     assert outcome.column_types == ("INTEGER|REAL|TEXT|BLOB",)
-
-
-async def test_text_that_is_not_utf8(odd: Connector) -> None:
-    assert rows(await odd.run("SELECT v FROM broken_text", Limits())) == [("fine",), ("a\\xffb",)]
-    assert await only(odd, "SELECT 'ü'") == "ü"
-
-
-# Errors
+    broken = await odd.run("SELECT v FROM broken_text", Limits())
+    assert rows(broken) == [("fine",), ("a\\xffb",)], "it is not UTF-8"
 
 
 async def test_errors(odd: Connector) -> None:
@@ -160,9 +142,6 @@ async def test_pragmas_that_only_describe_pass(odd: Connector) -> None:
     assert await only(odd, "SELECT count(*) FROM json_each('[1, 2]')") == 2
     assert await only(odd, "SELECT count(*) FROM pragma_table_list WHERE name = 'children'") == 1
     assert await only(odd, "SELECT count(*) > 0 FROM pragma_function_list") == 1
-
-
-# The file's state
 
 
 @pytest.mark.heavy
@@ -182,19 +161,6 @@ async def test_locked(tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_reads_beside_a_writer_with_a_write_ahead_log(tmp_path: Path) -> None:
-    path = tmp_path / "wal.db"
-    writer = sqlite3.connect(path, isolation_level=None)
-    writer.executescript("PRAGMA journal_mode = WAL; CREATE TABLE t (x);")
-    async with connect(str(path)) as connector:
-        writer.execute("BEGIN IMMEDIATE")
-        writer.execute("INSERT INTO t VALUES (1)")
-        assert await only(connector, "SELECT count(*) FROM t") == 0
-        writer.execute("COMMIT")
-        assert await only(connector, "SELECT count(*) FROM t") == 1
-    writer.close()
-
-
 def folder(path: Path) -> dict[str, tuple[int, int]]:
     """Size and time of each file beside a database."""
     return {file.name: (file.stat().st_size, file.stat().st_mtime_ns) for file in path.parent.iterdir()}
@@ -209,16 +175,11 @@ def logged(tmp_path: Path) -> Path:
     return path
 
 
-async def test_asking_leaves_nothing_beside_a_file_with_a_write_ahead_log(logged: Path) -> None:
+async def test_asking_leaves_nothing_beside_a_log_and_sees_who_begins_to_write(logged: Path) -> None:
     before = folder(logged)
     async with connect(str(logged)) as connector:
         assert await only(connector, "SELECT count(*) FROM t") == 1
-    assert folder(logged) == before == {"wal.db": before["wal.db"]}
-
-
-async def test_a_program_that_begins_to_write_is_seen(logged: Path) -> None:
-    async with connect(str(logged)) as connector:
-        assert await only(connector, "SELECT count(*) FROM t") == 1
+        assert folder(logged) == before == {"wal.db": before["wal.db"]}
         with closing(sqlite3.connect(logged)) as writer:
             writer.executescript("INSERT INTO t VALUES (2);")
             assert await only(connector, "SELECT count(*) FROM t") == 2, "it lies in the log"
@@ -254,24 +215,14 @@ os._exit(0)
 """
 
 
-@pytest.fixture
-def interrupted(tmp_path: Path) -> Path:
-    """A database whose writer died in the middle of a transaction."""
-    path = tmp_path / "hot.db"
-    subprocess.run([sys.executable, "-c", CRASHER, str(path)], check=True)
-    return path
-
-
-async def test_interrupted_write(interrupted: Path) -> None:
+async def test_what_does_not_open(tmp_path: Path) -> None:
+    hot, other = tmp_path / "hot.db", tmp_path / "shop.db"
+    subprocess.run([sys.executable, "-c", CRASHER, str(hot)], check=True)
     with pytest.raises(DatabaseUnavailable, match="journal"):
-        await connect(str(interrupted)).open()
-
-
-async def test_another_engines_file(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    path.write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 20_000)
+        await connect(str(hot)).open()
+    other.write_bytes(b"\0" * 8 + b"DUCK" + b"\0" * 20_000)
     with pytest.raises(DatabaseUnavailable, match="duckdb:///"):
-        await connect(f"sqlite:///{path}").open()
+        await connect(f"sqlite:///{other}").open()
 
 
 async def test_a_key_that_is_no_row_number_may_be_null(tmp_path: Path) -> None:
@@ -286,9 +237,6 @@ async def test_a_key_that_is_no_row_number_may_be_null(tmp_path: Path) -> None:
         catalog = await connector.catalog()
     nullable = {table.name: [column.nullable for column in table.columns] for table in catalog.tables}
     assert nullable == {"texts": [True], "pairs": [True, True], "rows": [False, False], "keyed": [False]}
-
-
-# Comments
 
 
 def test_comments_find_their_columns() -> None:
@@ -332,19 +280,13 @@ VALUES = st.one_of(
 )
 
 
-def column(values: list[Any], cuts: int) -> tuple[pa.Table, str]:
-    """The values of a single column, fetched in batches of ``cuts`` rows."""
+@given(st.lists(VALUES), st.integers(1, 5))
+def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
     collector = Collector(["v"], rows=10**6, size=2**30)
     for start in range(0, len(values), cuts):
         collector.add([(value,) for value in values[start : start + cuts]])
-    table, types = collector.finish()
+    table, _ = collector.finish()
     assert collector.truncated == ""
-    return table, types[0]
-
-
-@given(st.lists(VALUES), st.integers(1, 5))
-def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
-    table, _ = column(values, cuts)
     found = table["v"].to_pylist()
     assert [value is None for value in found] == [value is None for value in values]
     if not pa.types.is_string(table["v"].type):

@@ -22,7 +22,6 @@ from quorum.cli import COMMANDS, cli, main
 from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
-from quorum.settings import Settings
 from quorum.tools.garbage import YOUNG
 from tests.quorum.conftest import python, quorum
 from tests.servers.postgres_server import PostgresServer
@@ -89,6 +88,8 @@ schema show
 schema show nothing-there
 schema refresh cobol://host/db
 trace show last
+history --since soon
+history --since 2y
 doctor --nope
 """
 
@@ -251,11 +252,6 @@ def test_the_history_finds_runs(run: Trace, workplace: Path, given: str, found: 
         assert quorum("history", "-n", "1").stdout.endswith("… and earlier ones (-n)\n")
 
 
-def test_since_is_a_time() -> None:
-    for wrong in ("soon", "2026-13-01", "2y", "999999w"):
-        assert "is no time; write 2026-11-20, or 2d" in quorum("history", "--since", wrong).stderr
-
-
 def test_trace_show(run: Trace, workplace: Path) -> None:
     assert "2 of 3 candidates agree" in quorum("trace", "show", "last").stdout
     found = json.loads(quorum("trace", "show", run.run_id[:8], "--json").stdout)
@@ -339,26 +335,6 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
     assert shop["text"].startswith(f"{database} opens read-only: yes")
     assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
     assert "extra xlsx" in found[-1]["name"]
-
-
-def test_doctor_shows_its_checks_first_then_the_settings_that_are_not_defaults(database: str) -> None:
-    given = ("doctor", "--db", database, "--model", "offline")
-    checked, _, settings = quorum(*given).stdout.partition("\nSettings\n")
-    assert checked.startswith("Checks\n")
-    assert [line.split()[0] for line in settings.splitlines()[:-1]] == ["database", "models"]
-    assert settings.splitlines()[-1].endswith("other settings have their default (--settings lists all)")
-    listed = quorum(*given, "--settings").stdout.partition("\nSettings\n")[2].splitlines()
-    assert [line.split()[0] for line in listed] == [*Settings.model_fields]
-
-
-def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
-    database: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(checks.EXTRAS, "embeddings", (("faiss", "no_such_module"), "--retrieval hybrid"))
-    monkeypatch.setattr(checks, "is_installed", lambda name: name != "faiss")
-    given = ("doctor", "--db", database, "--model", "offline", "--json")
-    assert quorum(*given).exit_code == 0
-    assert quorum(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m").exit_code == 2
 
 
 def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:

@@ -31,7 +31,6 @@ from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, 
 LONG = "SELECT name, AVG(rating) FROM reviews WHERE rating > 1 AND city = 'a' GROUP BY name ORDER BY 1, 2"
 NUMBERS = itertools.count()
 RIVAL = "SELECT name, 1 AS avg FROM reviews"
-NOTHING: dict[str, Any] = {"status": "no_answer", "sql": "", "columns": [], "rows": [], "vote": None}
 
 
 def terminal(width: int = 140, **how: Any) -> Console:
@@ -242,20 +241,6 @@ def test_what_is_assumed_open_missing_and_left_out_is_shown(workplace: Path, ans
         assert "There is no NPS." in text
 
 
-def test_equal_failures_are_said_once(workplace: Path, answer: dict[str, Any]) -> None:
-    failed = [candidate(f"c{n}", sql="", error="The model refused.", row_count=None) for n in range(1, 10)]
-    failed[4] |= {"error": "timed out"}
-    warnings = ["No candidate has a result: The model refused.", "Odd."]
-    for text in both(workplace, answer | NOTHING | {"candidates": failed, "warnings": warnings}):
-        plain = re.sub(r"<[^>]+>", "", text)
-        assert text.count("The model refused.") == 1
-        assert "candidates 1 to 4, 6 to 9: The model refused." in plain
-        assert "candidate 5: timed out" in plain
-        assert "Odd." in text
-        assert "No answer found" in text
-        assert "best effort" not in text  # there is none
-
-
 @pytest.mark.parametrize(
     ("confidence", "said", "tone", "colour"),
     [
@@ -277,19 +262,6 @@ def test_low_confidence_looks_low(
     html = page_of(finished(workplace, answer))
     assert f'<span class="badge {tone}">Answer{low}</span>' in html
     assert f'<div class="v {tone}">{said}</div>' in html.replace("\u00a0", " ")
-
-
-def test_values_stand_in_tables_as_people_read_them(workplace: Path, answer: dict[str, Any]) -> None:
-    shown = {
-        "columns": ["month", "total", "region"],
-        "types": ["timestamp[us]", "decimal128(38, 2)", "string"],
-        "rows": [["2024-01-01 00:00:00", 3444.0, "NULL"], ["2024-02-01 00:00:00", 0.5, None]],
-    }
-    for text in both(workplace, answer | shown):
-        for part in ("2024-01", "3,444.00", "0.50"):
-            assert part in text
-        assert "00:00:00" not in text.partition("<h2>Every step")[0]
-        assert text.count('"NULL"') == 1
 
 
 # The page
@@ -363,21 +335,6 @@ def test_each_answer_of_the_vote_stands_beside_it_with_its_sql_and_rows(
     text = re.sub(r"<[^>]+>", "", html.partition("<h2>Vote</h2>")[2])
     assert "Result 2 33 % of the vote, no result, from candidate 3" in text
     assert "no answer: the data lacks it" in text
-
-
-def test_a_single_query_and_what_is_outvoted_by_what_is_missing_are_no_answers_of_a_vote(
-    workplace: Path, answer: dict[str, Any], html: str
-) -> None:
-    one = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "a"}
-    alone = {"candidates": [candidate("c1")], "vote": VOTE | {"clusters": [one]}, "question": "Of films?"}
-    single = page_of(finished(workplace, answer | alone))
-    assert ("one query, no vote" in single, "of the vote" in single) == (True, False)
-    assert re.search(r"<h1>Of films\?</h1>.*Asked as: What is the average rating\? ", single, re.DOTALL)
-    assert ">The answer</b>" in html
-    nobody = {"status": "unanswerable", "missing": "No NPS.", "vote": VOTE | {"winner": None}}
-    html = page_of(finished(workplace, answer | nobody))
-    assert ">The answer</b>" not in html
-    assert '<span class="good">the answer</span>' not in html
 
 
 def test_rows_that_have_a_shape_for_it_are_drawn(workplace: Path, answer: dict[str, Any]) -> None:

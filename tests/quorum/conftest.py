@@ -99,7 +99,7 @@ def answer() -> dict[str, Any]:
 
 def made(fields: Mapping[str, Any]) -> Answer:
     """An answer with these fields; the others have values that say nothing."""
-    usual = {"question": "?", "status": "answered", **RUN}
+    usual: dict[str, Any] = {"question": "?", "status": "answered", **RUN}
     return Answer.model_validate(usual | fields)
 
 

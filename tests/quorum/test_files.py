@@ -85,6 +85,7 @@ def test_csv_json_and_parquet_hold_every_digit(answered: Answered, workplace: Pa
     assert rows[0] == TABLE.column_names
     assert rows[1] == [str(BIG), "257624.1", "257624.10000000003", "=1+1", "2024-02-29", "true", '[{"a": 1}]']
     assert rows[2] == ["", "", "0.1", 'comma, "quote"\nline', "", "", ""]
+    assert '3,0.05,,"",1815-12-10' in text, "NULL and empty text differ"
     write_csv(answer, out)
     assert out.getvalue() == text
     found = json.loads((workplace / "new/rows.json").read_text(encoding="utf-8"))

@@ -26,6 +26,7 @@ ROWS = [["Garden", 4.25], [HOSTILE, None]]
 CALL = Usage(
     model_calls=1, input_tokens=1200, output_tokens=80, cached_tokens=900, usd=0.003, model_seconds=0.5
 )
+RUN = {"database": "shop", "dialect": "sqlite", "recipe": "recap"}
 VOTE = {
     "strategy": "majority",
     "winner": "c1",
@@ -77,9 +78,7 @@ def answer() -> dict[str, Any]:
     return {
         "question": "What is the average rating?",
         "status": "answered",
-        "database": "shop",
-        "dialect": "sqlite",
-        "recipe": "recap",
+        **RUN,
         "sql": SQL,
         "columns": COLUMNS,
         "rows": ROWS,
@@ -100,13 +99,7 @@ def answer() -> dict[str, Any]:
 
 def made(fields: Mapping[str, Any]) -> Answer:
     """An answer with these fields; the others have values that say nothing."""
-    usual = {
-        "question": "?",
-        "status": "answered",
-        "database": "shop",
-        "dialect": "sqlite",
-        "recipe": "recap",
-    }
+    usual: dict[str, Any] = {"question": "?", "status": "answered", **RUN}
     return Answer.model_validate(usual | fields)
 
 
@@ -127,43 +120,26 @@ def run(workplace: Path, answer: dict[str, Any]) -> Trace:
 
 def unfinished_run(workplace: Path, run_id: str) -> Trace:
     """A run that was killed before its answer; still open for writing."""
-    meta = {
-        "question": f"What is the average rating? {HOSTILE}",
-        "options": {"database": "sqlite:///shop.db"},
-    }
-    trace = Trace.create(workplace / ".quorum", run_id, meta)
-    trace.record(
-        "schema", agent="catalog", database="shop", dialect="sqlite", tables=12, tokens=1840, left_out=[]
-    )
-    messages = [
-        {"role": "system", "content": "rules " * 300},
-        {"role": "user", "content": f"<task> {HOSTILE}"},
-    ]
-    call = {
-        "messages": messages,
-        "reply": f"{{}} {HOSTILE}",
-        "usage": CALL,
-        "seconds": 0.5,
-        "model": "openai:a",
-    }
+    question, options = f"What is the average rating? {HOSTILE}", {"database": "sqlite:///shop.db"}
+    trace = Trace.create(workplace / ".quorum", run_id, {"question": question, "options": options})
+    opened = {"database": "shop", "dialect": "sqlite", "tables": 12, "tokens": 1840, "left_out": []}
+    trace.record("schema", agent="catalog", **opened)
+    prompt = {"system": "rules " * 300, "user": f"<task> {HOSTILE}"}
+    call: dict[str, Any] = {"usage": CALL, "seconds": 0.5, "model": "openai:a", "reply": f"{{}} {HOSTILE}"}
+    call["messages"] = [{"role": role, "content": text} for role, text in prompt.items()]
     trace.record("model_call", role="planner", candidate="", **call)
     trace.record("plan", agent="planner", steps=["join", "group"], expected_format="name, avg")
+    error = {"kind": "column_not_found", "message": f"no column ratng {HOSTILE}", "suggestions": ["rating"]}
+    result = {"columns": COLUMNS, "row_count": 2, "preview": ROWS, "truncated": "", "fingerprint": "a"}
     for name in ("c1", "c2"):
         who = {"candidate": name}
         trace.record("model_call", role="action", **who, **call)
         trace.record("action", agent="action", **who, action="sql", sql=SQL, thought="clear", command=None)
-        error = {
-            "kind": "column_not_found",
-            "message": f"no column ratng {HOSTILE}",
-            "suggestions": ["rating"],
-        }
         trace.record("query", agent="action", **who, sql="SELECT ratng", error=error, usage=Usage(queries=1))
         trace.record("refinement", agent="self_refiner", **who, error=error, explanation="misspelt", sql=SQL)
-        result = {"columns": COLUMNS, "row_count": 2, "preview": ROWS, "truncated": "", "fingerprint": "a"}
         trace.record("result", agent="action", **who, sql=SQL, **result)
-        trace.record(
-            "candidate", agent="candidate", **who, sql=SQL, result=result, approved=True, refinements=1
-        )
+        ended = {"sql": SQL, "result": result, "approved": True, "refinements": 1}
+        trace.record("candidate", agent="candidate", **who, **ended)
     trace.record("vote", agent="consensus", **VOTE)
     trace.flush()
     return trace

@@ -11,22 +11,10 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
-
-CTRL_C = "\x03"
-
 
 def hear_ctrl_c() -> None:
     """Obey Ctrl-C, which the children of a shell's background job ignore; the suite may be one."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-def _let_it_read(pid: int) -> None:
-    """Wait until the process sleeps: a signal between its prompt and its read would interrupt nothing."""
-    process, calm = psutil.Process(pid), 0
-    while calm < 6:
-        calm = calm + 1 if process.status() == psutil.STATUS_SLEEPING else 0
-        time.sleep(0.05)
 
 
 def on_terminal(
@@ -50,11 +38,7 @@ def on_terminal(
         except OSError:  # the other end is closed
             break
         if typed < len(keys) and screen.count(prompt) > typed:
-            if keys[typed] == CTRL_C:  # the pseudo-terminal is not the process's controlling one
-                _let_it_read(process.pid)
-                process.send_signal(signal.SIGINT)
-            else:
-                os.write(ours, keys[typed].encode())
+            os.write(ours, keys[typed].encode())
             typed += 1
     assert process.stdout
     output = process.stdout.read().decode()

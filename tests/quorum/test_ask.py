@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import signal
@@ -45,16 +44,17 @@ def shop(workplace: Path) -> str:
 
 
 def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
-    (workplace / "said.json").write_text('{"sql_writer": {"reasoning": "So.", "sql": "SELECT town"}}')
-    ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "writing=scripted:said.json", "--votes", "1")
+    said = '{"agent": "sql_writer", "reply": {"reasoning": "So.", "sql": "SELECT 1"}}'
+    (workplace / "said.jsonl").write_text(said)
+    ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "writing=replay:said.jsonl", "--votes", "1")
     shown = CliRunner().invoke(cli, ["trace", "show", "last", "--html", "page.html"])
     terminal = CliRunner().invoke(cli, ["trace", "show", "last"]).stdout
     assert shown.exit_code == 0
     for text in (terminal, (workplace / "page.html").read_text()):
-        assert "writing scripted:said.json" in text
+        assert "writing replay:said.jsonl" in text
         after = text.lower().partition("cost by model")[2]
         assert "offline:demo" in after
-        assert "scripted:said.json" in after
+        assert "replay:said.jsonl" in after
 
 
 @pytest.mark.parametrize("piped", [False, True])
@@ -75,14 +75,6 @@ def test_a_question_without_end_is_refused_before_anything_is_done(shop: str, wo
     assert result.exit_code == 2
     assert "The question has 1,000,000 characters; 20,000 is the most." in result.stderr
     assert not (workplace / ".quorum" / "runs").exists()
-
-
-def test_csv_holds_every_row_not_only_the_preview(shop: str) -> None:
-    result = ask("List all names of customers", "--db", shop, *OFFLINE, "--csv")
-    assert result.exit_code == 0
-    rows = list(csv.reader(io.StringIO(result.stdout)))
-    assert len(rows) == 51
-    assert rows[1] == ['name 1, "the 1th"']
 
 
 def test_a_question_that_the_data_cannot_answer_exits_with_4_after_few_calls(shop: str) -> None:
@@ -124,6 +116,7 @@ def test_files_that_cannot_be_written_are_refused_before_anything_is_asked(
         ("--chart", "chart.csv"),
         ("--out", "a.json", "--chart", "a.json"),
         ("--out", "a.csv") * 2,
+        ("--out", "shop.db/rows.csv"),
     ):
         result = ask(QUESTION, "--db", shop, *OFFLINE, *flags)
         assert result.exit_code == 2
@@ -188,6 +181,10 @@ def interrupted_at(place: str, monkeypatch: pytest.MonkeyPatch, *arguments: str)
     return result
 
 
+BEFORE = ("quorum.settings.Settings.run_options", "quorum.api.ask", "quorum.files.check_file")
+AFTER = ("quorum.commands.ask.print_answer", "quorum.files.write_rows")
+
+
 @pytest.mark.heavy
 def test_a_start_that_is_interrupted_can_be_resumed(
     shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
@@ -213,26 +210,19 @@ def test_a_start_that_is_interrupted_can_be_resumed(
 
 
 @pytest.mark.parametrize(
-    "place",
-    ["quorum.settings.Settings.run_options", "quorum.api.ask", "quorum.files.check_file"],
+    ("place", "said"),
+    [
+        *((place, "Nothing was begun. `last` still means an earlier run.") for place in BEFORE),
+        *((place, "The answer is kept; show it with: quorum ask --resume {}") for place in AFTER),
+    ],
 )
-def test_an_interruption_before_a_run_is_begun_says_so(
-    place: str, shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_interruption_before_or_after_a_run_says_what_is_kept(
+    place: str, said: str, shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = (QUESTION, "--db", shop, "--model", "offline", "--out", "rows.csv")
-    result = interrupted_at(place, monkeypatch, *given)
-    assert "Interrupted. Nothing was begun. `last` still means an earlier run." in result.stderr
-    assert not (workplace / ".quorum").exists()
-
-
-def test_an_interruption_after_the_answer_says_where_that_is(
-    shop: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for place in ("quorum.commands.ask.print_answer", "quorum.files.write_rows"):
-        given = (QUESTION, "--db", shop, "--model", "offline", "--out", "rows.csv")
-        result = interrupted_at(place, monkeypatch, *given)
-        (latest, *_) = list_runs(workplace / ".quorum")
-        assert f"The answer is kept; show it with: quorum ask --resume {latest.id}" in result.stderr
+    result = interrupted_at(place, monkeypatch, QUESTION, "--db", shop, *OFFLINE, "--out", "rows.csv")
+    runs = [run.id for run in list_runs(workplace / ".quorum")]
+    assert len(runs) == (place in AFTER)
+    assert said.format(*runs) in result.stderr
 
 
 @pytest.mark.heavy

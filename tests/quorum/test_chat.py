@@ -229,11 +229,7 @@ In which month of 2024 were there fewest orders?"""
 LEANING = """How many were returned in May 2024 in Germany?
 Which of the customers ordered in May 2024?
 Which country's customers have ordered the most?
-How many orders did they place in May 2024?
-What about the orders of the other customers there?
-How many orders?
 and how many orders were there by month in 2024?
-How much did the five best sellers bring in 2024?
 Wie viele Bestellungen (orders) gab es im Mai 2024?
 only the first three"""
 

@@ -19,7 +19,7 @@ from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, script, sql
 from tests.quorum.conftest import quorum
 from tests.quorum.roles import by_role
-from tests.quorum.terminal import CTRL_C, on_terminal
+from tests.quorum.terminal import on_terminal
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
@@ -87,16 +87,6 @@ async def test_a_question_that_was_made_precise_is_shown_so_and_none_keeps_the_v
     answer = await ask(QUESTION, **in_doubt(shop), on_clarify=lambda _: None)
     assert answer.vote
     assert (answer.vote.settled, len(answer.disagreement)) == ("", 4)
-
-
-async def test_all_is_asked_for_once_and_no_query_twice(shop: str) -> None:
-    heard: list[Approval] = []
-    answer = await ask(QUESTION, **asked_so(shop), on_approve=lambda asked: heard.append(asked) or "all")
-    assert (answer.status, len(heard)) == ("answered", 1)
-    heard.clear()
-    given = asked_so(shop, chat_models=dict.fromkeys(SAME, SAME["m:a"]))
-    answer = await ask(QUESTION, **given, on_approve=lambda asked: heard.append(asked) or True)
-    assert (answer.status, len(heard)) == ("answered", 1), "two branches, one text"
 
 
 async def test_a_run_that_may_ask_needs_somebody_to_ask(shop: str, workplace: Path) -> None:
@@ -236,15 +226,6 @@ def test_on_a_terminal_the_user_chooses(shop: str, workplace: Path, root: Path) 
     answer = json.loads(output)
     assert answer["vote"]["settled"] == "user"
     assert "the user chose answer B" in answer["vote"]["notes"][-1]
-
-
-@pytest.mark.heavy
-def test_ctrl_c_at_the_prompt_says_how_to_go_on(shop: str, workplace: Path, root: Path) -> None:
-    with ChatServer(by_role(one_differs)) as server:
-        typed = command(shop, server, 2, "--clarify")
-        code, screen, output = on_terminal(typed, [CTRL_C], workplace, root)
-    assert (code, output) == (130, "")
-    assert "quorum ask --resume" in screen
 
 
 @pytest.mark.heavy

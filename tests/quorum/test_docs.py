@@ -23,14 +23,7 @@ def test_the_table_of_options_is_as_declared() -> None:
 
 
 UNSEEN = {
-    *(
-        "open_run",
-        "KnowledgeRetriever",
-        "SyntaxRetriever",
-        "send_candidates",
-        "send_more",
-        "clarify",
-    ),
+    *("open_run", "KnowledgeRetriever", "SyntaxRetriever", "send_candidates", "send_more", "clarify"),
     *("explore", "ExplorationCorrector", "keep_findings"),
 }
 """What the picture of ``team`` leaves out: preparation, the loop of exploration, the end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import random
 import re
@@ -15,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
-from quorum.eval_progress import LINE_SECONDS, Board, Tally
+from quorum.eval_progress import Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
-from quorum.evals.records import CandidateRow, Linking
+from quorum.evals.records import CandidateRow
 from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
 from tests.evals.small_suite import SumScorer
@@ -64,20 +62,6 @@ def test_it_says_how_it_went_and_how_to_report(suite: Suite, workplace: Path) ->
     )
     assert last == "Kept in kept; report: quorum eval report kept"
     assert EvalFolder(workplace / "kept").records().keys() == {"q01", "q03", "q07"}
-
-
-def test_the_same_command_goes_on_in_the_same_folder(suite: Suite, workplace: Path) -> None:
-    assert run("shops", *OFFLINE, "--limit", "2").exit_code == 0
-    folder = workplace / ".quorum" / "evals" / "shops-single-offline"
-    before = (folder / "results.jsonl").read_text()
-    again = run("shops", *OFFLINE, "--limit", "3")
-    assert again.exit_code == 0
-    assert "Going on: 2 questions finished before." in again.stderr
-    assert "3 of 3 questions" in again.stdout
-    assert (folder / "results.jsonl").read_text().startswith(before)
-    other = run("shops", *OFFLINE, "--limit", "3", "--votes", "2")
-    assert other.exit_code == 2
-    assert "votes was None and is 2" in other.stderr
 
 
 def test_json_is_one_object(suite: Suite) -> None:
@@ -182,33 +166,6 @@ def test_the_tally_counts_what_the_records_say() -> None:
     assert "Fault in e: KeyError: 'y'" in said
     tally.add(record("f", usage=usage(usd=None)))
     assert "price unknown" in tally.line()
-
-
-def test_where_nothing_is_live_linking_and_validity_are_told() -> None:
-    values: dict[str, Any] = {"match": None, "gold": "not_live", "executes": None, "rows": None}
-    tally = Tally(10)
-    tally.add(record("a", status="no_answer", linking=Linking(1.0, 1.0, 0.5, 1.0), **values))
-    said = "\n".join(tally.closing())
-    assert "EX not known · executes –" in said
-    assert "Valid SQL 100.0 % · linking recall: tables 100.0 %, columns 50.0 %" in said
-    assert "Not scored, by the state of the gold: not_live 1." in said
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_progress_is_a_bar_on_a_terminal_and_else_a_line_now_and_then(terminal: bool) -> None:
-    now, out = [0.0], io.StringIO()
-    console = Console(file=out, force_terminal=terminal, width=120, highlight=False)
-    with Board(Tally(5, clock=lambda: now[0]), console) as board:
-        board.begin([])
-        for id, at in (("a", 1.0), ("b", LINE_SECONDS), ("c", LINE_SECONDS + 1), ("d", 2 * LINE_SECONDS)):
-            now[0] = at
-            board.record(record(id, match=id in "ab"))
-    lines = out.getvalue().splitlines()
-    if terminal:
-        assert re.search(r"4/5.* EX 50.0 %", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", out.getvalue()))
-        assert out.getvalue().rstrip().endswith("\x1b[?25h"), "the cursor is back"
-    else:
-        assert [line.split(" · ")[0] for line in lines] == ["2/5", "4/5"]
 
 
 # interrupted

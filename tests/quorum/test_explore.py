@@ -47,32 +47,6 @@ def test_it_says_what_it_learned_and_goes_on_when_told_to(shop: str, workplace: 
     assert told["triplets"] == len(learned(workplace / ".quorum").triplets)
 
 
-def test_a_damaged_store_is_refused_in_words(shop: str, workplace: Path) -> None:
-    assert run("explore", "--db", shop, *OFFLINE, "-q").exit_code == 0
-    path = next((workplace / ".quorum" / "explored").glob("*/triplets.sqlite"))
-    path.write_bytes(b"no database" * 1000)
-    for arguments in (("explore", *OFFLINE, "--resume"), ("kb", "export", "--triplets")):
-        found = run(*arguments, "--db", shop)
-        assert found.exit_code == 2
-        assert "Traceback" not in found.output
-        assert "What was explored cannot be" in found.output
-
-
-def test_two_explorations_of_one_database_do_not_mix(shop: str, workplace: Path) -> None:
-    from quorum.knowledge.catalog import Catalog
-    from quorum.tools.triplet_store import TripletStore
-
-    assert run("explore", "--db", shop, *OFFLINE, "-q").exit_code == 0
-    folder = next((workplace / ".quorum" / "explored").glob("*"))
-    store = TripletStore.open(folder, Catalog("shop", "sqlite", ()))
-    try:
-        found = run("explore", "--db", shop, *OFFLINE, "--resume")
-    finally:
-        store.close()
-    assert found.exit_code == 2
-    assert "is being explored by another process" in found.output
-
-
 def _rows(home: Path) -> list[Any]:
     found = learned(home)
     return [*found.expansions, *found.triplets]

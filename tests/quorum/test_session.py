@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import threading
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -322,13 +321,6 @@ async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
     assert not [path for path in files if b"sk-secret-12345" in path.read_bytes()]
 
 
-def test_ask_sync_may_be_called_again_in_the_same_process(settings: Settings) -> None:
-    with ChatServer(by_role()) as server:
-        answers = [ask_sync(QUESTION, settings=settings, base_url=server.url) for _ in range(3)]
-    assert {answer.sql for answer in answers} == {GOOD}
-    assert len({answer.run_id for answer in answers}) == 3
-
-
 @pytest.mark.filterwarnings("error")  # a coroutine that is never awaited
 async def test_ask_sync_in_a_coroutine_says_what_to_use() -> None:
     with pytest.raises(RuntimeError, match=r"use `await ask\(…\)`"):
@@ -343,21 +335,6 @@ async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> No
     assert {candidate.model for candidate in answer.candidates} == {"mine"}
     with pytest.raises(ConfigurationError, match="chat_models has other"):
         await ask(QUESTION, settings=settings, models=["mine"], chat_models=own)
-
-
-@pytest.mark.heavy
-async def test_a_deadline_stops_the_run(settings: Settings) -> None:
-    ended = threading.Event()
-
-    def slow(role: str, request: object) -> None:
-        if role == "action":
-            ended.wait(60)
-
-    with ChatServer(by_role(slow)) as server:
-        answer = await ask(QUESTION, settings=settings, base_url=server.url, deadline=1.5)
-        ended.set()
-    assert answer.status == "stopped"
-    assert answer.stopped_by == "deadline"
 
 
 # Children

@@ -10,7 +10,6 @@ import pytest
 from quorum import ask_sync
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.urls import urls_in
 from tests.graph.shop import FINE
 from tests.quorum.conftest import quorum as run
 from tests.tools.databases import test_duckdb, test_sqlite
@@ -35,12 +34,13 @@ def two(workplace: Path) -> list[str]:
         "CREATE TABLE customers (id INTEGER, name VARCHAR);"
         "INSERT INTO customers VALUES (1, 'Ann'), (2, 'Bo')",
     )
-    (workplace / "said.json").write_text(json.dumps(SAID))
+    replies = ({"agent": role, "reply": said} for role, said in SAID.items())
+    (workplace / "said.jsonl").write_text("\n".join(map(json.dumps, replies)))
     return ["sqlite:///shop.db", "crm.duckdb"]
 
 
 def test_a_question_on_the_command_line(two: list[str]) -> None:
-    flags = ["--db", two[0], "--db", two[1], "--model", "scripted:said.json", "--votes", "1"]
+    flags = ["--db", two[0], "--db", two[1], "--model", "replay:said.jsonl", "--votes", "1"]
     answered = run("ask", QUESTION, *flags)
     assert answered.exit_code == 0, answered.output
     for said in (
@@ -64,21 +64,6 @@ def test_a_question_on_the_command_line(two: list[str]) -> None:
     assert run("keep", "last").exit_code == 0
     again = run("ask", QUESTION, "--db", two[0], "--db", two[1], "--model", "offline")
     assert "verified by" in again.stdout
-
-
-@pytest.mark.parametrize(
-    ("text", "urls"),
-    [
-        ("", []),
-        ("a.db", ["a.db"]),
-        ("a.db,b.csv", ["a.db", "b.csv"]),
-        ("sqlite:///a.db,b.csv", ["sqlite:///a.db", "b.csv"]),
-        ("postgresql://h1,h2/db", ["postgresql://h1,h2/db"]),
-        ("bigquery://p?dataset=a,b , snowflake://acc/db", ["bigquery://p?dataset=a,b", "snowflake://acc/db"]),
-    ],
-)
-def test_commas_of_a_url_are_its_own(text: str, urls: list[str]) -> None:
-    assert urls_in(text) == urls
 
 
 def test_one_that_cannot_be_opened_is_named_and_no_password_is(two: list[str], workplace: Path) -> None:

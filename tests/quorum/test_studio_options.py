@@ -149,10 +149,6 @@ def test_a_client_names_no_module_to_import(more: dict[str, Any]) -> None:
     assert "this" not in sys.modules
 
 
-def test_names_that_the_server_itself_adds_are_no_options() -> None:
-    assert served("recap", {"__event_streaming_v2": True, "votes": 1}).name == "recap"
-
-
 def test_switches_that_a_context_sets_hold() -> None:
     assert "SyntaxRetriever" in served("team", {}).nodes
     assert "ColumnExplorer" not in served("team", {"switches": {"exploration": False}}).nodes

@@ -18,7 +18,6 @@ from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from quorum.tools.results.readable import size_text
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
@@ -217,8 +216,3 @@ async def test_nothing_is_read_unasked_where_reading_is_paid_for(
     index = await read_values(database.connector, database.catalog)
     assert len(index.unread) > 0
     assert len(server.jobs) == before
-
-
-def test_sizes_are_written_as_options_take_them() -> None:
-    sizes = {0: "0 B", 812: "812 B", 1000: "0.977 KiB", 1024: "1 KiB", 2**30: "1 GiB", 3 * 2**40: "3 TiB"}
-    assert {size: size_text(size) for size in sizes} == sizes

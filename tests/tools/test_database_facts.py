@@ -78,17 +78,3 @@ async def test_a_slow_column_is_left_out_and_the_others_are_read(
         index = await read_values(connector, catalog)
     assert index.values == {("b", "name"): ["Ada"]}
     assert index.unread == {("a_slow", "word")}
-
-
-async def test_duckdb_too(tmp_path: Path) -> None:
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect(str(tmp_path / "shop.duckdb")) as database:
-        database.execute("CREATE TYPE mood AS ENUM ('glad', 'sad')")
-        database.execute("CREATE TABLE people (name VARCHAR, mood mood, tags VARCHAR[], doc JSON)")
-        database.execute("INSERT INTO people VALUES ('Ada', 'glad', ['a'], '{}')")
-    async with connect(f"duckdb:///{tmp_path / 'shop.duckdb'}") as connector:
-        index = await read_values(connector, await connector.catalog())
-    assert {column: texts for (_, column), texts in index.values.items()} == {
-        "name": ["Ada"],
-        "mood": ["glad"],
-    }

@@ -204,19 +204,3 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
     assert events.kept[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")
-
-
-async def test_failure_of_an_execution_reaches_all_and_is_not_remembered() -> None:
-    cache, tries = QueryCache(), 0
-
-    async def answer() -> QueryError:
-        nonlocal tries
-        tries += 1
-        await asyncio.sleep(0)
-        raise BudgetExceeded("Too late.", limit="deadline")
-
-    for expected in (1, 2):
-        asking = (cache.outcome("q", answer) for _ in range(3))
-        outcomes = await asyncio.gather(*asking, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [BudgetExceeded] * 3
-        assert tries == expected

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import random
 import subprocess
@@ -104,29 +103,6 @@ def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> N
     assert scope.experts["wrong"].weight == pytest.approx(0.99**160)
     assert {scope.experts[f"w{number}"].rounds for number in range(16)} == {10}
     assert sorted(path.name for path in ledger.path.parent.iterdir()) == ["experts.json", "experts.json.lock"]
-
-
-HOLDER = """
-import sys, time
-from pathlib import Path
-from quorum.tools.experts import _locked
-with _locked(Path(sys.argv[1])):
-    print("held", flush=True)
-    time.sleep(60)
-"""
-
-
-def test_a_killed_writer_leaves_no_lock(ledger: ExpertLedger, root: Path) -> None:
-    holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(ledger.path)], cwd=root, stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == "held\n"
-    holder.kill()
-    holder.wait()
-    holder.stdout.close()
-    ledger.update({"a": True}, feedback="gold")
-    assert json.loads(ledger.path.read_text())["rounds"] == 1
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.guard import Passed, Refused, check, judge_list
+from quorum.tools.guard import Passed, Refused, check
 from quorum.tools.guard.process import Process
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.guard.vocabulary import function_names, words
@@ -114,26 +114,6 @@ def test_an_unknown_dialect_is_a_configuration_error() -> None:
     with pytest.raises(ConfigurationError, match=r"cobol.*bigquery, duckdb.*oracle"):
         check("SELECT 1", "cobol")
     passed("SELECT 1", "PostgreSQL")
-
-
-def test_a_list_is_judged_in_order_and_a_malformed_line_is_refused_in_its_place(tmp_path: Path) -> None:
-    path = tmp_path / "list.jsonl"
-    good = '{"dialect": "sqlite", "sql": "SELECT 1"}'
-    malformed = {
-        "": "line 2: The line is blank",
-        "SELECT 1": "line 2: This is not JSON",
-        "[" * 100_000: "line 2: This is not JSON",
-        '{"sql": "SELECT 1"}': 'line 2: It lacks "dialect"',
-        '["sqlite", "SELECT 1"]': 'line 2: It lacks "dialect"',
-        '{"dialect": "dbase", "sql": "SELECT 1"}': "line 2: There is no SQL dialect 'dbase'",
-    }
-    for line, said in malformed.items():
-        path.write_text("\n".join([good, line, '{"dialect": "duckdb", "sql": "COPY t TO \'x\'"}']))
-        first, second, third = judge_list(path)  # a verdict for each line
-        assert first == {"verdict": "pass", "reason": ""}
-        assert (second["verdict"], second["rule"]) == ("refused", "list")
-        assert said in second["reason"]
-        assert (third["verdict"], third["rule"]) == ("refused", "statement")
 
 
 @pytest.mark.parametrize("name", ["nodes", "typed"])

@@ -47,35 +47,6 @@ def test_backoff_grows_and_stays_within_bounds(tries: int, chance: float) -> Non
     assert wait <= backoff(tries + 1, 1.0)
 
 
-async def _through(tasks: list[asyncio.Task[None]]) -> int:
-    """How many tasks are through once all have had their chance."""
-    for _ in range(100):
-        await asyncio.sleep(0)
-    return sum(task.done() for task in tasks)
-
-
-async def test_the_way_widens_to_what_the_endpoint_served_beside_its_refusals() -> None:
-    pace = Pace(None, FakeClock().timing())
-    for _ in range(24):
-        await pace.enter()
-    pace.leave()
-    pace.cool_down(2.0)
-    for _ in range(3):  # sent before the refusal, answered after it
-        pace.leave(succeeded=True)
-    for _ in range(20):
-        pace.leave()
-        pace.cool_down(2.0)
-    tasks = [asyncio.create_task(pace.enter()) for _ in range(40)]
-    assert await _through(tasks) == 1
-    running = []
-    for left in range(1, 13):
-        pace.leave(succeeded=True)
-        running.append(await _through(tasks) - left)
-    assert running == [2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 4]  # by half of 24 it would have gone to 12
-    for task in tasks:
-        task.cancel()
-
-
 async def test_a_caller_that_gives_up_while_waiting_takes_no_place() -> None:
     clock = FakeClock()
     pace = Pace(None, clock.timing())

@@ -129,17 +129,8 @@ def test_what_holds_no_object_is_a_problem_and_no_crash(text: str) -> None:
     assert found.kind is ProblemKind.NO_JSON
 
 
-ALL = frozenset(
-    [
-        "temperature",
-        "seed",
-        "max_tokens",
-        "max_completion_tokens",
-        "response_format",
-        "tools",
-        "stream_options",
-    ]
-)
+ALL = frozenset({"temperature", "seed", "max_tokens", "max_completion_tokens"})
+ALL |= {"response_format", "tools", "stream_options"}
 
 
 def refusal(message: str, parameter: str = "") -> Failure:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
 import json
 from decimal import Decimal
 from pathlib import Path
@@ -16,7 +14,7 @@ import pytest
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.results.canonical import blank_reason, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint
-from quorum.tools.results.files import csv_lines, read_result, write_result
+from quorum.tools.results.files import read_result, write_result
 from quorum.tools.results.values import plain_rows
 
 UTC_NS = pa.timestamp("ns", "UTC")
@@ -87,26 +85,6 @@ def test_blank_results(table: dict[str, Any], reason: str) -> None:
 )
 def test_a_column_may_be_blank(table: dict[str, Any], blank: bool) -> None:
     assert has_blank_column(pa.table(table)) is blank
-
-
-def test_csv_can_be_read_back() -> None:
-    table = pa.table(
-        {
-            'na"me': ["a,b", 'say "x"', "two\r\nlines", "", None],
-            "n": [1, 2, 3, 4, None],
-            "l": [[1], [], None, [2, 3], None],
-            "b": [True, False, None, True, False],
-        }
-    )
-    text = "".join(csv_lines(table))
-    rows = list(csv.reader(io.StringIO(text, newline="")))
-    assert rows[0] == ['na"me', "n", "l", "b"]
-    assert rows[1:4] == [
-        ["a,b", "1", "[1]", "true"],
-        ['say "x"', "2", "[]", "false"],
-        ["two\r\nlines", "3", "", ""],
-    ]
-    assert text.endswith('"",4,"[2, 3]",true\r\n,,,false\r\n')  # empty text and NULL differ
 
 
 def test_a_result_is_kept_under_its_content(tmp_path: Path) -> None:

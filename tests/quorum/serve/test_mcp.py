@@ -49,16 +49,13 @@ def doubtful(make: Make) -> Service:
 HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("ask", {"question": "x" * 1_000_000}, "question: must have at most 20000 characters"),
     ("ask", {"question": ["x"], "votes": 9}, "must be a text; votes: is not known. It takes question"),
-    ("ask", {}, "question: missing. It takes question, database?"),
     ("ask", {**CHANNELS, "max_usd": -1}, "max_usd: must be greater than 0"),
     ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
-    ("ask", {"question": "  "}, "The question is empty."),
     ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
     ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
     ("trace", {"run": "../../etc"}, "run: must match pattern"),
     ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
     ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),
-    ("run_sql", {"sql": "SELECT 1", "rows": 10**9}, "rows: must be less than or equal to 1000"),
 ]
 
 
@@ -168,13 +165,6 @@ async def test_tools_say_which_database_and_what_writes(sample: Service) -> None
         assert {*TAKES} - {tool.name for tool in (await client.list_tools()).tools} == {"run_sql"}
         made = await client.call_tool("run_sql", {"sql": "SELECT 1"})
         assert "run no query of its own" in text_of(made)
-
-
-@MODES
-async def test_the_user_is_asked_by_a_form(mode: str, doubtful: Service) -> None:
-    async with Client(server_of(doubtful), mode=mode, elicitation_callback=choose) as client:
-        found = (await client.call_tool("ask", {"question": QUESTION})).structured_content
-    assert (found["status"], found["sql"]) == ("answered", ABOVE_SIX)
 
 
 @MODES

@@ -9,6 +9,7 @@ import shlex
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,8 @@ import httpx
 import pytest
 from click.testing import CliRunner
 
+from quorum import checks
 from quorum.cli import COMMANDS, cli, main
-from quorum.commands.ask import command as ask
-from quorum.commands.options import Flag
 from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
@@ -45,15 +45,6 @@ def test_help_lists_every_command() -> None:
         assert name in listing
         assert words.split()[0] in listing
         assert quorum(name, "--help").exit_code == 0
-
-
-def test_every_option_but_the_key_has_a_flag_whose_help_says_the_default() -> None:
-    flags = {parameter.name for parameter in ask.params if isinstance(parameter, Flag)}
-    assert flags == set(Settings.model_fields) - {"api_key"}
-    shown = " ".join(quorum("ask", "--help").stdout.split())
-    for name in ("votes", "strategy", "retrieval", "home"):
-        option, default = Settings.declared()[name], Settings.model_fields[name].default
-        assert f"{option.explanation.replace('`', '')} [{option.shown(default)}]" in shown
 
 
 def test_a_fault_of_ours_ends_with_70_and_is_a_json_object_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,8 +89,6 @@ schema show
 schema show nothing-there
 schema refresh cobol://host/db
 trace show last
-history --since soon
-history --since 2y
 doctor --nope
 """
 
@@ -262,6 +251,11 @@ def test_the_history_finds_runs(run: Trace, workplace: Path, given: str, found: 
         assert quorum("history", "-n", "1").stdout.endswith("… and earlier ones (-n)\n")
 
 
+def test_since_is_a_time() -> None:
+    for wrong in ("soon", "2026-13-01", "2y", "999999w"):
+        assert "is no time; write 2026-11-20, or 2d" in quorum("history", "--since", wrong).stderr
+
+
 def test_trace_show(run: Trace, workplace: Path) -> None:
     assert "2 of 3 candidates agree" in quorum("trace", "show", "last").stdout
     found = json.loads(quorum("trace", "show", run.run_id[:8], "--json").stdout)
@@ -325,6 +319,48 @@ def test_doctor_names_what_would_keep_a_question_from_being_asked(
     assert said in next(check["text"] for check in failed if check["name"] == name)
 
 
+def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither a missing parent of a module, nor a fault of ours, nor a database without its driver."""
+
+    def broken() -> Iterator[checks.Check]:
+        yield checks.Check("environment", None, "all is well so far")
+        raise TypeError("odd")
+
+    monkeypatch.setitem(checks.EXTRAS, "bigquery", (("no_such_parent.module",), "BigQuery datasets"))
+    monkeypatch.setattr(checks, "_strangers", broken)
+    given = ("--db", "trino://me@h/c", "--db", database, "--model", "offline", "--json")
+    result = quorum("doctor", *given)
+    found = json.loads(result.stdout)["checks"]
+    assert result.exit_code == 2
+    assert [check["name"] for check in found if check["ok"] is False] == ["environment", "database"]
+    assert "by a fault of Quorum: TypeError: odd" in found[2]["text"]
+    driver, shop = (check for check in found if check["name"] == "database")
+    assert "pip install 'trino[sqlalchemy]'" in driver["text"]
+    assert shop["text"].startswith(f"{database} opens read-only: yes")
+    assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
+    assert "extra xlsx" in found[-1]["name"]
+
+
+def test_doctor_shows_its_checks_first_then_the_settings_that_are_not_defaults(database: str) -> None:
+    given = ("doctor", "--db", database, "--model", "offline")
+    checked, _, settings = quorum(*given).stdout.partition("\nSettings\n")
+    assert checked.startswith("Checks\n")
+    assert [line.split()[0] for line in settings.splitlines()[:-1]] == ["database", "models"]
+    assert settings.splitlines()[-1].endswith("other settings have their default (--settings lists all)")
+    listed = quorum(*given, "--settings").stdout.partition("\nSettings\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == [*Settings.model_fields]
+
+
+def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(checks.EXTRAS, "embeddings", (("faiss", "no_such_module"), "--retrieval hybrid"))
+    monkeypatch.setattr(checks, "is_installed", lambda name: name != "faiss")
+    given = ("doctor", "--db", database, "--model", "offline", "--json")
+    assert quorum(*given).exit_code == 0
+    assert quorum(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m").exit_code == 2
+
+
 def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:
     name = postgres.new_database("CREATE TABLE t (x int)")
     result = quorum("doctor", "--db", f"{postgres.admin_url}/{name}", "--model", "offline", "--json")
@@ -386,8 +422,73 @@ def test_an_unwritable_home_is_a_clear_error(workplace: Path, monkeypatch: pytes
         assert "QUORUM_HOME" in result.stderr
 
 
+def checks_of(*arguments: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(quorum("doctor", *arguments, "--json").stdout)["checks"]
+    return found
+
+
 def failed_checks(*arguments: str) -> list[dict[str, Any]]:
     """The checks that say that no question could be asked; the command says so, too."""
     result = quorum("doctor", *arguments, "--json")
     assert result.exit_code == 2
     return [check for check in json.loads(result.stdout)["checks"] if check["ok"] is False]
+
+
+@pytest.mark.heavy
+def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> None:
+    """Both speak of the database and of the documents."""
+    for name, content in {
+        "data/customers.csv": b"id,name\n1,Ann\n",
+        "data/broken.parquet": b"PAR1",
+        "docs/terms.rst": b"a loyal customer buys thrice",
+        "docs/schema.yml": b"models: [{name: customers, columns: [{name: id, description: the key}]}]",
+        "docs/old.docx": b"PK",
+    }.items():
+        (workplace / name).parent.mkdir(exist_ok=True)
+        (workplace / name).write_bytes(content)
+    given = ("--db", "data", "--docs", "docs", "--model", "offline")
+    asked = ("ask", "How many customers are there?", *given)
+    about = [check for check in checks_of(*given) if check["name"] in ("database", "documents")]
+    warned = [check["text"] for check in about if check["ok"] is None]
+    assert [text.partition(" ")[0] for text in warned] == ["broken.parquet", "Left"]
+    assert "docs: 2 read, 14 words" in [check["text"] for check in about]
+    answer = json.loads(quorum(*asked, "--json").stdout)
+    assert answer["warnings"] == [warned[0], *(f"Documents: {text}" for text in warned[1:])]
+    assert answer["rows"] == [[1]]
+    again = quorum(*asked, "--csv").stderr
+    assert [sentence in again for sentence in warned] == [False, True], "of the database once"
+    (workplace / "data" / "broken.parquet").write_bytes(b"PAR1PAR1")
+    assert "broken.parquet" in quorum(*asked, "--csv").stderr
+    for name in ("terms.rst", "schema.yml"):
+        (workplace / "docs" / name).unlink()
+    result, (failed,) = quorum(*asked), failed_checks(*given)
+    assert (result.exit_code, failed["name"]) == (2, "documents")
+    assert failed["text"].partition("docs has ")[2] in " ".join(result.stderr.split())
+
+
+def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
+    database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quorum.tools.databases.postgres.connector import PostgresConnector
+    from quorum.tools.databases.sqlite.connector import SqliteConnector
+
+    opened = []
+
+    def counted(of: type[Any]) -> Any:
+        real = of.open
+
+        async def open(connector: Any) -> None:
+            opened.append(connector.name)
+            await real(connector)
+
+        return open
+
+    for kind in (PostgresConnector, SqliteConnector):
+        monkeypatch.setattr(kind, "open", counted(kind))
+    name = postgres.new_database("CREATE TABLE t (x int)")
+    given = ("--db", database, "--db", f"{postgres.admin_url}/{name}", "--model", "offline")
+    costs = [c["text"] for c in checks_of(*given, "--max-bytes", "1GiB") if c["name"] == "costs"]
+    assert sorted(opened) == sorted(["shop", name])
+    for told, unkept, name_of, engine in ((*costs[:2], "shop", "sqlite"), (*costs[2:], name, "postgres")):
+        assert told.startswith(f"what queries of {name_of} would read is not told")
+        assert unkept.startswith(f"max_bytes has no effect here: {engine}")

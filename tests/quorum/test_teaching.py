@@ -98,6 +98,16 @@ def test_another_database_of_the_same_name_is_not_answered(shop: str, workplace:
     assert (held.exit_code, "The columns of customers have changed since." in held.stdout) == (1, True)
 
 
+def test_what_takes_the_place_of_a_verified_query_says_so(shop: str) -> None:
+    answered(shop, {"m": GOOD})
+    first = quorum.keep("last", note="Every order counts.", by="jane")
+    assert first.pair.marks
+    again = quorum.correct_sync("last", RIGHT)
+    assert (again.replaced, again.pair.note) == (first.pair.credit, ""), "the note was of another query"
+    assert "takes the place of another query" in called("correct", "last", "--sql", GOOD).stdout
+    assert called("kb", "show", first.file.name).exit_code == 0
+
+
 def test_a_query_from_which_a_secret_was_removed_is_not_kept(
     shop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,6 +135,14 @@ def test_what_has_no_result_cannot_be_kept_and_a_query_with_fixed_dates_says_so(
         quorum.keep("last")
     said = called("correct", "last", "--sql", "-", given=DATED)
     assert (said.exit_code, "The query holds fixed dates (2024-01-31): asked" in said.stdout) == (0, True)
+
+
+def test_a_correction_may_name_the_database_of_its_run_and_no_other(shop: str) -> None:
+    answered(shop, {"m": OTHER})
+    assert called("correct", "last", "--db", shop, "--sql", GOOD).exit_code == 0
+    other = called("correct", "last", "--db", "sqlite:///other.db", "--sql", GOOD)
+    assert other.exit_code == 2
+    assert "it keeps its own database (--db)" in other.stderr
 
 
 def test_the_knowledge_base_is_shown_searched_checked_and_pruned(shop: str, workplace: Path) -> None:

@@ -142,6 +142,8 @@ class BigqueryServer:
     def __init__(self) -> None:
         self.engine, self.faults = Engine(), Faults()
         self.jobs: dict[str, Job] = {}
+        self.rights: list[str] = []
+        """What the account may do to tables, of what it is asked about."""
         self.pages = 0
         """How many pages of rows were asked for."""
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -194,6 +196,8 @@ class BigqueryServer:
                 return _table(dataset, table) | self.engine.resource(dataset, table)
             case ("GET", "datasets", dataset, "tables", table, "data"):
                 return self._data(dataset, table, asked)
+            case ("POST", "datasets", _, "tables", table) if table.endswith(":testIamPermissions"):
+                return {"permissions": self.rights}
             case ("POST", "jobs"):
                 return self._insert(body)
             case ("GET", "jobs", id):

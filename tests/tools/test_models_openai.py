@@ -411,3 +411,12 @@ async def test_the_environment_does_not_override_what_is_set(
     one = harness([say("fine")])
     assert (await one.say()).text == "fine"
     assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+
+
+async def test_no_parallel_call_overshoots_the_calls_of_the_budget(harness: Make) -> None:
+    one = harness([say("x", delay=0.05)], Budget(max_calls=5))
+    outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
+    assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 5
+    assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == ["max_calls"] * 3
+    assert len(one.server.requests) == 5
+    assert one.ledger.reserved_calls == 0

@@ -99,21 +99,28 @@ async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make
 WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/questions", {"questin": "q"}, 422, "questin: is not known. It takes question, "),
     ("POST", "/v1/questions", {"question": "x" * 20_001}, 422, "question: "),
+    ("POST", "/v1/questions", {"question": "q", "votes": 10**9}, 422, "votes: must be less"),
     ("POST", "/v1/questions", {"question": "q", "session": "../../x"}, 422, "session: "),
+    ("POST", "/v1/questions", {"question": "q", "recipe": "os:path"}, 422, "no recipe"),
     ("POST", "/v1/questions", {"question": "q", "database": "none"}, 404, "There are: shop"),
     ("POST", "/v1/questions", {"question": "q", "after": "../x"}, 404, "There is no question"),
+    ("POST", "/v1/questions", [], 422, "the body: "),
     ("POST", "/v1/questions", None, 422, "question: missing"),
     ("POST", "/v1/questions?question=q", None, 422, "question: is not known in the query"),
     ("POST", "/v1/questions/nobody/cancel", {"now": True}, 422, "now: is not known. It takes nothing"),
     ("POST", "/v1/questions", b"{", 400, "no JSON"),
     ("POST", "/v1/questions", b"[" * 200_000, 400, "no JSON"),
+    ("POST", "/v1/questions", b"\xff\xfe", 400, "no JSON"),
     ("POST", "/v1/questions", b" " * (LARGEST_BODY + 1), 413, "larger than"),
     ("POST", "/v1/sql", {"sql": "DELETE FROM orders"}, 422, "only pure reads"),
     ("POST", "/v1/sql", {"sql": "SELECT ct FROM customers"}, 422, "Did you mean: city"),
+    ("POST", "/v1/sql", {"sql": "SELECT 1", "rows": 10**30}, 422, "rows: "),
     ("POST", "/v1/chat/completions", {"model": "shop", "messages": []}, 422, "messages: "),
     ("GET", "/v1/questions/..%2F..%2Fq", None, 404, "Not Found"),
     ("GET", "/v1/questions/nobody", None, 404, "There is no question"),
     ("GET", "/v1/questions/nobody?wait=61", None, 422, "wait: must be less than or equal to 60"),
+    ("GET", "/v1/questions/nobody/rows?format=xls", None, 422, "format: must be 'json', "),
+    ("GET", "/v1/history?limit=-1", None, 422, "limit: must be greater than or equal to 0"),
     ("GET", "/v1/history?lmit=1", None, 422, "lmit: is not known. It takes words?, "),
     ("GET", "/page/%2e%2e/http.py", None, 404, ""),
     ("DELETE", "/v1/questions/nobody", None, 405, "Method Not Allowed"),
@@ -226,6 +233,25 @@ async def sent(client: httpx.AsyncClient, method: str, path: str, body: Any = No
     writer.write(f"{head}content-length: {len(content)}\r\n\r\n".encode() + content)
     await writer.drain()
     return writer
+
+
+@pytest.mark.heavy
+async def test_two_hundred_questions_at_fifty_at_once_are_all_answered(make: Make) -> None:
+    gate = asyncio.Semaphore(50)
+    async with served(make()) as client:
+
+        async def one(n: int) -> str:
+            async with gate:
+                got = await answered(client, question=f"{QUESTION} {n}")
+                steps = await events(client, got["id"])
+            assert [int(number) for number, _, _ in steps[:-1]] == [*range(1, len(steps))]
+            assert (got["status"], got["question"]) == ("answered", f"{QUESTION} {n}")
+            return str(got["id"])
+
+        ids = await asyncio.gather(*(one(n) for n in range(200)))
+        assert len(set(ids)) == 200
+        spent = (await client.get("/v1/spent")).json()
+        assert (spent["questions"], spent["calls"]) == (200, 200)
 
 
 @pytest.mark.heavy

@@ -323,3 +323,13 @@ async def test_live() -> None:
     async with connect(os.environ["QUORUM_LIVE_BIGQUERY"]) as connector:
         assert (await connector.catalog()).tables
         assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
+
+
+async def test_an_account_that_may_write_is_told(
+    odd: Connector, odd_name: str, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for rights, powers in ([], ()), (["bigquery.tables.delete"], (f"may write to tables of {odd_name}",)):
+        monkeypatch.setattr(bigquery, "rights", rights)
+        account = await odd.account()
+        assert account is not None
+        assert (account.name, account.powers) == ("analyst@example.com", powers)

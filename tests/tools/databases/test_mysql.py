@@ -282,3 +282,18 @@ async def test_a_list_of_a_group_is_not_cut(mariadb: MariadbServer) -> None:
     finally:
         mariadb.execute("SET GLOBAL group_concat_max_len = DEFAULT")
     assert rows(found) == [(2049,)]
+
+
+async def test_a_lock_is_not_waited_for_endlessly(
+    odd: Connector, mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import pymysql
+
+    monkeypatch.setattr("quorum.tools.databases.mysql.session.LOCK_SECONDS", 1)
+    other = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="quorum_admin", database="sales")
+    try:
+        other.cursor().execute("LOCK TABLES people WRITE")
+        outcome = error(await odd.run("SELECT * FROM people", Limits()))
+    finally:
+        other.close()
+    assert outcome.kind is ErrorKind.UNAVAILABLE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -82,3 +83,16 @@ async def test_a_password_that_expires_while_connections_are_open(postgres: Post
         assert proxy.accepted - before <= 2, "libpq may try twice, over TLS and without; nobody loops"
         postgres.execute("ALTER ROLE leaver VALID UNTIL 'infinity'")
         assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+
+
+@pytest.mark.heavy
+async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy: Proxy) -> None:
+    proxy.slow(512)
+    started = time.monotonic()
+    outcome = error(
+        await far.run("SELECT repeat('x', 1000) FROM generate_series(1, 5000)", Limits(seconds=1))
+    )
+    assert outcome.kind is ErrorKind.TIMEOUT
+    assert time.monotonic() - started < PATIENCE
+    proxy.slow(0)
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]

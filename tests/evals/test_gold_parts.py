@@ -17,7 +17,6 @@ from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.linking import gold_part, linking_of_schema
-from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
@@ -194,28 +193,6 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     shown = Linked(linked.tables, columns) if linked else None
     made = EvalQuestion("q", "?", "shop", "", "sqlite", **question)
     assert linking_of_schema(shown, made, CATALOG) == expected
-
-
-LONG, SHOWN = {"kind": "long_context"}, {"kind": "schema_shown", "names": "r"}
-LINKED = {"kind": "linking", "linked_schema": "a(b)"}
-
-
-@pytest.mark.parametrize(
-    ("events", "linked", "text"),
-    [
-        ([], False, ""),
-        ([SHOWN], False, "r"),
-        ([LONG], True, ""),
-        ([LONG, LINKED, SHOWN], True, "r"),
-        ([SHOWN, LINKED], True, ""),
-        ([LINKED | {"candidate": "c1"}], False, ""),
-    ],
-)
-def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
-    shown = RunEvents()
-    for event in events:
-        shown.learn(event)
-    assert (shown.linked, shown._names) == (linked, text)
 
 
 def judged(prompt: Prompt) -> Any:

@@ -18,7 +18,6 @@ from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import STRATEGIES, hold_vote
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.results.compare import fingerprint
 from tests.evals.recordings import Result, write_candidates, write_gold
 
 Answers = Mapping[str, Sequence[Result]]
@@ -200,31 +199,6 @@ def test_curves_are_pictures_and_the_same_again(tmp_path: Path) -> None:
         draw_curves(learned, files[0])
 
 
-@pytest.mark.heavy
-async def test_real_candidates(shared: Path) -> None:
-    """What the data alone says, over every fifth question; which strategy wins is left open."""
-    gold = load_gold(shared / "data" / "spider2-snow" / "evaluation_suite" / "gold")
-    recorded = load_candidates(shared / "data" / "candidates")
-    some = {model: dict(list(asked.items())[::5]) for model, asked in recorded.items()}
-    found = await replay(source_of(some, gold), orders=1)
-    assert found.without_gold == []
-    (count,) = {r.questions for r in found.rows}
-    assert count == len({question for asked in some.values() for question in asked})
-    for model, asked in some.items():
-        right = {
-            name: [(one.final, gold.score(name, one.path).match) for one in own]
-            for name, own in asked.items()
-        }
-        final = row(found, "final", model=model)
-        assert final.ex == pytest.approx(sum((True, True) in own for own in right.values()) / count)
-        possible = sum((False, True) in own for own in right.values())
-        assert final.pass_at_k == pytest.approx(possible / count)
-    for one in found.rows:
-        assert 0 <= (one.ex_low or 0) <= (one.ex or 0) <= (one.ex_high or 0) <= 1
-        assert (one.ex or 0) <= (one.pass_at_k or 0) + 1e-9 or one.strategy == "final"
-        assert one.samples_mean <= (8 if one.model in recorded else 16)
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     question = tmp_path / "runs" / "model-x" / "q1"
@@ -269,16 +243,3 @@ def test_folders_of_another_shape_are_refused(folder: Path) -> None:
     ):
         with pytest.raises(ConfigurationError, match=message):
             load_candidates(place)
-
-
-@pytest.mark.heavy
-def test_the_shared_recordings(shared: Path) -> None:
-    recorded = load_candidates(shared / "data" / "candidates")
-    assert {model: len(questions) for model, questions in recorded.items()} == {"gpt-4o": 66, "o3": 67}
-    assert len(source_of(recorded).questions) == 67
-    every = [own for questions in recorded.values() for own in questions.values()]
-    assert sum(not each.final for own in every for each in own) == 964
-    chosen = [own for own in every if own and own[-1].final]
-    assert len(chosen) == 132
-    for *candidates, final in chosen:  # the pipeline chose one of its candidates
-        assert fingerprint(final.table) in {fingerprint(each.table) for each in candidates if each.table}

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from quorum.evals.folder import EvalFolder, merged
+from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.databases import MOST_OPENINGS, Databases, replace_options
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from tests.evals.evaluations import differing
-from tests.evals.running import GOLD, MODEL, Knowing, ShopConnector, evaluation, questions, shops
+from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions, shops
 from tests.evals.small_suite import SumScorer
 
 __all__ = ["shops"]
@@ -372,19 +372,6 @@ async def test_a_full_disk_ends_the_run_and_spoils_no_record(
     assert all(record.match for record in records.values())
 
 
-async def test_experts_start_level_in_every_question(tmp_path: Path) -> None:
-    """Else results would hang on which questions happened to end before."""
-    model = Knowing()
-    bad = Knowing(lambda role, number: {"reasoning": "Guess.", "sql": "SELECT nothing FROM nowhere"})
-    given = evaluation(tmp_path, model, questions(4), votes=2)
-    options = replace_options(given.options, models=[MODEL, "bad"], strategy="wma")
-    both = {MODEL: model.chat, "bad": bad.chat}
-    one_by_one = dataclasses.replace(given, options=options, chat_models=both, concurrency=1)
-    records = await run_evaluation(one_by_one)
-    weights = [record.vote["weights"] for record in records.values() if record.vote]
-    assert weights == [{MODEL: 1.0, "bad": 1.0}] * 4
-
-
 async def test_questions_of_a_database_are_asked_together_and_it_is_closed_after_them(tmp_path: Path) -> None:
     closed: list[str] = []
 
@@ -425,18 +412,3 @@ async def test_closing_waits_for_what_is_being_opened(
     await databases.aclose()
     assert gone == ["shop0"]
     await databases.aclose()
-
-
-async def test_shards_part_the_questions_and_merge_to_the_whole(tmp_path: Path) -> None:
-    suite = evaluation(tmp_path, Knowing(), questions(7, shops=2)).suite
-    whole = await unbroken(tmp_path / "whole", suite.questions)
-    folders = []
-    for number in (1, 2, 3):
-        folders.append(tmp_path / f"shard{number}")
-        shard = (number, 3)
-        await unbroken(folders[-1], suite.chosen(shard=shard), shard=shard)
-    [(manifest, records, members)] = merged(folders)
-    assert sum(len(EvalFolder(folder).records()) for folder in folders) == 7
-    assert differing(records, whole) == {}
-    assert [item.id for item in manifest.asked] == [question.id for question in suite.questions]
-    assert members == folders

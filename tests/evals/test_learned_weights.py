@@ -163,11 +163,7 @@ async def test_of_several_candidates_the_first_of_each_expert_counts(tmp_path: P
     found = await evaluated(tmp_path / "run", experts, votes=4, count=6)
     assert {len(record.voters) for record in found.records.values()} == {4}
     assert (await weights(found)).no_bound("wma") == ""
-    shown = await votes("replay", tmp_path / "run", "--orders", "1", "--json")
-    assert SEVERAL in shown.stderr
-    assert "(bound" not in shown.stderr
-    paper = await votes("replay", tmp_path / "run", "--orders", "1", "--json", "--paper")
-    assert "(bound" in paper.stderr
+    assert source_of_records(found.records, found.places).several
 
 
 @pytest.mark.usefixtures("shops")

@@ -54,6 +54,8 @@ def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
     assert "## Gained: B is right, A is not (3 questions)" in terminal
     assert "| `d` | shop | What is d? |" in terminal
     assert "SELECT" not in terminal, "flips are listed without their SQL"
+    fenced = compared(tmp_path / "4", [record("a")], [record("a", match=False, sql="SELECT '```'")])
+    assert "````sql\nSELECT '```'\n````" in markdown_of(fenced, str)
 
 
 def test_which_questions_count(tmp_path: Path) -> None:
@@ -151,18 +153,6 @@ def test_a_folder_of_several_evaluations_is_refused(tmp_path: Path) -> None:
         write(tmp_path / "many" / name, manifest([asked("a")]), [record("a")])
     with pytest.raises(ConfigurationError, match="holds 2 evaluations"):
         open_evaluation(tmp_path / "many")
-
-
-def test_markdown_links_and_shows_both_queries_and_nothing_in_them_is_markup(tmp_path: Path) -> None:
-    hostile = "<img src=x> | [a](b) `c` *d*\n# e"
-    b = [record("a", match=False, sql="SELECT '```'", reason=hostile, question=hostile, database="s|h")]
-    found = compared(tmp_path, [record("a", question=hostile)], b)
-    text = markdown_of(found, lambda run: "/".join(["..", *run.parts[-3:], "trace.html"]))
-    assert "**A, right** ([trace](../left/runs/a/trace.html))" in text
-    assert r"\<img src=x\> \| \[a\](b) \`c\` \*d\* \# e" in text
-    assert "````sql\nSELECT '```'\n````" in text
-    assert "```sql\nSELECT 1\n```" in text
-    assert str(tmp_path) not in text
 
 
 @pytest.mark.parametrize("run", ["/etc", "../../elsewhere", ""])

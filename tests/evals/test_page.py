@@ -15,8 +15,8 @@ from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import notes, page_of, report
 from quorum.evals.reports.templating import html_of
+from tests.evals.conftest import HOSTILE
 from tests.evals.evaluations import asked, opened, record, unanswered
-from tests.evals.pictured import HOSTILE
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 

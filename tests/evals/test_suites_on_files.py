@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from quorum.evals.questions import Suite
+from quorum.evals.questions import Suite, read_ids
 from quorum.evals.running.databases import Databases
 from quorum.evals.scorers.base import Prediction
 from quorum.evals.scoring import verify_gold
 from quorum.evals.suites import load_suite, part_of
+from quorum.evals.suites.defog import PLACE as SERVER_PLACE
+from quorum.evals.suites.defog import load_on_server
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
+from tests.servers.defog_postgres import load, write_ids
+from tests.servers.postgres_server import PostgresServer
 
 
 class Layout(NamedTuple):
@@ -247,6 +253,32 @@ def test_a_checkout_of_sql_eval(tmp_path: Path, database: str, inner: str) -> No
     assert suite.missing == (
         "Without instruct_advanced_sqlite.csv: get it from https://github.com/defog-ai/sql-eval.",
     )
+
+
+GOLD = {
+    "shop": "SELECT DATE_TRUNC('month', day), SUM(amount) FILTER (WHERE mfa_enabled) FROM sales GROUP BY 1",
+    "elsewhere": "SELECT 1",
+    "wallet": "SELECT name FROM sales WHERE name ILIKE 'ANN%' AND day + INTERVAL '1 day' > '2024-01-01'",
+}
+
+
+async def test_defogs_gold_for_postgres_reproduces_on_the_loaded_databases(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    entries = (DEFOG | {"db_name": name, "query": sql} for name, sql in GOLD.items())
+    write(tmp_path / "data" / "questions_gen_postgres.csv", *entries)
+    for name in ("shop", "wallet"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.sqlite")) as database, database:
+            columns = "name TEXT, day DATE, amount REAL(10, 2), mfa_enabled INTEGER"
+            database.execute(f"CREATE TABLE sales ({columns})")
+            database.execute("INSERT INTO sales VALUES ('Anna', '2024-01-31', 1.5, 1), (NULL, NULL, 2, 0)")
+    names = load(tmp_path, postgres.admin_url)
+    assert write_ids(tmp_path, names, tmp_path / "ids.txt") == 2
+    suite = load_on_server(tmp_path, f"{postgres.admin_url}/{SERVER_PLACE}")
+    chosen = suite.chosen(ids=read_ids(tmp_path / "ids.txt"))
+    assert [(question.id, question.database) for question in chosen] == [("0000", "shop"), ("0002", "wallet")]
+    found = await verify_gold(suite, chosen)
+    assert [(check.state, check.rows) for check in found.values()] == [("ok", 2), ("ok", 1)]
 
 
 # AMBROSIA

@@ -15,14 +15,7 @@ from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.evals.scoring import score_results
-from quorum.evals.submissions import (
-    BIRD_FILE,
-    BIRD_MARK,
-    NO_ANSWER,
-    export,
-    find_predictions,
-    read_bird,
-)
+from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
 from tests.evals.recordings import write_gold

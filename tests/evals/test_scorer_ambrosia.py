@@ -147,10 +147,8 @@ async def test_the_readings_of_an_answer_are_judged_with_it(
     given = answer(sql=ALL, result_file=kept(tmp_path, {"n": [40]}), row_count=1, readings=readings)
     record = await judge(asked, given, SCORER, database, tmp_path)
     assert (record.match, record.met) == (True, (0,))
-    assert [(row.says, row.match, row.met) for row in record.readings] == [
-        ("One.", False, ()),
-        ("One more.", True, (1,)),
-    ]
+    judged = [(row.says, row.match, row.met) for row in record.readings]
+    assert judged == [("One.", False, ()), ("One more.", True, (1,))]
     assert record.metrics == {"ex": 1, "recall": 1, "all_found": 1, "precision": 2 / 3, "false_alarm": None}
 
 

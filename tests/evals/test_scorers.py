@@ -100,9 +100,7 @@ async def test_a_csv_file_is_compared_by_what_it_can_tell(scorer: Scorer, tmp_pa
     file = tmp_path / "q.csv"
     gold = "SELECT name, CAST(id AS TEXT) AS id, country FROM users"
     file.write_text("name,id,country\nAda,1,UK\nBob,2.0,US\n\nCy,3,\nDan,4,US\n", encoding="utf-8")
-    if not isinstance(
-        scorer, DefogScorer
-    ):  # whose frames hold 2.0 and 1 as doubles, and '1' as a whole number
+    if not isinstance(scorer, DefogScorer):  # whose frames hold 2.0 and 1 as doubles, '1' as a whole number
         assert (await judged(scorer, gold, found=Prediction("", file))).match
     file.write_text("name,id,country\nAda,1,UK\nBob,2,US\nCy,3,\nDan,4,US\n", encoding="utf-8")
     assert (await judged(scorer, gold, found=Prediction("", file))).match
@@ -134,9 +132,7 @@ async def test_gold_is_run_twice_and_must_match_itself(
     run = Runner()
     check = await scorer.verify(question(*queries), run)
     if isinstance(scorer, AmbrosiaScorer) and (len(queries) > 1 or state == "empty"):
-        assert (
-            check.state != "ok"
-        )  # there every query is a reading of its own, and an empty one meets nothing
+        assert check.state != "ok"  # every query is a reading of its own, and an empty one meets nothing
         return
     assert (check.state, bool(check.reason)) == (state, bool(reason))
     assert reason in check.reason

@@ -117,52 +117,6 @@ def test_a_tight_budget_loses_no_name_type_path_or_key(catalog: Catalog) -> None
     assert skeleton(parse_schema(render(catalog, budget=1).text)) == skeleton(catalog)
 
 
-def test_a_small_database_reads_well() -> None:
-    name = Column("name", "TEXT", samples=("Ada", "Grace, Dr."))
-    people = Table(
-        "customers",
-        (Column("id", "INTEGER", nullable=False), name),
-        description="people who have bought",
-        row_count=1200,
-        primary_key=("id",),
-    )
-    extra = Column("extra", "JSON", fields=(Field("items[].sku", "string", inferred=True),))
-    orders = Table(
-        'order "x"',
-        (Column("id", "INTEGER"), Column("customer id", "INTEGER", "who\nordered"), extra),
-        row_count=12345,
-        primary_key=("id",),
-        foreign_keys=(ForeignKey(("customer id",), "customers", ("id",)),),
-    )
-    big = Table("big", (Column("a", "INT"), Column("b", "INT"), Column("c", "")), kind="view")
-    tables = (people, orders, big, Table("unknown", ()))
-    assert render(Catalog("shop", "sqlite", tables, ("one file was missing",))).text == (
-        "# database shop (sqlite): 4 tables, 8 columns\n"
-        "# Notation: -> table.column: foreign key; [..]: samples;"
-        " no brackets: values unknown or withheld, or no rows.\n"
-        "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
-        "\n"
-        "table customers (1,200 rows) -- people who have bought\n"
-        "  id INTEGER PK NOT NULL\n"
-        '  name TEXT [Ada, "Grace, Dr."]\n'
-        "\n"
-        'table "order ""x""" (12,345 rows)\n'
-        "  id INTEGER PK\n"
-        '  "customer id" INTEGER -> customers.id -- who ordered\n'
-        "  extra JSON\n"
-        "    ~items[].sku string\n"
-        "\n"
-        "table big (view)\n"
-        "  a, b INT\n"
-        '  c ""\n'
-        "\n"
-        "table unknown\n"
-        "  (columns unknown)\n"
-        "\n"
-        "# note: one file was missing\n"
-    )
-
-
 def written(*tables: Table, dialect: str = "sqlite", budget: int | None = None) -> str:
     return render(Catalog("c", dialect, tables), budget=budget).text
 
@@ -200,6 +154,43 @@ PLANS = small("plans", ("1", "free, for all"), ("2", None), ("3", "NULL"), ("4",
 USERS = small("users", ("1", "x"), ("2", "y"))
 WITHHELD = replace(USERS, columns=(*USERS.columns, Column("password", "TEXT")))
 FEW = small("t_1", ("1", "a")), small("t_2", ("2", "b"), ("3", "y")), small("t_3", ("4", "c"))
+
+
+def test_a_small_database_reads_well() -> None:
+    name = Column("name", "TEXT", samples=("Ada", "Grace, Dr."))
+    id, bought = Column("id", "INTEGER", nullable=False), "people who have bought"
+    people = table("customers", id, name, description=bought, row_count=1200, primary_key=("id",))
+    extra = Column("extra", "JSON", fields=(Field("items[].sku", "string", inferred=True),))
+    customer = Column("customer id", "INTEGER", "who\nordered")
+    keys = {"primary_key": ("id",), "foreign_keys": (ForeignKey(("customer id",), "customers", ("id",)),)}
+    orders = table('order "x"', INT, customer, extra, row_count=12345, **keys)
+    big = table("big", Column("a", "INT"), Column("b", "INT"), Column("c", ""), kind="view")
+    tables = (people, orders, big, Table("unknown", ()))
+    assert render(Catalog("shop", "sqlite", tables, ("one file was missing",))).text == (
+        "# database shop (sqlite): 4 tables, 8 columns\n"
+        "# Notation: -> table.column: foreign key; [..]: samples;"
+        " no brackets: values unknown or withheld, or no rows.\n"
+        "# Indented ~: paths below the column above seen in sample values; [] any array element, * any key.\n"
+        "\n"
+        "table customers (1,200 rows) -- people who have bought\n"
+        "  id INTEGER PK NOT NULL\n"
+        '  name TEXT [Ada, "Grace, Dr."]\n'
+        "\n"
+        'table "order ""x""" (12,345 rows)\n'
+        "  id INTEGER PK\n"
+        '  "customer id" INTEGER -> customers.id -- who ordered\n'
+        "  extra JSON\n"
+        "    ~items[].sku string\n"
+        "\n"
+        "table big (view)\n"
+        "  a, b INT\n"
+        '  c ""\n'
+        "\n"
+        "table unknown\n"
+        "  (columns unknown)\n"
+        "\n"
+        "# note: one file was missing\n"
+    )
 
 
 @pytest.mark.parametrize(

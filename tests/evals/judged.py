@@ -38,28 +38,10 @@ async def database(
     await databases.aclose()
 
 
-def candidate(
-    id: str,
-    sql: str = SQL,
-    file: str = "",
-    error: str = "",
-    rows: int | None = None,
-    *,
-    truncated: bool = False,
-) -> AnswerCandidate:
-    return AnswerCandidate(
-        id=id,
-        model="test",
-        sql=sql,
-        error=error and f"It is {error}.",
-        error_kind=error,
-        row_count=rows,
-        truncated=truncated,
-        result_file=file,
-        fingerprint="",
-        approved=None,
-        repairs=0,
-    )
+def candidate(id: str, sql: str = SQL, file: str = "", error: str = "", **more: Any) -> AnswerCandidate:
+    kind: dict[str, Any] = {"error": error and f"It is {error}.", "error_kind": error, "row_count": None}
+    usual = kind | {"model": "test", "fingerprint": "", "approved": None, "repairs": 0}
+    return AnswerCandidate(id=id, sql=sql, result_file=file, **(usual | more))
 
 
 def answer(*candidates: AnswerCandidate, **values: Any) -> Answer:

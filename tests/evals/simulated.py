@@ -11,43 +11,20 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
 from langchain_core.messages import BaseMessage
 from langchain_core.outputs import ChatResult
 from typing_extensions import override
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
+from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.suites.files import sqlite_url
 from quorum.tools.models.scripted import Prompt, ScriptedChatModel
-from quorum.tools.query import QueryResult
-from quorum.tools.results.compare import equal
 from tests.servers.replies import GOLD, reply_to
 
 CITIES = ("Ghent", "Lyon", "Porto", "Turin", "Graz", "Bern", "Cork", "Vaasa")
 ORDERS = 2000
 """Orders of each shop; their totals run from 1 to ``ORDERS``, so that every question has an answer."""
-
-
-class SameResult(Scorer):
-    """Right is what has the rows of the gold query; no benchmark's rule."""
-
-    metrics = (Metric(EX, "EX", "the result has the rows of the gold query"),)
-    rules = "tests.evals.simulated"
-
-    @override
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        assert run is not None
-        gold = await run(question.gold_sql[0])
-        assert isinstance(gold, QueryResult)
-        if not isinstance(prediction.result, pa.Table):
-            return Verdict({EX: 0.0}, "there is no result")
-        return Verdict({EX: float(equal(prediction.result, gold.table))})
-
-    @override
-    async def verify(self, question: EvalQuestion, run: RunSql | None) -> GoldCheck:
-        raise NotImplementedError
 
 
 AT_LENGTH = (
@@ -71,7 +48,7 @@ def make_suite(folder: Path, questions: int, databases: int, *, at_length: bool 
         )
         for number in range(questions)
     ]
-    return Suite("simulated", folder, tuple(asked), SameResult())
+    return Suite("simulated", folder, tuple(asked), OwnScorer())
 
 
 def _make_database(path: Path, seed: int) -> Path:

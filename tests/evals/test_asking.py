@@ -21,7 +21,6 @@ from quorum.graph.answering import answer_question
 from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
-from quorum.knowledge.errors import ConfigurationError
 from tests.evals.running import GOLD, Knowing, questions, shops
 from tests.evals.small_suite import SumScorer
 
@@ -126,11 +125,3 @@ async def test_of_several_readings_the_user_means_the_one_that_the_seed_draws(tm
         assert chosen.met == (asking.intent,)
         meant[seed] = asking.intent
     assert set(meant.values()) == {0, 1}
-
-
-def test_nobody_is_asked_without_a_simulated_user(tmp_path: Path) -> None:
-    given = disputed(tmp_path, questions(1), LESS, MORE)
-    with pytest.raises(ConfigurationError, match="nobody to ask"):
-        replace(given, simulated=False).check()
-    with pytest.raises(ConfigurationError, match="nobody to ask"):
-        disputed(tmp_path, questions(1), LESS, MORE, clarify=False).check()

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.records import Record
-from quorum.evals.running.runner import Evaluation, GaveUp, run_evaluation
+from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.graph.options import RunOptions
 from quorum.tools.models.pace import Timing
 from tests.evals.simulated import make_suite
-from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, say, status
-from tests.servers.clock import skip_waits
+from tests.servers.chat_server import Answer, ChatServer, Request, say, status
 from tests.servers.replies import reply_to
 
 LATENCY = 0.02
@@ -81,12 +80,3 @@ async def test_an_endpoint_that_is_gone_for_a_while_loses_no_question(
     finally:
         gone.set()
         (await restarting).__exit__(None, None, None)
-
-
-async def test_an_endpoint_that_never_was_there_is_reported_soon(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = skip_waits(monkeypatch)
-    with pytest.raises(GaveUp, match="No connection"):
-        await evaluate(tmp_path, f"http://127.0.0.1:{closed_port()}/v1")
-    assert 0 < clock.time < 12 * 10, "the waits of twelve at a time"

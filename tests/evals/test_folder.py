@@ -25,7 +25,7 @@ def written(folder: Path, *records: Record) -> Path:
     return folder / RESULTS
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_what_was_written_is_read_and_the_last_line_of_a_question_counts(tmp_path: Path) -> None:
     full = record(
         "a",
         sql="SELECT '\ud800\u2028\r\n'",
@@ -34,17 +34,10 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         metrics={"ex": 1.0, "points": None},
         vote={"winner": "c1"},
     )
-    written(tmp_path, full, record("b"))
+    written(tmp_path, record("a", error="endpoint", status="failed"), record("b"), full)
     folder = EvalFolder(tmp_path)
-    assert folder.records() == {"a": full, "b": record("b")}
+    assert list(folder.records().items()) == [("b", record("b")), ("a", full)], "the last line counts"
     assert folder.manifest() == manifest([asked("a"), asked("b")])
-
-
-def test_the_last_line_of_a_question_counts(tmp_path: Path) -> None:
-    written(tmp_path, record("a", error="endpoint", status="failed"), record("b"), record("a"))
-    records = EvalFolder(tmp_path).records()
-    assert list(records) == ["b", "a"]
-    assert records["a"].finished
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
@@ -71,16 +64,13 @@ def test_a_damaged_line_is_named(tmp_path: Path, line: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"asked": [{}]}'])
 def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigurationError, match="holds no evaluation"):
+        EvalFolder(tmp_path / "nothing").manifest()
+    assert EvalFolder(tmp_path / "nothing").records() == {}
     written(tmp_path)
     (tmp_path / MANIFEST).write_text(text)
     with pytest.raises(ConfigurationError, match=r"eval\.json is damaged"):
         EvalFolder(tmp_path).manifest()
-
-
-def test_a_folder_without_an_evaluation_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="holds no evaluation"):
-        EvalFolder(tmp_path).manifest()
-    assert EvalFolder(tmp_path).records() == {}
 
 
 def test_lines_and_manifests_of_other_versions_are_read(tmp_path: Path) -> None:

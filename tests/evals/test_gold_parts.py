@@ -16,8 +16,7 @@ from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
-from quorum.evals.running.linking import gold_part, linking_of_schema
-from quorum.evals.running.run_events import RunEvents
+from quorum.evals.running.linking import gold_part, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
@@ -25,6 +24,7 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.sql.linking import Linked, prune
+from tests.benchmarks.bench_linking import measured
 from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script
 
@@ -196,28 +196,6 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     assert linking_of_schema(shown, made, CATALOG) == expected
 
 
-LONG, SHOWN = {"kind": "long_context"}, {"kind": "schema_shown", "names": "r"}
-LINKED = {"kind": "linking", "linked_schema": "a(b)"}
-
-
-@pytest.mark.parametrize(
-    ("events", "linked", "text"),
-    [
-        ([], False, ""),
-        ([SHOWN], False, "r"),
-        ([LONG], True, ""),
-        ([LONG, LINKED, SHOWN], True, "r"),
-        ([SHOWN, LINKED], True, ""),
-        ([LINKED | {"candidate": "c1"}], False, ""),
-    ],
-)
-def test_what_a_run_shows_is_learned_from_its_events(events: Any, linked: bool, text: str) -> None:
-    shown = RunEvents()
-    for event in events:
-        shown.learn(event)
-    assert (shown.linked, shown._names) == (linked, text)
-
-
 def judged(prompt: Prompt) -> Any:
     return {"think": "", "answer": "Y" if "table orders" in prompt.text else "N", "columns": []}
 
@@ -252,3 +230,56 @@ async def test_a_question_s_own_document_is_shown_whole(
         shown.append(model.prompts["q1"].count(MARK))
     assert shown[0] == 300
     assert max(shown[1:]) < 200, "a folder is searched"
+
+
+# What the SQL of an answer uses, against the nearest gold
+
+GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        (GOLD, Linking(1.0, 1.0, 1.0, 1.0)),
+        ("SELECT city FROM orders", Linking(1.0, 1.0, 0.5, 1.0)),
+        (
+            "SELECT o.city, c.name FROM orders o JOIN customers c ON c.id = o.id",
+            Linking(1.0, 0.5, 0.5, 0.25),
+        ),
+        ("SELECT name FROM customers", Linking(0.0, 0.0, 0.0, 0.0)),
+        ("SELECT COUNT(*) FROM orders", Linking(1.0, 1.0, 0.0, None)),
+        ("SELECT 1", Linking(0.0, None, 0.0, None)),
+        ("SELECT FROM WHERE (", Linking(0.0, None, 0.0, None)),
+    ],
+)
+def test_recall_and_precision(sql: str, expected: Linking) -> None:
+    assert linking_of(sql, [GOLD], CATALOG) == expected
+
+
+@pytest.mark.parametrize(
+    ("sql", "gold"),
+    [("", [GOLD]), (" \n", [GOLD]), (GOLD, []), (GOLD, ["not ( SQL"]), (GOLD, ["SELECT 1"])],
+)
+def test_nothing_is_told_without_sql_or_gold_that_can_be_read(sql: str, gold: list[str]) -> None:
+    assert linking_of(sql, gold, CATALOG) is None
+
+
+def test_the_nearest_of_several_gold_queries_counts() -> None:
+    far, near = "SELECT name FROM customers", "SELECT city FROM orders"
+    for golds in ([far, near, "not ( SQL"], [near, far]):
+        assert linking_of("SELECT city FROM orders", golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
+
+
+@pytest.mark.heavy
+async def test_linking_with_gold_loses_nothing_of_large_schemas(shared: Path) -> None:
+    """``python -m tests.benchmarks.bench_linking`` says it of all."""
+    found = await measured(shared / "data", databases={"TCGA_MITELMAN", "fhir_synthea"})
+    long = {case.id: case for case in found if case.now and case.by_drafts}
+    assert long.keys() == {"sf_bq176", "sf_bq166", "bq124"}
+    for case in long.values():
+        for kept in (case.by_drafts, case.by_verdicts):
+            assert kept is not None
+            assert (kept.table_recall, kept.column_recall) == (1.0, 1.0)
+        assert case.problems == ()
+        assert max(case.drafts, case.verdicts) < case.whole / 6
+    assert [id for id, case in long.items() if case.before] == ["bq124"], "others were not linked before"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from quorum.evals.reports.evaluations import Opened, open_evaluations
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import Plot
 from quorum.evals.reports.report import notes, page_of, report
 from quorum.evals.reports.templating import html_of
+from tests.evals.conftest import HOSTILE
 from tests.evals.evaluations import asked, opened, record, unanswered
-from tests.evals.pictured import HOSTILE, write_pictured
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
@@ -109,15 +109,6 @@ def test_warnings_come_before_figures(tmp_path: Path) -> None:
         assert all(note in before for note in notes(found))
     assert "Not drawn: Two. There is no reason." in page
     assert "not asked yet" in page
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_several_evaluations_stand_side_by_side(tmp_path: Path) -> None:
-    folders = [write_pictured(tmp_path / name, right=right) for name, right in (("a&b", 10), ("c", 20))]
-    page = Page(page_of(open_evaluations(folders), tmp_path))
-    assert len(page.images) == 2
-    for said in ("2 evaluations", "41.7 ± 10.3", "83.3 ± 7.8"):
-        assert said in page.text
 
 
 @pytest.mark.usefixtures("undrawn")

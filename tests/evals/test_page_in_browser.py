@@ -27,7 +27,12 @@ def page(
 @pytest.mark.heavy
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
 def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: bool) -> None:
-    visit = browser.visit(page, width=width, dark=dark)
+    """Its questions can be searched."""
+    typed = "const it = document.querySelector('.search'); it.value = 'Q07'"
+    search = f"{{ {typed}; it.dispatchEvent(new Event('input')) }}"
+    visit = browser.visit(page, width=width, dark=dark, script=search)
+    assert "q07" in visit.text.partition("each by itself")[2]
+    assert "q08" not in visit.text.partition("each by itself")[2]
     assert visit.messages == []
     assert visit.requests == []
     assert visit.width == width  # nothing scrolls the page sideways
@@ -38,11 +43,3 @@ def test_a_report_is_seen_whole(browser: Browser, page: Path, width: int, dark: 
         assert image.width > 0.75 * min(width, 600)
         assert 0 <= image.x <= width - image.width
         assert visit.colours(image) > 20, image.alt
-
-
-def test_questions_can_be_searched(browser: Browser, page: Path) -> None:
-    typed = "const it = document.querySelector('.search'); it.value = 'Q07'"
-    search = f"{{ {typed}; it.dispatchEvent(new Event('input')) }}"
-    text = browser.visit(page, script=search).text
-    assert "q07" in text.partition("each by itself")[2]
-    assert "q08" not in text.partition("each by itself")[2]

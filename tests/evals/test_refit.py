@@ -8,13 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.recorded.candidates import load_candidates, source_of
-from quorum.evals.recorded.refit import (
-    KnownVote,
-    fit,
-    refit,
-    votes_of_candidates,
-    votes_of_records,
-)  # fmt: skip
+from quorum.evals.recorded.refit import KnownVote, fit, refit, votes_of_candidates, votes_of_records
 from quorum.evals.records import CandidateRow
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.confidence import Calibration, features, load, tokens

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.reports.compare import compare
-from quorum.evals.reports.evaluations import open_evaluation, open_evaluations
+from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import OpenDatabase
 from quorum.evals.running.verdicts import judge
@@ -148,10 +147,8 @@ async def test_the_readings_of_an_answer_are_judged_with_it(
     given = answer(sql=ALL, result_file=kept(tmp_path, {"n": [40]}), row_count=1, readings=readings)
     record = await judge(asked, given, SCORER, database, tmp_path)
     assert (record.match, record.met) == (True, (0,))
-    assert [(row.says, row.match, row.met) for row in record.readings] == [
-        ("One.", False, ()),
-        ("One more.", True, (1,)),
-    ]
+    judged = [(row.says, row.match, row.met) for row in record.readings]
+    assert judged == [("One.", False, ()), ("One more.", True, (1,))]
     assert record.metrics == {"ex": 1, "recall": 1, "all_found": 1, "precision": 2 / 3, "false_alarm": None}
 
 
@@ -166,13 +163,13 @@ async def test_a_wrong_answer_with_a_right_reading(
     assert record.metrics["false_alarm"] == 1
 
 
-def written(folder: Path, *, found: float) -> Path:
+def written(folder: Path) -> Path:
     """An evaluation: an ambiguous question, one without an answer, one not asked yet, and a plain one."""
     asked = [
         evaluations.asked(id, groups={"ambiguity": kind}, difficulty=f"{kind} scope")
         for id, kind in (("a", "ambiguous"), ("b", "ambiguous"), ("c", "ambiguous"), ("p", "plain"))
     ]
-    of_ambiguous = {"ex": 1.0, "recall": (1 + found) / 2, "all_found": found, "precision": 1.0}
+    of_ambiguous = {"ex": 1.0, "recall": 1.0, "all_found": 1.0, "precision": 1.0}
     records = [
         evaluations.record("a", metrics=of_ambiguous | {"false_alarm": None}),
         evaluations.unanswered("b", "no_sql", match=False, metrics={"recall": 0.0}),
@@ -185,7 +182,7 @@ def written(folder: Path, *, found: float) -> Path:
 
 
 def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path) -> None:
-    (summary,) = open_evaluations([written(tmp_path / "run", found=1.0)])
+    (summary,) = open_evaluations([written(tmp_path / "run")])
     recall, alarm = summary.frame.mean("recall"), summary.frame.mean("false_alarm")
     assert (recall.n, recall.mean, recall.se) == (3, pytest.approx(1 / 3), pytest.approx(1 / 3))
     assert (alarm.n, alarm.mean) == (1, 1.0)
@@ -193,10 +190,3 @@ def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path)
     assert [(label, len(part.rows)) for label, part in parts.items()] == [("ambiguous", 3), ("plain", 1)]
     assert parts["plain"].mean("recall").mean is None
     assert "| ambiguous | 3 | 6.1 – 79.2 | 33.3 ± 33.3 |" in report([summary])
-
-
-def test_a_comparison_takes_them_so_too(tmp_path: Path) -> None:
-    folders = [written(tmp_path / name, found=found) for name, found in (("a", 0.0), ("b", 1.0))]
-    pairs = compare(*map(open_evaluation, folders)).figures
-    found = {name: (pairs[name].a, pairs[name].b) for name in ("all_found", "recall", "false_alarm")}
-    assert found == {"all_found": (0.0, 0.5), "recall": (0.25, 0.5), "false_alarm": (1.0, 1.0)}

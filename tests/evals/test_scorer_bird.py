@@ -60,9 +60,8 @@ async def test_official_verdicts(predicted: str, ex: float, f1: float) -> None:
 def test_soft_f1_of_the_example_that_bird_gives() -> None:
     gold: Rows = [("Apple", 325), ("Orange", None), ("Banana", 119)]
     found: Rows = [(325, "Apple"), (191, "Orange"), (None, "Banana")]
-    assert soft_f1(gold, found) == pytest.approx(
-        4 / 6
-    )  # its own 0.8 takes NULL for no value; its program not
+    # its own 0.8 takes NULL for no value; its program not
+    assert soft_f1(gold, found) == pytest.approx(4 / 6)
     assert soft_f1(gold, found[:2]) == pytest.approx(2 * (1.5 / 2) * (1.5 / 3) / (1.5 / 2 + 1.5 / 3))
 
 

@@ -99,15 +99,6 @@ async def test_whole_numbers_beside_fractions_are_compared_as_stored() -> None:
     assert not (await judged(gold, "SELECT weight * 1.0, weight + 0.5 FROM pet WHERE id IN (1, 3)")).match
 
 
-async def test_the_reason_says_what_distinct_has_to_do_with_it() -> None:
-    verdict = await judged("SELECT kind FROM pet", "SELECT DISTINCT kind FROM pet")
-    assert verdict.reason == (
-        "a match, without DISTINCT; with it, it does not match: it has 2 rows, the gold 5"
-    )
-    verdict = await judged("SELECT DISTINCT kind FROM pet", "SELECT kind FROM pet GROUP BY kind")
-    assert verdict.reason == "it has 2 rows, the gold 5 (without DISTINCT; with it, it matches)"
-
-
 async def test_a_result_without_sql_is_judged_as_it_is() -> None:
     kinds = Prediction("", pa.table({"x": ["cat", "dog"]}))
     verdict = await judged("SELECT DISTINCT kind FROM pet", kinds)

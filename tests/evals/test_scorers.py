@@ -12,6 +12,7 @@ from quorum.evals.scorers.ambrosia import AmbrosiaScorer
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict
 from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.scorers.defog import DefogScorer
+from quorum.evals.scorers.gold_check import CHANCE, NOW, volatile
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.scorers.spider1 import Spider1Scorer
 from quorum.evals.tables import UnreadableCsv
@@ -99,9 +100,7 @@ async def test_a_csv_file_is_compared_by_what_it_can_tell(scorer: Scorer, tmp_pa
     file = tmp_path / "q.csv"
     gold = "SELECT name, CAST(id AS TEXT) AS id, country FROM users"
     file.write_text("name,id,country\nAda,1,UK\nBob,2.0,US\n\nCy,3,\nDan,4,US\n", encoding="utf-8")
-    if not isinstance(
-        scorer, DefogScorer
-    ):  # whose frames hold 2.0 and 1 as doubles, and '1' as a whole number
+    if not isinstance(scorer, DefogScorer):  # whose frames hold 2.0 and 1 as doubles, '1' as a whole number
         assert (await judged(scorer, gold, found=Prediction("", file))).match
     file.write_text("name,id,country\nAda,1,UK\nBob,2,US\nCy,3,\nDan,4,US\n", encoding="utf-8")
     assert (await judged(scorer, gold, found=Prediction("", file))).match
@@ -133,9 +132,7 @@ async def test_gold_is_run_twice_and_must_match_itself(
     run = Runner()
     check = await scorer.verify(question(*queries), run)
     if isinstance(scorer, AmbrosiaScorer) and (len(queries) > 1 or state == "empty"):
-        assert (
-            check.state != "ok"
-        )  # there every query is a reading of its own, and an empty one meets nothing
+        assert check.state != "ok"  # every query is a reading of its own, and an empty one meets nothing
         return
     assert (check.state, bool(check.reason)) == (state, bool(reason))
     assert reason in check.reason
@@ -160,3 +157,39 @@ def test_every_scorer_is_here() -> None:
     }
     names = {kind.__name__ for kind in here(Scorer)} - {"RowsScorer", "Spider2Scorer"}
     assert names == {type(scorer).__name__ for scorer in SCORERS}
+
+
+@pytest.mark.parametrize(
+    ("cause", "sql"),
+    [
+        (NOW, "SELECT date('now', '-7 days')"),
+        (NOW, "SELECT strftime('%Y', 'now') - 5"),
+        (NOW, "SELECT strftime('%Y')"),
+        (NOW, "SELECT unixepoch('now')"),
+        (NOW, "SELECT date()"),
+        (NOW, "SELECT timediff(d, 'now') FROM t"),
+        (NOW, "WITH a AS (SELECT CURRENT_TIMESTAMP AS n) SELECT n FROM a"),
+        (NOW, "SELECT now() - interval '1 day'"),
+        (NOW, "SELECT age(born) FROM t"),
+        (NOW, "SELECT 'today'::date"),
+        (NOW, "SELECT LOCALTIMESTAMP"),
+        (NOW, "SELECT today()"),
+        (NOW, "SELECT CURDATE(), UNIX_TIMESTAMP()"),
+        (NOW, "SELECT DATEADD(day, -1, CURRENT_DATE)"),
+        (NOW, "SELECT SYSDATE()"),
+        (NOW, "SELECT CURRENT_DATE('Europe/Berlin')"),
+        (CHANCE, "SELECT random()"),
+        (CHANCE, "SELECT gen_random_uuid()"),
+        (CHANCE, "SELECT RAND()"),
+        (CHANCE, "SELECT * FROM t SAMPLE (10)"),
+        ("", "SELECT 1"),
+        ("", "SELECT date(d, '-7 days'), strftime('%Y', d) FROM t"),
+        ("", "SELECT 'now', x FROM t WHERE x = 'now' OR x IN ('today')"),
+        ("", "SELECT CASE WHEN x THEN 'now' ELSE 'today' END FROM t"),
+        ("", "SELECT date, time FROM t"),
+        ("", "SELECT age(a, b), date '2020-01-01', current_user FROM t"),
+        ("", "SELECT UNIX_TIMESTAMP(d) FROM t"),
+    ],
+)
+def test_the_functions_in_a_query_say_what_it_depends_on(cause: str, sql: str) -> None:
+    assert volatile(sql) == cause

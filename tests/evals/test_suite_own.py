@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from quorum.evals.questions import is_id, read_ids
 from quorum.evals.running.databases import Databases
 from quorum.evals.scoring import verify_gold
 from quorum.evals.suites.own import load_own
 from quorum.graph.options import RunOptions
+from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import write_shop
 from tests.schema_folders import write_schema
@@ -131,13 +133,9 @@ def test_a_database_is_needed_and_secrets_of_its_url_are_not_shown(tmp_path: Pat
     [
         ({"sql": "SELECT 1"}, "question: "),
         ({"question": ["a"]}, "question: "),
-        ({"question": True}, "question: "),
         ({"question": ASK, "id": "a/b"}, "the id 'a/b' cannot be used. It names files"),
-        ({"question": ASK, "id": ".."}, "the id '..' cannot be used"),
         ({"question": ASK, "id": "x" * 82}, "cannot be used. It names files: use at most 81 letters"),
-        ({"question": ASK, "id": "_a"}, "the id '_a' cannot be used. It names files"),
         ({"question": ASK, "id": "FIRST"}, "there is a question FIRST before it"),
-        ({"question": ASK, "sql": 5}, "sql: it is neither a query nor a list"),
         ({"question": ASK, "sql": ["SELECT 1", " "]}, "sql: it is neither a query nor a list"),
         ({"question": ASK, "result": "gone.csv"}, "there is no file "),
         ({"question": ASK, "result": "shop.db"}, "is neither .csv nor .parquet"),
@@ -167,7 +165,6 @@ def test_wrong_lines_are_named(tmp_path: Path, db: str, line: Any, message: str)
         ("text,sql\na,b\n", "Line 1 of ", "the header has no field question"),
         ("question;sql\na;b\n", "Line 1 of ", "separated by commas"),
         ("", "", "holds no question"),
-        ("question\n", "", "holds no question"),
     ],
 )
 def test_wrong_csv_is_named(tmp_path: Path, db: str, text: str, start: str, message: str) -> None:
@@ -206,3 +203,42 @@ async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
         assert documents.texts == {"knowledge": "A user is a row."}
     finally:
         await databases.aclose()
+
+
+# Ids, and files of them
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("q.1_a-B", True),
+        ("x" * 81, True),
+        ("x" * 82, False),
+        ("_a", False),
+        (".a", False),
+        ("a/b", False),
+        ("a\n", False),
+        ("", False),
+    ],
+)
+def test_an_id_is_what_may_name_a_run(tmp_path: Path, text: str, may: bool) -> None:
+    assert is_id(text) is may
+    if may:
+        Trace.create(tmp_path, text).close()
+    elif text:
+        with pytest.raises(ConfigurationError, match="cannot name a run"):
+            Trace.create(tmp_path, text)
+
+
+def test_one_id_a_line_each_once_without_blanks_and_comments(tmp_path: Path) -> None:
+    file = tmp_path / "ids.txt"
+    file.write_bytes("\ufeffq2\r\n\n# not these\n  q1 \n#q9\nq2\n".encode())
+    assert read_ids(file) == ("q2", "q1")
+
+
+@pytest.mark.parametrize("content", [b"", b"# none\n\n", b"\xff\xfe", None])
+def test_a_file_that_names_nothing_is_refused(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "ids.txt").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"ids\.txt"):
+        read_ids(tmp_path / "ids.txt")

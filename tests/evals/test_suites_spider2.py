@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,69 @@ from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases import connect
 from quorum.tools.models.scripted import scripted
-from tests.evals.spider2_folders import (
-    LITE,
-    PETS,
-    write_gold,
-    write_lines,
-    write_lite,
-    write_pets,
-    write_snow,
-)
+from tests.evals.small_suite import write_database
 from tests.graph.shop import script, written
 from tests.schema_folders import write_schema
+
+PETS = "SELECT COUNT(*) AS pets FROM pet"
+
+LITE: tuple[dict[str, Any], ...] = (
+    {"instance_id": "bq001", "db": "ga4", "external_knowledge": "events.md"},
+    {"instance_id": "ga002", "db": "ga4", "external_knowledge": None},
+    {"instance_id": "sf003", "db": "PATENTS", "external_knowledge": None},
+    {"instance_id": "local004", "db": "pet-shop", "external_knowledge": None},
+)
+
+
+def write_lines(path: Path, items: list[dict[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(item) + "\n" for item in items), encoding="utf-8")
+
+
+def write_gold(
+    folder: Path,
+    edition: str,
+    results: Mapping[str, str],
+    sql: Mapping[str, str],
+    **toks: str,
+) -> None:
+    """``evaluation_suite/gold`` below ``folder``; ``results`` by file name, ``sql`` by question."""
+    gold = folder / "evaluation_suite" / "gold"
+    for name, text in results.items():
+        (gold / "exec_result").mkdir(parents=True, exist_ok=True)
+        (gold / "exec_result" / name).write_text(text, encoding="utf-8")
+    for name, text in sql.items():
+        (gold / "sql").mkdir(parents=True, exist_ok=True)
+        (gold / "sql" / f"{name}.sql").write_text(text, encoding="utf-8")
+    ids = sorted({*(name.removesuffix(".csv").removesuffix("_a").removesuffix("_b") for name in results)})
+    lines = [{"instance_id": id, "condition_cols": [], "ignore_order": True} for id in ids]
+    stated = [line | ({"toks": toks[id]} if id in toks else {}) for id, line in zip(ids, lines, strict=True)]
+    write_lines(gold / f"spider2{edition}_eval.jsonl", stated)
+
+
+def write_lite(folder: Path) -> Path:
+    """Lite with a question for each engine, two for BigQuery; nothing is missing."""
+    write_lines(folder / "spider2-lite.jsonl", [{"question": f"{x['db']}?", **x} for x in LITE])
+    databases = folder / "resource" / "databases"
+    write_schema(databases / "bigquery" / "ga4" / "project.data", {"events": {"day": "STRING"}})
+    write_schema(databases / "snowflake" / "PATENTS" / "PATENTS")
+    write_database(databases / "spider2-localdb" / "pet-shop.sqlite")
+    (folder / "resource" / "documents").mkdir()
+    (folder / "resource" / "documents" / "events.md").write_text("Events are days.", encoding="utf-8")
+    golds = {"bq001.csv": "a\n1\n", "ga002_a.csv": "a\n1\n", "sf003.csv": "a\n1\n", "local004.csv": "n\n3\n"}
+    sql = {"bq001": "SELECT 1", "ga002": "SELECT 1", "sf003": "SELECT 1", "local004": PETS}
+    write_gold(folder, "lite", golds, sql, bq001="200")
+    return folder
+
+
+def write_snow(folder: Path) -> Path:
+    """Snow with one question, in its own form."""
+    asked = {"instance_id": "sf_bq1", "instruction": "How many?", "db_id": "SHOP", "external_knowledge": None}
+    write_lines(folder / "spider2-snow.jsonl", [asked])
+    write_schema(folder / "resource" / "databases" / "SHOP" / "PUBLIC")
+    sql = {"sf_bq1": "SELECT COUNT(*) FROM SHOP.PUBLIC.ORDERS"}
+    write_gold(folder, "snow", {"sf_bq1_a.csv": "n\n3\n"}, sql)
+    return folder
 
 
 @pytest.fixture
@@ -93,7 +146,7 @@ def test_published_gold_tables_lie_beside_the_edition(lite: Path, suite: str) ->
 def test_files_and_schemas_may_lie_beside_and_be_spelt_otherwise(place: str, lite: Path) -> None:
     databases = lite / "resource" / "databases"
     shutil.rmtree(databases / "spider2-localdb")
-    file = write_pets(lite / place)
+    file = write_database(lite / place)
     (question,) = load_suite("spider2-local", lite).questions
     (databases / "bigquery" / "ga4").rename(databases / "bigquery" / "GA4")
     assert by_id(load_suite("spider2-lite", lite))["bq001"].url.endswith("/bigquery/GA4")
@@ -138,8 +191,8 @@ def test_nothing_placed_is_an_error_that_says_where_databases_are_had(lite: Path
     ("tokens", "difficulty"), [(1, "easy"), (79, "easy"), (80, "medium"), (159, "medium"), (160, "hard")]
 )
 def test_difficulty_is_the_length_of_the_gold_sql(tokens: int, difficulty: str, lite: Path) -> None:
-    write_gold(lite, "lite", {"sf003.csv": "a\n1\n"}, sql={"sf003": "  x\n" * tokens})
-    write_gold(lite, "lite", {"bq001.csv": "a\n1\n"}, toks={"bq001": str(tokens)})
+    golds = {"bq001.csv": "a\n1\n", "sf003.csv": "a\n1\n"}
+    write_gold(lite, "lite", golds, {"sf003": "  x\n" * tokens}, bq001=str(tokens))
     questions = by_id(load_suite("spider2-lite", lite))
     assert questions["sf003"].difficulty == difficulty, "counted"
     assert questions["bq001"].difficulty == difficulty, "stated, whatever the SQL that is published"

@@ -99,11 +99,8 @@ async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, righ
     assert scorer.judged == [SQL, "SELECT 7", ""]  # type: ignore[attr-defined]
     assert record.result == f"runs/q00/results/{Path(right).name}"
     assert (record.rows, record.executes, record.valid) == (1, True, True)
-    record = await judge(
-        answer(
-            candidate("c1", "SELECT 7", wrong), candidate("c2", SQL, right), sql="SELECT 7", result_file=wrong
-        )
-    )
+    both = candidate("c1", "SELECT 7", wrong), candidate("c2", SQL, right)
+    record = await judge(answer(*both, sql="SELECT 7", result_file=wrong))
     assert (record.match, record.possible) == (False, True), "a wrong answer with a right candidate"
 
 
@@ -122,7 +119,7 @@ async def test_a_part_of_a_result_is_not_judged_as_the_whole(judge: Judge, right
 async def test_a_best_effort_is_judged_by_its_own_result(judge: Judge, tmp_path: Path) -> None:
     """A blank result does not vote, so the answer has none; its SQL ran all the same."""
     blank = kept(tmp_path, {"orders": [0]})
-    record = await judge(answer(candidate("c1", file=blank, rows=1), status="no_answer"))
+    record = await judge(answer(candidate("c1", file=blank, row_count=1), status="no_answer"))
     assert (record.status, record.error) == ("no_answer", "empty_result")
     assert (record.executes, record.rows, record.match) == (True, 1, False)
     assert record.result.endswith(Path(blank).name)
@@ -222,12 +219,7 @@ def test_a_machine_that_fails_is_told_from_a_question_that_does() -> None:
     check_machine(FileNotFoundError(2, "No such file"))
     check_machine(ValueError())
     full = type("OperationalError", (Exception,), {"sqlite_errorname": "SQLITE_FULL"})("disk is full")
-    for error in (
-        OSError(28, "No space left on device"),
-        OSError(24, "Too many open files"),
-        MemoryError(),
-        full,
-    ):
+    for error in (OSError(28, "No space left"), OSError(24, "Too many open files"), MemoryError(), full):
         with pytest.raises(MachineFailed):
             check_machine(error)
 

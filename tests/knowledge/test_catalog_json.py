@@ -50,9 +50,7 @@ def test_a_catalog_comes_back_as_it_was(catalog: Catalog) -> None:
 def test_columns_that_are_equal_stand_once() -> None:
     columns = (Column("id", "integer"), Column("name", "text", samples=("Ann",)))
     catalog = Catalog("c", "postgres", tuple(Table(f"t{i}", columns) for i in range(50)))
-    found = to_json(catalog)
-    assert len(found["columns"]) == 2
-    assert from_json(found) == catalog
+    assert len(to_json(catalog)["columns"]) == 2
 
 
 @pytest.mark.parametrize(

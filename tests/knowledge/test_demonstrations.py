@@ -61,12 +61,10 @@ def test_training_questions_are_read_as_they_are_published(tmp_path: Path, key: 
     ("text", "said"),
     [
         ("", "There is no demonstration in"),
-        ("[]", "There is no demonstration in"),
         ('[{"question": "How many?"}]', "entry 1: there is no sql"),
         ('[{"question": "How many?", "query": "SELECT 1"}, 2]', "entry 2, is no JSON object"),
         ("\n{question: 1}", "line 2, is not JSON"),
         ('{"question": "  ", "sql": "SELECT 1"}', "line 1: question is '  '"),
-        ('{"question": "How many?", "sql": ["SELECT 1"]}', "line 1: sql is"),
         ('{"question": "How many?", "sql": "SELECT 1", "database": 5}', "line 1: database is 5"),
         ("[" * 100_000, "is not JSON"),
         ('{"question": "\udce9"}', "are not UTF-8"),
@@ -78,11 +76,6 @@ def test_what_is_malformed_is_named_with_its_number(tmp_path: Path, text: str, s
     with pytest.raises(ConfigurationError, match=said) as caught:
         Demonstrations.load(path)
     assert "shots.jsonl" in str(caught.value)
-
-
-def test_a_missing_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"nothing\.jsonl cannot be read: No such file"):
-        Demonstrations.load(tmp_path / "nothing.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -102,13 +95,10 @@ def test_the_most_similar_come_first_then_the_others_in_the_order_of_the_file(
     assert SHOP.nearest(question, k=len(best)) == [SHOP.items[n] for n in best]
 
 
-def test_nine_are_shown_unless_told_otherwise() -> None:
-    many = Demonstrations(tuple(Demonstration(f"Question about {n}?", "SELECT 1") for n in range(20)))
-    assert len(many.nearest("Question?")) == 9
-
-
 @given(st.text(max_size=40), st.integers(0, 7))
-def test_any_question_gets_distinct_others(question: str, k: int) -> None:
+def test_any_question_gets_distinct_others_nine_unless_told_otherwise(question: str, k: int) -> None:
+    many = Demonstrations(tuple(Demonstration(f"Question about {n}?", "SELECT 1") for n in range(20)))
+    assert len(many.nearest(question)) == 9
     near = SHOP.nearest(question, k)
     assert len({*near}) == len(near)
     assert min(k, 4) <= len(near) <= k

@@ -29,13 +29,8 @@ def told(catalog: Catalog) -> dict[str, str]:
 
 
 def test_a_column_gets_its_name_its_meaning_and_its_values(tmp_path: Path) -> None:
-    found = described(
-        tmp_path,
-        HEAD
-        + 'CDSCode,CDS code,"the school, as counted",text,\n'
-        + 'kind,kind,,text,"cat: a cat\ndog:  a dog"\n'
-        + "age,age,age,integer,\n",
-    )
+    lines = 'CDSCode,CDS code,"the school, as counted",text,\nkind,kind,,text,"cat: a cat\ndog:  a dog"\n'
+    found = described(tmp_path, HEAD + lines + "age,age,age,integer,\n")
     assert told(found) == {
         "CDSCode": "CDS code: the school, as counted",
         "kind": "as the vet says; values: cat: a cat dog: a dog",

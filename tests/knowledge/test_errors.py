@@ -59,14 +59,6 @@ def test_a_hint_names_this_python_and_packages_that_are_on_the_index(
     assert error.hint == install_hint("plots")
 
 
-def test_a_hint_where_nothing_is_installed_invents_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nowhere(name: str) -> None:
-        raise metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(metadata, "requires", nowhere)
-    assert install_hint("plots") == "Install the packages that pyproject.toml lists for the extra plots."
-
-
 def test_one_function_makes_all_hints(root: Path) -> None:
     """No index has the distribution, and only the parts of the one function know how to call pip."""
     written = {path.name for path in sources(root) if "pip install " in path.read_text(encoding="utf-8")}

@@ -44,14 +44,8 @@ def write_table(folder: Path, name: str, columns: dict[str, str], **more: Any) -
 def snowflake(root: Path) -> Path:
     """A converted table: columns shuffled in the JSON, descriptions shifted behind PARAMS."""
     schema = root / "resource" / "databases" / "SHOP" / "PUBLIC"
-    write_ddl(
-        schema,
-        [
-            ("EVENTS", "", GET_DDL),
-            ("ONLY_DDL", "", "create or replace TABLE ONLY_DDL (\n\tA NUMBER(38,0)\n);"),
-            ("NAMED", "about it", ""),
-        ],
-    )
+    alone = ("ONLY_DDL", "", "create or replace TABLE ONLY_DDL (\n\tA NUMBER(38,0)\n);")
+    write_ddl(schema, [("EVENTS", "", GET_DDL), alone, ("NAMED", "about it", "")])
     shuffled = {"REVENUE": "FLOAT", "PARAMS": "VARIANT", "DAY": "TEXT", 'zip "x"': "NUMBER"}
     told = ["name of the parameter", "the params record", "day of the event", "a nested key"]
     value = json.dumps([{"key": "page", "value": {"int_value": 1}}])
@@ -123,17 +117,13 @@ def test_a_bigquery_folder_spells_nested_paths(tmp_path: Path) -> None:
     first = 'id INT64 NOT NULL OPTIONS(description="the id, (once)")'
     ddl = f"CREATE TABLE `proj-1.data.logs`\n(\n  {first},\n  params {kind}\n);"
     write_ddl(schema, [(" logs", "", ddl)], ("table_name", "ddl"))
-    nested = {
-        "id": "INT64",
-        "params": kind,
-        "params.key": "STRING",
-        "params.value": "STRUCT<n INT64>",
-        "params.value.n": "INT64",
-    }
+    whole = {"id": "INT64", "params": kind}
+    parts = {"params.key": "STRING", "params.value": "STRUCT<n INT64>", "params.value.n": "INT64"}
+    nested = whole | parts
     write_table(
         schema,
         " logs",
-        {"id": "INT64", "params": kind},
+        whole,
         nested_column_names=list(nested),
         nested_column_types=list(nested.values()),
         description=[None, "all", "its key", None, "count"],

@@ -38,24 +38,17 @@ def kb(tmp_path: Path) -> KnowledgeBase:
     return KnowledgeBase.load(tmp_path / "kb")
 
 
-@given(LINE, st.lists(LINE, min_size=1, max_size=3).map("\n".join), LINE, st.lists(LINE, max_size=3), LINE)
-def test_what_is_written_is_read_again(
-    question: str, sql: str, by: str, tables: list[str], wrong: str
-) -> None:
-    pair = VerifiedPair(question, sql, tables=tuple(tables), by=by, date="2026-11-22", instead_of=wrong)
-    assert VerifiedPair.of_text(pair.as_text()) == pair
-
-
-@pytest.mark.parametrize(
-    "pair",
-    [
-        replace(PAIR, sql="SELECT 1 -- ```sql"),
-        replace(PAIR, sql="SELECT '````'"),
-        replace(PAIR, sql="SELECT 1\n## Instead of\n\n```sql\nSELECT 2\n```"),
-        replace(PAIR, tables=("orders", "a.b"), marks=("1a", "2b")),
-    ],
+QUERIES = st.lists(LINE, min_size=1, max_size=3).map("\n".join) | st.sampled_from(
+    ["SELECT 1 -- ```sql", "SELECT '````'", "SELECT 1\n## Instead of\n\n```sql\nSELECT 2\n```"]
 )
-def test_fences_and_marks_come_back(pair: VerifiedPair) -> None:
+
+
+@given(LINE, QUERIES, LINE, st.lists(LINE, max_size=3, unique=True).map(tuple), LINE, st.booleans())
+def test_what_is_written_is_read_again(
+    question: str, sql: str, by: str, names: tuple[str, ...], wrong: str, marked: bool
+) -> None:
+    marks = ("1a", "2b", "3c")[: len(names) * marked]
+    pair = VerifiedPair(question, sql, tables=names, by=by, marks=marks, instead_of=wrong)
     assert VerifiedPair.of_text(pair.as_text()) == pair
 
 

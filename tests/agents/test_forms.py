@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from quorum.agents.critics import Judgement, SqlReview, Verdict
+from quorum.agents.critics import Judgement, SqlReview
 from quorum.agents.explorers import Correction, ExplorationQuery
 from quorum.agents.linkers import LinkStep
 from quorum.agents.planners import AnswerFormat, Plan, SyntaxRequest
@@ -197,20 +197,3 @@ def test_a_correction_mends_the_queries_that_wait_by_number() -> None:
     later = [{"number": number, "sql": sql} for number, sql in ((2, "SELECT 2"), (9, "SELECT 9"), (3, " "))]
     mended = Correction.model_validate({"sql": SQL, "later": later}).mended([one, two, three])
     assert mended == [one, two.model_copy(update={"sql": "SELECT 2"}), three]
-
-
-@pytest.mark.parametrize(
-    ("said", "objection"),
-    [
-        ({"valid_result": True, "suggest_fix": "Nothing."}, ""),
-        (
-            {"valid_result": False, "suggest_fix": "Count per city.", "columns_not_needed": ["a", "b"]},
-            "Count per city. Columns not needed: a, b.",
-        ),
-        ({"valid_result": False, "reasoning": "It counts towns."}, "It counts towns."),
-        ({"valid_result": True, "result_empty": True}, "The result is empty."),
-        ({"valid_result": False}, "The result cannot be the answer."),
-    ],
-)
-def test_a_verdict_that_accepts_nothing_says_why(said: dict[str, Any], objection: str) -> None:
-    assert Verdict(**said).objection == objection

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quorum.agents.explorers import hints, write_queries
-from quorum.agents.linkers import Drafting, TableLinking, draft_chunks, link_files, link_tables
+from quorum.agents.linkers import Drafting, draft_chunks, link_files, link_tables
 from quorum.agents.prompting import PromptContext
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ModelUnavailable
@@ -30,22 +30,6 @@ async def test_a_command_is_not_run_twice_and_the_last_turn_is_announced() -> No
     assert found.linked_schema == "orders()"
     assert len(prompts) == 4
     assert "already" in prompts[2].text
-
-
-async def test_a_linker_that_never_ends_has_linked_nothing() -> None:
-    model = make_model(scripted(lambda _: {"command": "ls"}))
-    assert (await link_files(model, CONTEXT, files=FILES, max_steps=2)).linked_schema is None
-
-
-async def test_a_malformed_reply_loses_one_tables_judgement_only() -> None:
-    def reply(prompt: Prompt) -> Any:
-        if "table b" in prompt.text:
-            return '{"think": "I forgot the rest'
-        return {"think": "", "answer": "N" if "table c" in prompt.text else "Y", "columns": ["x"]}
-
-    tables = {name: f"table {name}" for name in "abcd"}
-    linking = await link_tables(make_model(scripted(reply)), CONTEXT, tables=tables)
-    assert linking == TableLinking({"a": ("x",), "d": ("x",)}, ("b",))
 
 
 async def test_a_malformed_draft_loses_one_part_only() -> None:

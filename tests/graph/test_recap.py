@@ -107,13 +107,6 @@ async def test_a_plan_from_what_was_linked_is_criticised_and_written_anew(run: R
     assert "Plan 4." in ran.prompt("self_refiner")
 
 
-async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
-    critical = {"update_plan": True, "feedback": "Briefer."}
-    ran = await run(script(planner=[PLAN, *["no json"] * 9], plan_critique=critical))
-    assert ran.calls()["plan_critique"] <= 3
-    assert ran.answer.status == "answered"
-
-
 async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "terms.md").write_text("# Orders\n\nAn order counts once its total is above 6.\n")
@@ -284,12 +277,6 @@ async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None
     assert len(ran.of("not_run")) == 1
 
 
-async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
-    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
-    ran = await run(said)
-    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)
-
-
 @pytest.mark.parametrize("back", ["self_refiner", "action"])
 async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: Run, back: str) -> None:
     """The critique was wrong: the database says so of its query, or the Validator."""
@@ -353,19 +340,6 @@ async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) 
     with_schema = ("planner", "plan_critique", "action", "sql_critique")
     systems = {e["messages"][0]["content"] for e in ran.of("model_call") if e["agent"] in with_schema}
     assert len(systems) == 1
-
-
-async def test_state_stays_small(run: Run) -> None:
-    ran = await run(script(action=sql("SELECT hex(zeroblob(90000)) AS big FROM customers")))
-    assert len(str(ran.of("result")[0]["preview"])) < 2_000
-
-
-async def test_an_expert_whose_sql_never_runs_loses_weight_for_later_runs(run: Run) -> None:
-    bad = {**script(), "action": sql("SELECT nowhere FROM customers"), "self_refiner": [GOOD]}
-    given: dict[str, Any] = {"models": ["a", "b"], "votes": 2, "switches": {"max_refinements": 0}}
-    first, second = [await run({"a": script(), "b": bad}, **given) for _ in range(2)]
-    assert first.vote.weights == {"a": 1.0, "b": 1.0}
-    assert second.vote.weights["b"] < second.vote.weights["a"] == 1.0
 
 
 EXPLORING: dict[str, Any] = {

@@ -13,15 +13,7 @@ import pytest
 from quorum.graph.nodes import results
 from quorum.tools.query import QueryResult
 from quorum.tools.results.files import write_result
-from tests.graph.shop import BROKEN, GOOD, NOTHING, Run, written
-
-
-async def test_it_sees_the_schema_the_rules_and_the_question_only(run: Run) -> None:
-    prompt = (await run({"sql_writer": written(GOOD)}, recipe="single")).prompt("sql_writer")
-    assert "House rules" in prompt
-    assert "table orders" in prompt
-    for tag in ("<plan>", "<sample_rows>", "<example_sql>", "<expected_format>", "<syntax>"):
-        assert tag not in prompt
+from tests.graph.shop import BROKEN, NOTHING, Run, written
 
 
 @pytest.mark.parametrize("sql", [BROKEN, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", NOTHING])

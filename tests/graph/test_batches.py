@@ -34,13 +34,6 @@ async def test_agreement_ends_the_sampling(
     assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
 
 
-async def test_the_weights_of_those_to_come_count(run: Run) -> None:
-    """Two models that disagree: neither is decided before the other's second candidate."""
-    said = {"a": script(), "b": script(action=sql(OTHER))}
-    ran = await run(said, models=["a", "b"], votes=5, stopping="decided")
-    assert len(ran.answer.candidates) == 5
-
-
 async def test_an_unreachable_model_ends_the_run_after_its_first_wave(run: Run) -> None:
     with pytest.raises(ModelUnavailable):
         await run({**script(), "action": ModelUnavailable("Unreachable.")}, votes=8, stopping="beta:0.9")

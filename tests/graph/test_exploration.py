@@ -21,7 +21,6 @@ from tests.graph.shop import (
     script,
     sql,
     taking_turns,
-    written,
 )
 
 NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
@@ -95,14 +94,3 @@ async def test_a_finding_that_fills_its_limit_says_so(tied: Run) -> None:
     one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
     ran = await tied(column_explorer=explored(one))
     assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)
-
-
-async def test_the_self_checker_sees_all_rows_of_a_small_result(run: Run) -> None:
-    many = "SELECT o.id FROM orders o JOIN customers c ON 1 = 1 WHERE o.id < 3"
-    ran = await run(
-        script(sql_writer=written(many)), recipe="reforce", votes=1, switches={"self_consistency": True}
-    )
-    shown = ran.prompt("self_checker").split("<result>\n")[1].split("\n</result>")[0]
-    assert shown.splitlines() == ["id", *"111222", "(6 rows)"]
-    earlier = ran.prompt("self_checker", 1).split("<earlier_result>\n")[1].split("\n</earlier_result>")[0]
-    assert earlier.splitlines()[-1] == "(3 of 6 rows shown, the rest was cut)"

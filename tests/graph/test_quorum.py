@@ -184,12 +184,6 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
 NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
 
 
-async def test_an_empty_result_may_be_confirmed(run: Run) -> None:
-    none = f"{NOTHING} AND id > 1"
-    ran = await run(replies(sql_writer=written(none), self_refiner=repaired(None)), votes=1)
-    assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
-
-
 @pytest.mark.parametrize(
     ("other", "shown"),
     [

@@ -264,22 +264,6 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
             RunFolder.open(tmp_path, name)
 
 
-def test_the_list_tells_finished_from_unfinished_and_unreadable(tmp_path: Path) -> None:
-    done = Trace.create(tmp_path, "a", {"question": "one"})
-    done.finish(ANSWER | {"demonstration": True})
-    done.close()
-    Trace.create(tmp_path, "b", {"question": "two"}).close()
-    broken = Trace.create(tmp_path, "c")
-    broken.close()
-    (broken.folder / "run.json").write_text("{")
-    runs = [(run.id, run.question, run.status, run.demonstration) for run in list_runs(tmp_path)]
-    assert runs == [
-        ("c", "", "unreadable", False),
-        ("b", "two", "unfinished", False),
-        ("a", "one", "answered", True),
-    ]
-
-
 def test_what_a_resumed_run_goes_by_is_in_the_events_themselves(tmp_path: Path) -> None:
     long = "SELECT 1 -- " + "x" * LONG
     trace = Trace.create(tmp_path, "run-1")

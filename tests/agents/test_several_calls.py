@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.explorers import hints, write_queries
+from quorum.agents.explorers import write_queries
 from quorum.agents.linkers import Drafting, draft_chunks, link_files, link_tables
 from quorum.agents.prompting import PromptContext
 from quorum.knowledge.catalog import Catalog, Column, Table
@@ -48,11 +48,3 @@ async def test_exploration_is_bounded_and_repeats_nothing() -> None:
     queries = [{"sql": f"SELECT {n // 2}"} for n in range(30)]
     written = await write_queries(make_model(scripted({"column_explorer": {"queries": queries}})), CONTEXT)
     assert [query.sql for query in written.queries] == [f"SELECT {n}" for n in range(10)]
-
-
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql"])
-def test_hints_come_from_the_dialects_reference(dialect: str, nested: bool) -> None:
-    shown = hints(dialect, nested=nested)
-    assert "## Strings" in shown
-    assert ("## JSON" in shown) == ("## Arrays" in shown) == nested

@@ -15,7 +15,6 @@ from tests.graph.shop import (
     TOWNS,
     Ran,
     Run,
-    corrected,
     explored,
     repaired,
     script,
@@ -54,18 +53,6 @@ async def test_an_error_is_no_finding_whatever_the_correction_says(tied: Run) ->
     ran = await tied(column_explorer=explored(TOWNS, CITIES), exploration_corrector=RIGHT)
     assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
     assert "no query" in ran.of("exploration_given_up")[0]["message"]
-
-
-async def test_the_corrector_is_asked_for_later_queries_only_where_some_wait(tied: Run) -> None:
-    said = corrected("SELECT DISTINCT city FROM customers")
-    alone = (await tied(column_explorer=explored(TOWNS), exploration_corrector=said)).prompt(
-        "exploration_corrector"
-    )
-    two = await tied(column_explorer=explored(TOWNS, CITIES), exploration_corrector=said)
-    for mark in ("Other queries wait", "<waiting_sql"):
-        assert mark not in alone
-        assert mark in two.prompt("exploration_corrector")
-    assert "<syntax>" not in alone, "no syntax mends the name of a column"
 
 
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:

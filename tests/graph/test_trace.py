@@ -216,6 +216,9 @@ def test_an_error_that_ended_a_run_counts_until_the_run_goes_on(trace: Trace, tm
     trace.flush()
     assert trace.error() == ""
     assert [run.status for run in list_runs(tmp_path)] == ["unfinished"]
+    trace.finish(ANSWER | {"demonstration": True})
+    trace.flush()
+    assert [(run.status, run.demonstration) for run in list_runs(tmp_path)] == [("answered", True)]
 
 
 def test_run_ids_are_utc_and_sort_in_the_order_they_were_made() -> None:

@@ -183,12 +183,6 @@ def test_the_floors_are_what_the_wheel_and_the_layers_name(root: Path) -> None:
     assert tuple(tool["importlinter"]["contracts"][0]["layers"][1:]) == FLOORS
 
 
-def test_make_help_lists_every_target_that_people_expect(root: Path) -> None:
-    printed = run(["make", "help"], root)
-    for target in ("setup", "demo", "check", "test", "lint", "format", "bench", "dev"):
-        assert f"make {target} " in printed
-
-
 def test_serving_installs_what_serving_needs_and_takes_a_port(root: Path, tmp_path: Path) -> None:
     for given, flag in (([], "-worker 10\n"), (["PORT=2025"], "-worker 10 --port 2025\n")):
         printed = run(["make", "--dry-run", "dev", f"VENV={tmp_path}/new", *given], root)

@@ -14,14 +14,14 @@ from typing import Any, Literal, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from quorum.agents.critics import Judgement, SqlReview, Verdict
+from quorum.agents.critics import Judgement, SqlReview
 from quorum.agents.explorers import Correction, ExplorationQuery
 from quorum.agents.linkers import LinkStep
 from quorum.agents.planners import AnswerFormat, Plan, SyntaxRequest
 from quorum.agents.refiners import Refinement, Repair, Revision, StageReview
 from quorum.agents.role import roles
 from quorum.agents.writers import Action, Draft, Readings, ToolStep
-from quorum.tools.models.structured import Problem, function_of, parse
+from quorum.tools.models.structured import Problem, parse
 
 SQL = "SELECT 1"
 
@@ -113,22 +113,9 @@ def test_another_kind_of_value_is_taken_where_its_meaning_is_plain(form: type[Ba
             assert getattr(replied(form, given | {name: "false", "sql": SQL}), name) is False
 
 
-@each_form
-def test_every_field_is_asked_for(form: type[BaseModel]) -> None:
-    asked = function_of(form)
-    assert asked["strict"]
-    for part in (asked["parameters"], *asked["parameters"].get("$defs", {}).values()):
-        assert set(part["required"]) == set(part["properties"])
-
-
 def test_the_fullest_of_several_objects_counts() -> None:
     text = 'Not {"sql": "SELECT 1"} but {"explanation": "It was wrong.", "sql": "SELECT 2"}, I think.'
     assert getattr(parse(text, Repair), "sql", None) == "SELECT 2"
-
-
-def test_an_object_inside_a_broken_reply_is_not_the_reply() -> None:
-    broken = '{"fault": "A typo", "later": [{"number": 2, "sql": "SELECT 2"}], "sql": "SELECT 1'
-    assert isinstance(parse(broken, Correction), Problem)
 
 
 def test_an_item_that_lacks_what_it_needs_costs_itself() -> None:
@@ -197,20 +184,3 @@ def test_a_correction_mends_the_queries_that_wait_by_number() -> None:
     later = [{"number": number, "sql": sql} for number, sql in ((2, "SELECT 2"), (9, "SELECT 9"), (3, " "))]
     mended = Correction.model_validate({"sql": SQL, "later": later}).mended([one, two, three])
     assert mended == [one, two.model_copy(update={"sql": "SELECT 2"}), three]
-
-
-@pytest.mark.parametrize(
-    ("said", "objection"),
-    [
-        ({"valid_result": True, "suggest_fix": "Nothing."}, ""),
-        (
-            {"valid_result": False, "suggest_fix": "Count per city.", "columns_not_needed": ["a", "b"]},
-            "Count per city. Columns not needed: a, b.",
-        ),
-        ({"valid_result": False, "reasoning": "It counts towns."}, "It counts towns."),
-        ({"valid_result": True, "result_empty": True}, "The result is empty."),
-        ({"valid_result": False}, "The result cannot be the answer."),
-    ],
-)
-def test_a_verdict_that_accepts_nothing_says_why(said: dict[str, Any], objection: str) -> None:
-    assert Verdict(**said).objection == objection

@@ -104,13 +104,6 @@ def test_no_data_closes_its_tag(prompts: Prompts, data: str) -> None:
     assert prompts.fence(prompts.fence(data)) == prompts.fence(data)
 
 
-def test_none_is_empty_and_numbers_are_numbers(prompts: Prompts) -> None:
-    values = {"kind": 3, "error": None, "question": 0.5}
-    assert prompts.render("writer", values) == (
-        '<task>writer</task>\n<error kind="3"></error>\n<question>0.5</question>'
-    )
-
-
 def test_a_missing_or_unknown_variable_or_template_is_named(prompts: Prompts) -> None:
     with pytest.raises(LookupError, match=r"writer\.md .*'error'"):
         prompts.messages(WRITER, CONTEXT, {"kind": "x"})

@@ -51,13 +51,17 @@ TOWNS = ExplorationQuery(purpose="How are cities spelt?", sql="SELECT DISTINCT t
 GHENT = ExplorationQuery(purpose="Is there a Ghent?", sql="SELECT id FROM orders WHERE town LIKE '%ghent%'")
 EXPLORING = {"max_queries": 10, "row_limit": 20}
 CORRECTED = {"purpose": TOWNS.purpose, "sql": TOWNS.sql}
+TRIED: dict[str, Any] = {"error": "orders has no column town.", "waiting": [GHENT]}
 ROWS = {"columns": "city, sales", "row_count": 12, "rows": [show_row(["Ghent", n]) for n in range(10)]}
 LINKING = {"listing": "orders.txt", "ddl": "CREATE TABLE orders (id, city)"}
+NO_TABLE: dict[str, Any] = {"stage": "result", "error": "There is no table g.", "last": True}
+TWICE = [{"sql": "SELECT 2", "result": "2\n2"}]
 STAGE = {"before": "WITH g AS (", "body": "SELECT id FROM orders", "after": ") SELECT COUNT(*) FROM g"}
+COUNTED = "1 rows; columns: COUNT(*)\n[0]"
 HISTORY = [
     Turn("look", "cat orders.txt", "table orders\n  id INTEGER", "What is there?"),
     Turn("sql", SQL, "Not run. A reviewer put another query in its place: The table has no ghent."),
-    Turn("sql", SQL.upper(), "1 rows; columns: COUNT(*)\n[0]", by="sql_critique"),
+    Turn("sql", SQL.upper(), COUNTED, by="sql_critique"),
 ]
 STATES = [
     StateText(1, ["select_column orders.city"], "Which cities are there?", "1 worked"),
@@ -67,11 +71,14 @@ RIVALS = [
     {"label": label, "sql": sql, "columns": "COUNT(*)", "row_count": 1, "rows": [show_row([count])]}
     for label, sql, count in (("A", "SELECT COUNT(*) FROM orders", 4), ("B", SQL, 3))
 ]
+NOTED, TIES = ["Sales may be paid orders."], ["2 answers share place 1."]
 COLUMNS = [{"name": "sales", "type": "int64", "nulls": 0, "distinct": 1}]
 DEMONSTRATIONS = [
     {"question": "How many shops are there?", "sql": "SELECT COUNT(*) FROM shops"},
     {"question": "How many orders went to Lyon?", "sql": "SELECT COUNT(*) FROM orders WHERE city = 'Lyon'"},
 ]
+SEEN: dict[str, Any] = {"findings": FINDINGS, "differences": DIFFERENCES}
+EMPTY = {"kind": "empty_result", "error": "The query ran and returned no row."}
 FAILED = Attempt("SELECT town FROM orders", "orders has no column town.")
 
 PAPERS = [recipe for recipe in RECIPES.values() if isinstance(recipe, PaperRecipe)]
@@ -91,24 +98,10 @@ CASES: dict[str, Case] = {
     "format": case(FORMAT_WRITER, PLAIN),
     "first action": case(ACTION, WITH_FORMAT, steps=STEPS, steps_left=10),
     "later action": case(
-        ACTION,
-        WITH_FORMAT,
-        steps=STEPS,
-        syntax=SYNTAX,
-        history=HISTORY,
-        steps_left=8,
-        findings=FINDINGS,
-        differences=DIFFERENCES,
+        ACTION, WITH_FORMAT, steps=STEPS, syntax=SYNTAX, history=HISTORY, steps_left=8, **SEEN
     ),
     "query review": case(SQL_CRITIQUE, WITH_FORMAT, sql=SQL, steps=STEPS),
-    "result review": case(
-        SQL_CRITIQUE,
-        WITH_FORMAT,
-        sql=SQL,
-        steps=STEPS,
-        syntax=SYNTAX,
-        result="1 rows; columns: COUNT(*)\n[0]",
-    ),
+    "result review": case(SQL_CRITIQUE, WITH_FORMAT, sql=SQL, steps=STEPS, syntax=SYNTAX, result=COUNTED),
     "linking": case(SCHEMA_LINKER, CONTEXT, **LINKING, sql="", error="", history=[], steps_left=30),
     "linking after an error": case(
         SCHEMA_LINKER,
@@ -121,26 +114,10 @@ CASES: dict[str, Case] = {
         steps_left=1,
     ),
     "repair of an empty result": case(
-        SELF_REFINER,
-        WITH_FORMAT,
-        sql=SQL,
-        kind="empty_result",
-        error="The query ran and returned no row.",
-        syntax=SYNTAX,
-        plan=STEPS,
-        earlier=[FAILED],
-        findings=FINDINGS,
-        differences=DIFFERENCES,
+        SELF_REFINER, WITH_FORMAT, sql=SQL, **EMPTY, syntax=SYNTAX, plan=STEPS, earlier=[FAILED], **SEEN
     ),
     "repair": case(FAILURE_REFINER, PLAIN, sql=SQL, kind="syntax", error="A bracket is missing."),
-    "repair of what is empty": case(
-        FAILURE_REFINER,
-        PLAIN,
-        sql=SQL,
-        kind="empty_result",
-        error="The query ran and returned no row.",
-        confirm=False,
-    ),
+    "repair of what is empty": case(FAILURE_REFINER, PLAIN, sql=SQL, **EMPTY, confirm=False),
     "validation": case(
         VALIDATOR,
         WITH_FORMAT,
@@ -162,21 +139,9 @@ CASES: dict[str, Case] = {
         conversation=f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]",
         settled=["A sale is a paid order."],
     ),
-    "readings": case(
-        READING_WRITER,
-        CONTEXT,
-        sql=SQL,
-        noted=["Sales may be paid orders."],
-        ties=["2 answers share place 1."],
-        **ROWS,
-    ),
+    "readings": case(READING_WRITER, CONTEXT, sql=SQL, noted=NOTED, ties=TIES, **ROWS),
     "readings of assumptions": case(
-        READING_WRITER,
-        WITH_FORMAT,
-        sql=SQL,
-        noted=["Sales may be paid orders."],
-        assumed=["A sale is an order."],
-        **ROWS,
+        READING_WRITER, WITH_FORMAT, sql=SQL, noted=NOTED, assumed=["A sale is an order."], **ROWS
     ),
     "exploration": case(COLUMN_EXPLORER, PLAIN, **EXPLORING),
     "exploration of one query": case(COLUMN_EXPLORER, PLAIN, **EXPLORING, rivals={"A": SQL}, ctes=False),
@@ -188,38 +153,15 @@ CASES: dict[str, Case] = {
         syntax=SYNTAX,
         differences=DIFFERENCES,
     ),
-    "correction": case(
-        EXPLORATION_CORRECTOR,
-        PLAIN,
-        **CORRECTED,
-        error=FAILED.error,
-        tried=[FAILED],
-        waiting=[GHENT],
-        syntax=SYNTAX,
-    ),
+    "correction": case(EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, **TRIED, tried=[FAILED], syntax=SYNTAX),
     "correction of an empty result": case(
-        EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, error="The query ran and returned no row.", empty=True
+        EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, error=EMPTY["error"], empty=True
     ),
     "table": case(TABLE_LINKER, CONTEXT, table=TABLE),
     "draft": case(DRAFT_LINKER, PLAIN, schema=TABLE),
     "stage": case(CTE_REFINER, WITH_FORMAT, **STAGE, stage="g", result="id\n1\n(1 row)"),
-    "last stage": case(
-        CTE_REFINER,
-        WITH_FORMAT,
-        **STAGE | {"after": ""},
-        stage="result",
-        error="There is no table g.",
-        last=True,
-    ),
-    "second answer": case(
-        SELF_CHECKER,
-        WITH_FORMAT,
-        sql=SQL,
-        result="n\n1",
-        earlier=[{"sql": "SELECT 2", "result": "2\n2"}],
-        findings=FINDINGS,
-        differences=DIFFERENCES,
-    ),
+    "last stage": case(CTE_REFINER, WITH_FORMAT, **STAGE | {"after": ""} | NO_TABLE),
+    "second answer": case(SELF_CHECKER, WITH_FORMAT, sql=SQL, result="n\n1", earlier=TWICE, **SEEN),
     "first choice": case(EXPLORER, PLAIN, schema=TABLE, states=[], unused=["orders: id"], wanted=4),
     "later choice": case(
         EXPLORER,
@@ -261,8 +203,7 @@ CASES: dict[str, Case] = {
         syntax=SYNTAX,
         rows="orders(id [1, 2, 3], city [Ghent, Lyon, Ghent]);",
         demonstrations=DEMONSTRATIONS,
-        findings=FINDINGS,
-        differences=DIFFERENCES,
+        **SEEN,
         approach=APPROACHES["plan-led"],
     ),
 }

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from quorum.agents.explorers import hints, write_queries
-from quorum.agents.linkers import Drafting, TableLinking, draft_chunks, link_files, link_tables
+from quorum.agents.explorers import write_queries
+from quorum.agents.linkers import Drafting, draft_chunks, link_files, link_tables
 from quorum.agents.prompting import PromptContext
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ModelUnavailable
@@ -32,22 +32,6 @@ async def test_a_command_is_not_run_twice_and_the_last_turn_is_announced() -> No
     assert "already" in prompts[2].text
 
 
-async def test_a_linker_that_never_ends_has_linked_nothing() -> None:
-    model = make_model(scripted(lambda _: {"command": "ls"}))
-    assert (await link_files(model, CONTEXT, files=FILES, max_steps=2)).linked_schema is None
-
-
-async def test_a_malformed_reply_loses_one_tables_judgement_only() -> None:
-    def reply(prompt: Prompt) -> Any:
-        if "table b" in prompt.text:
-            return '{"think": "I forgot the rest'
-        return {"think": "", "answer": "N" if "table c" in prompt.text else "Y", "columns": ["x"]}
-
-    tables = {name: f"table {name}" for name in "abcd"}
-    linking = await link_tables(make_model(scripted(reply)), CONTEXT, tables=tables)
-    assert linking == TableLinking({"a": ("x",), "d": ("x",)}, ("b",))
-
-
 async def test_a_malformed_draft_loses_one_part_only() -> None:
     said: dict[str, Any] = {"table a": "not JSON", "table b": {"sql": None}, "table c": {"sql": " SELECT 1 "}}
     model = make_model(scripted(lambda prompt: next(said[each] for each in said if each in prompt.text)))
@@ -64,11 +48,3 @@ async def test_exploration_is_bounded_and_repeats_nothing() -> None:
     queries = [{"sql": f"SELECT {n // 2}"} for n in range(30)]
     written = await write_queries(make_model(scripted({"column_explorer": {"queries": queries}})), CONTEXT)
     assert [query.sql for query in written.queries] == [f"SELECT {n}" for n in range(10)]
-
-
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql"])
-def test_hints_come_from_the_dialects_reference(dialect: str, nested: bool) -> None:
-    shown = hints(dialect, nested=nested)
-    assert "## Strings" in shown
-    assert ("## JSON" in shown) == ("## Arrays" in shown) == nested

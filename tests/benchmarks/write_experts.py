@@ -13,7 +13,6 @@ five) SQL that does not run.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
+from tests.benchmarks.common import arguments
 
 SKILL = {"good": 0.8, "half": 0.5, "poor": 0.15}
 """How often each is right."""
@@ -43,19 +43,15 @@ def replies(questions: list[EvalQuestion], name: str) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("suite")
-    parser.add_argument("data", type=Path)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--limit", type=int)
-    given = parser.parse_args()
-    asked = load_suite(given.suite, given.data).chosen(limit=given.limit)
+    given = arguments(__doc__, "suite", "data", "folder", limit=int)
+    folder = Path(given.folder)
+    asked = load_suite(given.suite, Path(given.data)).chosen(limit=given.limit)
     places = {url: place for place, url in reversed([*enumerate(question.url for question in asked)])}
     in_order = sorted(asked, key=lambda question: places[question.url])
-    given.folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name in SKILL:
         lines = "".join(f"{json.dumps(event)}\n" for event in replies(in_order, name))
-        (given.folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+        (folder / f"{name}.jsonl").write_text(lines, encoding="utf-8")
 
 
 if __name__ == "__main__":

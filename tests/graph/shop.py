@@ -294,10 +294,6 @@ async def run_options(
         return Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
 
 
-class Killed(Exception):
-    """The process dies."""
-
-
 @asynccontextmanager
 async def opened_graph(
     options: RunOptions,
@@ -318,18 +314,6 @@ async def opened_graph(
             yield context, partial(graph.ainvoke, config=config, context=context, durability="sync")
     finally:
         await context.aclose()
-
-
-async def one_session(
-    options: RunOptions, said: Script | Mapping[str, Script], resume: str = ""
-) -> tuple[str, dict[str, Any] | None]:
-    """One process's share of a run: from the start, or from where ``resume`` was killed."""
-    chat_models = {options.models[0]: ScriptedChatModel(script=said, source="test")}
-    async with opened_graph(options, chat_models=chat_models, resume=resume) as (context, ask):
-        try:
-            return context.trace.run_id, await ask(None if resume else {"question": QUESTION})
-        except Killed:
-            return context.trace.run_id, None
 
 
 Replies = Callable[[Sequence[Interrupt]], dict[str, Any]]

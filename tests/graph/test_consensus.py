@@ -56,15 +56,6 @@ def test_failed_and_blank_results_do_not_vote() -> None:
     assert confidence(vote) <= BLANK
 
 
-@pytest.mark.parametrize("ballots", [[], [ballot("a", error="syntax")]])
-def test_without_results_nobody_wins(ballots: list[Ballot]) -> None:
-    vote = hold_vote(ballots)
-    assert vote.winner is None
-    assert vote.clusters == ()
-    assert confidence(vote) == 0.0
-    assert vote.notes == ("No candidate has a result.",)
-
-
 @pytest.mark.parametrize(
     ("better", "worse"),
     [({"approved": True, "repairs": 3}, {"repairs": 0}), ({"repairs": 1}, {"repairs": 2})],

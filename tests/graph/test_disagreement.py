@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -11,7 +10,6 @@ import pytest
 
 from quorum.graph.disagreement import Side, disagreement, disagreements
 
-Query = Callable[[str], Side]
 JOINED = "FROM customers c JOIN orders o ON o.customer_id = c.id"
 PER_CITY = f"SELECT city, COUNT(*) AS n {JOINED} GROUP BY city"
 
@@ -123,11 +121,8 @@ def test_long_and_odd_values_stay_on_one_line() -> None:
     for sentence in disagreement(a, b, "duckdb"):
         assert len(sentence) <= 200
         assert "\n" not in sentence
-
-
-def test_of_a_cell_too_long_to_show_the_size_is_told() -> None:
-    a, b = side("A", "?", "short"), side("B", "?", "x" * 5000)
-    assert disagreement(a, b, "duckdb") == ["Answer A says short, answer B a text of 5,000 characters."]
+    told = disagreement(side("A", "?", "short"), side("B", "?", "x" * 5000), "duckdb")
+    assert told == ["Answer A says short, answer B a text of 5,000 characters."]
 
 
 def test_several_answers_are_compared_with_the_first_and_what_each_assumes_is_said_before() -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import GROUPS, roles
+from quorum.evals.questions import EvalQuestion
+from quorum.evals.suites import load_suite
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.confidence import LOW
 from quorum.graph.options import RunOptions
@@ -18,7 +20,6 @@ from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.databases.schema import NOT_LIVE
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.questions import Asked, spider1, spider2_local
 from tests.graph.shop import (
     BROKEN,
     GOOD,
@@ -49,8 +50,9 @@ PAPERS = [name for name, recipe in RECIPES.items() if isinstance(recipe, PaperRe
 every_recipe = pytest.mark.parametrize("recipe", list(RECIPES))
 
 
-def asked_of(shared: Path, suite: str) -> list[Asked]:
-    return spider1(shared, *SIMPLE) if suite == "spider1" else spider2_local(shared, 2)
+def asked_of(shared: Path, suite: str) -> list[EvalQuestion]:
+    known = [each for each in load_suite(suite, shared / "data" / suite).questions if each.gold_sql]
+    return [known[number] for number in SIMPLE] if suite == "spider1" else known[:2]
 
 
 @pytest.mark.heavy
@@ -60,15 +62,13 @@ async def test_a_model_that_knows_the_query_gives_its_rows(
     recipe: str, suite: str, shared: Path, tmp_path: Path
 ) -> None:
     for asked in asked_of(shared, suite):
-        options = RunOptions(
-            database=asked.database, recipe=recipe, home=str(tmp_path), models=["m"], votes=2
-        )
-        ran = await run_options(
-            options, asked.question, {"m": scripted(writing(asked.gold, self_refiner=repaired(asked.gold)))}
-        )
+        url, gold = str(asked.url), asked.gold_sql[0]
+        options = RunOptions(database=url, recipe=recipe, home=str(tmp_path), models=["m"], votes=2)
+        model = scripted(writing(gold, self_refiner=repaired(gold)))
+        ran = await run_options(options, asked.question, {"m": model})
         assert ran.answer.status == "answered", ran.answer.warnings
-        with closing(sqlite3.connect(asked.database.removeprefix("sqlite:///"))) as database:
-            expected = database.execute(asked.gold).fetchall()
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
+            expected = database.execute(gold).fetchall()
         assert ran.answer.row_count == len(expected) > 0
         assert ran.answer.rows[0] == [pytest.approx(value) for value in expected[0]]
         assert len(ran.vote.clusters) == 1
@@ -92,7 +92,7 @@ async def test_the_offline_model_goes_all_the_way(
     recipe: str, switches: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:
     for asked in asked_of(shared, "spider1"):
-        given: dict[str, Any] = {"database": asked.database, "models": ["offline"], "votes": 2}
+        given: dict[str, Any] = {"database": str(asked.url), "models": ["offline"], "votes": 2}
         options = RunOptions(recipe=recipe, home=str(tmp_path), switches=switches, **given)
         ran = await run_options(options, asked.question)
         assert ran.answer.demonstration
@@ -231,6 +231,14 @@ async def test_a_query_is_repaired_up_to_the_limit(
     assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
 
 
+@pytest.mark.parametrize("sql", [BROKEN, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", NOTHING])
+async def test_single_repairs_nothing(run: Run, sql: str) -> None:
+    ran = await run({"sql_writer": written(sql)}, recipe="single")
+    assert (ran.calls(), ran.answer.sql, ran.answer.row_count) == ({"sql_writer": 1}, sql, 0)
+    refused = sql in (BROKEN, "DROP TABLE orders")  # by the lint, by the guard
+    assert ran.answer.usage["queries"] == (not refused)
+
+
 @pytest.mark.parametrize(
     ("recipe", "switches", "confirmed"),
     [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],
@@ -238,12 +246,11 @@ async def test_a_query_is_repaired_up_to_the_limit(
 async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(
     recipe: str, switches: dict[str, Any], confirmed: bool, run: Run
 ) -> None:
-    """With ``confirm_empty`` the SelfRefiner may confirm it, knowing which condition leaves no row."""
+    """With ``confirm_empty`` the SelfRefiner may confirm it."""
     repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {number}") for number in range(5)]
     said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
     ran = await run(said, recipe=recipe, switches=switches)
     assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
-    assert ("FROM customers: 3 rows" in ran.prompt("self_refiner")) is confirmed
     assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
     assert ran.answer.confidence <= LOW
     assert any("empty" in warning for warning in ran.answer.warnings)

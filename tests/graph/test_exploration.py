@@ -15,13 +15,11 @@ from tests.graph.shop import (
     TOWNS,
     Ran,
     Run,
-    corrected,
     explored,
     repaired,
     script,
     sql,
     taking_turns,
-    written,
 )
 
 NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
@@ -57,18 +55,6 @@ async def test_an_error_is_no_finding_whatever_the_correction_says(tied: Run) ->
     assert "no query" in ran.of("exploration_given_up")[0]["message"]
 
 
-async def test_the_corrector_is_asked_for_later_queries_only_where_some_wait(tied: Run) -> None:
-    said = corrected("SELECT DISTINCT city FROM customers")
-    alone = (await tied(column_explorer=explored(TOWNS), exploration_corrector=said)).prompt(
-        "exploration_corrector"
-    )
-    two = await tied(column_explorer=explored(TOWNS, CITIES), exploration_corrector=said)
-    for mark in ("Other queries wait", "<waiting_sql"):
-        assert mark not in alone
-        assert mark in two.prompt("exploration_corrector")
-    assert "<syntax>" not in alone, "no syntax mends the name of a column"
-
-
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(tied: Run) -> None:
     """The explorer sees how the answers differ beside their SQL."""
     ran = await tied()
@@ -95,14 +81,3 @@ async def test_a_finding_that_fills_its_limit_says_so(tied: Run) -> None:
     one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
     ran = await tied(column_explorer=explored(one))
     assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)
-
-
-async def test_the_self_checker_sees_all_rows_of_a_small_result(run: Run) -> None:
-    many = "SELECT o.id FROM orders o JOIN customers c ON 1 = 1 WHERE o.id < 3"
-    ran = await run(
-        script(sql_writer=written(many)), recipe="reforce", votes=1, switches={"self_consistency": True}
-    )
-    shown = ran.prompt("self_checker").split("<result>\n")[1].split("\n</result>")[0]
-    assert shown.splitlines() == ["id", *"111222", "(6 rows)"]
-    earlier = ran.prompt("self_checker", 1).split("<earlier_result>\n")[1].split("\n</earlier_result>")[0]
-    assert earlier.splitlines()[-1] == "(3 of 6 rows shown, the rest was cut)"

@@ -241,19 +241,6 @@ async def test_personal_data_is_masked_unless_allowed(tmp_path: Path) -> None:
     assert "ada@example.org" in search.prompt("describer", 1).split("<result>")[1]
 
 
-async def test_shards_are_explored_as_one(tmp_path: Path) -> None:
-    day = (
-        "CREATE TABLE day_{0:03} (at, who, what); INSERT INTO day_{0:03} VALUES ('2026-01-01', 'Ada', 'came')"
-    )
-    url = changed(tmp_path / "logs.db", *map(day.format, range(40)))
-    given = {"db": url, "models": ["offline"], "attempts": 12}
-    grouped = await explore(home=tmp_path / "one", **given)
-    single = await explore(home=tmp_path / "two", groups=False, **given)
-    assert (grouped.ended, grouped.attempts, grouped.fields) == ("coverage", 1, 3)
-    assert (single.ended, single.fields) == ("attempts", 120)
-    assert single.coverage < 0.4
-
-
 async def test_a_schema_without_data_is_only_explored_without_execution(tmp_path: Path) -> None:
     url = f"schema://{write_schema(tmp_path / 'SHOP')}"
     given: dict[str, Any] = {"db": url, "models": ["offline"], "home": tmp_path / "home", "attempts": 3}

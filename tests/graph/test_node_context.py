@@ -28,7 +28,7 @@ from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.state import STATE_TYPES, Candidate
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
-from tests.graph.shop import QUESTION, Run, run_graph, script, sql
+from tests.graph.shop import QUESTION, Run, script, sql
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"
@@ -94,20 +94,6 @@ async def test_a_bound_graph_is_a_node_of_a_graph_with_another_context(
         assert output["seen"] == "Ada [[4]]"
         assert asked == 1
     assert "unregistered" not in caplog.text
-
-
-async def test_values_of_every_size_survive_a_checkpoint(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "big.duckdb")) as database:
-        database.execute("CREATE TABLE t AS SELECT 9223372036854775807 AS v FROM range(4)")
-    everything = """SELECT SUM(v) AS h, [SUM(v)] AS l, {'a': SUM(v)} AS s, 1.5::DECIMAL(38, 2) AS d,
-        DATE '2024-01-31' AS day, TIMESTAMP '2024-01-31 12:00:00' AS at, 'x'::BLOB AS b, NULL AS n,
-        MAP {'k': 1} AS m, INTERVAL 3 DAY AS i, 'nan'::DOUBLE AS f, true AS t, uuid() IS NOT NULL AS u
-        FROM t"""
-    replies = script(action=sql(everything))
-    ran = await run_graph(tmp_path / "home", f"duckdb:///{tmp_path}/big.duckdb", replies)
-    assert ran.answer.rows[0][0] == str(4 * 9223372036854775807)
-    assert ran.answer.rows[0][4] == "2024-01-31"
-    assert len(ran.answer.columns) == 13
 
 
 async def test_a_wide_result_keeps_the_state_small(run: Run) -> None:

@@ -14,7 +14,6 @@ from quorum.graph.nodes.tie_breaking import drawn
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
-    BROKEN,
     CITIES,
     GOOD,
     NAMES,
@@ -24,9 +23,7 @@ from tests.graph.shop import (
     changed,
     corrected,
     explored,
-    in_turn,
     of_recipe,
-    repaired,
     script,
     taking_turns,
 )
@@ -95,13 +92,6 @@ async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) ->
     assert ran.answer.sql == GOOD
 
 
-async def test_a_single_surviving_candidate_is_an_answer_of_low_confidence(run: Run) -> None:
-    said = in_turn(BROKEN, BROKEN, GOOD, BROKEN)
-    ran = await run(script(sql_writer=said, self_refiner=repaired(BROKEN)), votes=4)
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-    assert 0 < ran.answer.confidence <= 0.4
-
-
 @given(st.permutations(["a", "b", "c", "light"]), st.integers(0, 2**32), st.sampled_from(["tied", "all"]))
 def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
     made = {name: Cluster(name, name, (f"{name}1", f"{name}2"), ("m",), 2) for name in "abc"}
@@ -123,8 +113,3 @@ async def test_every_query_has_a_time_limit(run: Run) -> None:
     kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
     assert kinds == ["timeout"] * 2
     assert ran.answer.sql == GOOD
-
-
-def test_a_draw_gives_every_tied_answer_its_chance() -> None:
-    clusters = [Cluster(key, key, (key,), ("m",), 2.0) for key in "abc"]
-    assert {drawn(clusters, seed)[0] for seed in range(50)} == {"a", "b", "c"}

@@ -1,15 +1,14 @@
-"""Whole runs over a PostgreSQL server: many at once over one connector, and what row policies hide."""
+"""Whole runs over a PostgreSQL server: what row policies hide."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
 
-from tests.graph.shop import GOOD, Opened, run_graph, script, sql
+from tests.graph.shop import Opened, run_graph, script
 from tests.servers.postgres_server import PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
@@ -29,43 +28,12 @@ GRANT SELECT ON customers, orders, paid TO tenant;
 TENANT = """
 DO $$ BEGIN CREATE ROLE tenant LOGIN PASSWORD 'pw'; EXCEPTION WHEN duplicate_object THEN END $$
 """
-AT_ONCE = 50
 
 
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
     async with AsyncExitStack() as closing:
         yield Opened(closing)
-
-
-async def test_fifty_questions_at_once_share_one_connector(
-    postgres: PostgresServer, tmp_path: Path, opened: Opened
-) -> None:
-    url = f"{postgres.admin_url}/{postgres.new_database(SHOP)}?application_name=questions"
-    counted = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'questions'"
-    most = 0
-
-    async def watch() -> None:
-        nonlocal most
-        while True:
-            ((found,),) = await asyncio.to_thread(postgres.execute, counted)
-            most = max(most, found)
-
-    async def ask(number: int) -> list[list[object]]:
-        wanted = GOOD.replace("COUNT(*)", f"COUNT(*) + {number}") + " ORDER BY 1"
-        said = script(action=sql(wanted), sql_writer={"reasoning": "So.", "sql": wanted})
-        ran = await run_graph(tmp_path, url, said, opened=opened, recipe="quorum", votes=2)
-        assert ran.answer.status == "answered", ran.answer
-        return ran.answer.rows
-
-    first = await ask(0)
-    assert first == [["Ghent", 1], ["Lyon", 3]]
-    watching = asyncio.create_task(watch())
-    found = await asyncio.gather(*map(ask, range(AT_ONCE)))
-    watching.cancel()
-    assert found == [[["Ghent", 1 + number], ["Lyon", 3 + number]] for number in range(AT_ONCE)]
-    (resources,) = opened._resources.values()
-    assert 0 < most <= resources.connector.links  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -151,12 +151,6 @@ async def test_a_large_schema_is_linked(run: Run) -> None:
     assert [(event["agent"], event["tables"]) for event in ran.of("linking")] == [("draft_linker", [])]
 
 
-async def test_the_candidates_share_their_prefix(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER)))
-    calls = [e for e in ran.of("model_call") if e["agent"] in ("sql_writer", "column_explorer", "judge")]
-    assert len({event["messages"][0]["content"] for event in calls}) == 1
-
-
 # What is said beside the query.
 
 
@@ -188,12 +182,6 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
 # Repairs of one candidate.
 
 NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
-
-
-async def test_an_empty_result_may_be_confirmed(run: Run) -> None:
-    none = f"{NOTHING} AND id > 1"
-    ran = await run(replies(sql_writer=written(none), self_refiner=repaired(None)), votes=1)
-    assert (ran.calls()["self_refiner"], ran.answer.status, ran.answer.sql) == (1, "answered", none)
 
 
 @pytest.mark.parametrize(
@@ -249,14 +237,6 @@ async def test_candidates_that_fail_dispute_nothing(run: Run) -> None:
     ran = await run(said | {f"sql_writer/c{number}": written(BROKEN) for number in (1, 2)})
     assert (ran.answer.sql, ran.calls()["column_explorer"]) == (GOOD, 0)
     assert ran.calls()["sql_writer"] > 3
-
-
-@pytest.mark.heavy
-async def test_an_exploration_that_found_nothing_confirms_nothing(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
-    without = await run(said, exploration=False)
-    failed, found = await run(said | {"column_explorer": "no json"}), await run(said)
-    assert failed.answer.confidence == without.answer.confidence < found.answer.confidence
 
 
 async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:

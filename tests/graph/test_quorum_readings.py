@@ -71,13 +71,6 @@ async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run:
     assert answer.confidence <= sure.answer.confidence
 
 
-async def test_what_was_noted_and_is_not_open_is_not_shown(run: Run) -> None:
-    ran = await run(script(**roles()))
-    assert ran.calls() == {"sql_writer": 1, "reading_writer": 1}
-    assert (ran.answer.readings, ran.answer.reading) == ([], "All orders.")
-    assert ran.vote.doubt == 0.0
-
-
 async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) -> None:
     ran = await run(script(**roles() | {"reading_writer": "no json"}))
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
@@ -85,25 +78,25 @@ async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) ->
     assert [each.says for each in ran.answer.readings] == [NOTED]
 
 
-@pytest.mark.parametrize(("query", "outcomes"), [(SAME, ["same"]), (NOTHING, ["blank"]), (GOOD, [])])
-async def test_a_reading_that_shows_the_same_or_nothing_is_dropped(
-    run: Run, query: str, outcomes: list[str]
+@pytest.mark.parametrize(
+    ("readings", "shown", "outcomes"),
+    [
+        ([], [], []),
+        ([reading(SAME)], [], ["same"]),
+        ([reading(NOTHING)], [], ["blank"]),
+        ([reading(GOOD)], [], []),
+        ([reading(CHEAP), reading(CHEAP, "Low.")], [("Counts cheap orders.", CHEAP)], None),
+        ([reading(BROKEN, "Else?")], [("Else?", "")], None),
+    ],
+)
+async def test_a_reading_that_shows_nothing_else_is_dropped_and_one_that_fails_is_told_in_words(
+    run: Run, readings: list[Any], shown: list[tuple[str, str]], outcomes: list[str] | None
 ) -> None:
-    ran = await run(script(**roles(reading(query))))
-    assert (ran.answer.readings, ran.vote.doubt) == ([], 0.0)
+    ran = await run(script(**roles(*readings, self_refiner=repaired(BROKEN))))
+    assert [(each.says, each.sql) for each in ran.answer.readings] == shown
+    assert ran.vote.doubt == len(shown)
     found = [each["outcome"] for event in ran.of("readings") for each in event["readings"]]
-    assert found == outcomes
-
-
-async def test_two_readings_that_show_the_same_are_shown_once(run: Run) -> None:
-    ran = await run(script(**roles(reading(CHEAP), reading(CHEAP, "Low."))))
-    assert [each.says for each in ran.answer.readings] == ["Counts cheap orders."]
-
-
-async def test_a_reading_whose_query_fails_is_told_in_words(run: Run) -> None:
-    ran = await run(script(**roles(reading(BROKEN, "Else?"), self_refiner=repaired(BROKEN))))
-    assert [(each.says, each.sql) for each in ran.answer.readings] == [("Else?", "")]
-    assert ran.vote.doubt == 1
+    assert outcomes in (None, found)
 
 
 async def test_each_assumption_costs_trust(run: Run) -> None:

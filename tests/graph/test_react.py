@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED, after_query, after_step
-from quorum.graph.state import CandidateState, Failure
+from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED
 from tests.graph.shop import GOOD, OTHER, Ran, Run, of_recipe, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
@@ -172,23 +171,3 @@ async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run
         assert (ran.calls()["schema_linker"], ran.calls()["tool_user"]) == (linked, 1)
         shown = [f"table {name}" in ran.prompt("tool_user") for name in ("customers", "orders")]
         assert shown == [True, not linked]
-
-
-@pytest.mark.parametrize(
-    ("state", "on_step", "on_query"),
-    [
-        ({"next": "again", "actions": 1}, "take_step", "take_step"),
-        ({"next": "again", "actions": 2}, "finish", "finish"),
-        ({"next": "sql", "actions": 2}, "run_query", "finish"),
-        ({"next": "sql", "actions": 1, "error": Failure("timeout", "")}, "run_query", "take_step"),
-        ({"next": "sql", "actions": 1, "error": Failure("unavailable", "")}, "run_query", "finish"),
-        ({"next": "answer", "actions": 1}, "run_query", "finish"),
-        ({"next": "answer", "actions": 1, "error": Failure("syntax", "")}, "run_query", "take_step"),
-        ({"next": "sql", "actions": 1, "stopped_by": "max_calls"}, "finish", "finish"),
-        ({"next": "again", "actions": 1, "error": Failure("malformed_reply", "")}, "finish", "finish"),
-    ],
-)
-def test_the_ways_of_the_loop(state: dict[str, Any], on_step: str, on_query: str) -> None:
-    here = CandidateState(**state)
-    assert after_step(here, max_steps=2) == on_step
-    assert after_query(here, max_steps=2) == on_query

@@ -231,26 +231,6 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     assert alike.answer.usage["by_agent"]["column_explorer"]["queries"] == 1, "the same query runs once"
 
 
-async def test_a_candidate_whose_exploration_fails_writes_all_the_same(run: Run) -> None:
-    said = {"column_explorer": lambda prompt: "no JSON" if number(prompt) == 3 else explored(CITIES)}
-    ran = await run(RESOLVED | said, votes=2)
-    assert [event["candidate"] for event in ran.of("exploration_ended")] == ["c3"]
-    informed = {event["candidate"]: event["informed"] for event in ran.of("candidate")[2:]}
-    assert informed == {"c3": False, "c4": True}
-
-
-async def test_what_corrections_make_the_same_query_is_shown_once(run: Run) -> None:
-    said = {"column_explorer": explored(CITIES, TOWNS), "exploration_corrector": corrected(CITIES["sql"])}
-    ran = await run(RESOLVED | said, votes=2)
-    assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1
-
-
-async def test_what_a_limit_kept_from_exploring_has_not_found_nothing(run: Run) -> None:
-    ran = await run(TIE, votes=2, max_calls=2)
-    assert ran.answer.status == "stopped"
-    assert not any("exploration" in warning for warning in ran.answer.warnings)
-
-
 @pytest.mark.parametrize("role", ["self_refiner", "self_checker"])
 async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, role: str) -> None:
     """The findings are in the model's session while it refines (003, 3.2.4)."""
@@ -272,13 +252,6 @@ async def test_the_second_round_votes_alone(run: Run) -> None:
     assert superseded == {f"c{n}": n < 5 for n in range(1, 9)}
     voters = {name for cluster in ran.of("vote")[1]["clusters"] for name in cluster["candidates"]}
     assert voters == {"c5", "c6", "c7", "c8"}
-
-
-async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
-    agreed = await run(script(sql_writer=in_turn(GOOD, GOOD)), votes=2)
-    second = await run(script(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
-    assert second.answer.sql == agreed.answer.sql
-    assert second.answer.confidence < agreed.answer.confidence
 
 
 @pytest.mark.parametrize("second", [BROKEN, NOTHING, "SELECT NULL AS city"])
@@ -475,23 +448,15 @@ async def test_results_confirm_each_other_as_they_vote_for_each_other(run: Run) 
     ran = await run(
         script(sql_writer=written("SELECT 10.331 AS mean"), self_checker=again), self_consistency=True
     )
-    assert ran.calls() == {"sql_writer": 1, "self_checker": 1}
-    assert ran.answer.candidates[0].confirmed
-
-
-async def test_a_repair_that_returns_to_a_plausible_query_confirms_it(run: Run) -> None:
-    """The same reasonable answer is obtained twice (003, 3.2.4)."""
+    assert (ran.calls()["self_checker"], ran.answer.candidates[0].confirmed) == (1, True)
     said = script(self_checker={"reasoning": "Hm.", "sql": BROKEN}, self_refiner=repaired(GOOD))
-    ran = await run(said, self_consistency=True, exploration="never")
-    assert ran.calls() == {"sql_writer": 1, "self_checker": 1, "self_refiner": 1}
-    assert ran.answer.candidates[0].confirmed
+    back = await run(said, self_consistency=True, exploration="never")
+    assert (back.calls()["self_refiner"], back.answer.candidates[0].confirmed) == (1, True)
 
 
 async def test_three_errors_in_a_row_end_a_candidate(run: Run) -> None:
-    said = script(sql_writer=written(BROKEN), self_refiner=unknown)
-    ran = await run(said, self_consistency=True, exploration="never")
-    assert ran.calls() == {"sql_writer": 1, "self_refiner": 2}
-    assert ran.answer.status == "no_answer"
+    ran = await run(FAULTY, self_consistency=True, exploration="never")
+    assert (ran.calls(), ran.answer.status) == ({"sql_writer": 1, "self_refiner": 2}, "no_answer")
 
 
 def unknown(prompt: Prompt) -> Any:
@@ -540,24 +505,10 @@ async def test_switch_cte_refinement(run: Run) -> None:
     both = await run(staged(), cte_refinement=True, self_consistency=True, exploration="never")
     assert sorted(both.answer.rows) == CITY_ORDERS
     preset = await run(staged(), votes=1, preset="v1")
-    assert (preset.calls()["self_refiner"], sorted(preset.answer.rows)) == (1, CITY_ORDERS), (
-        "one empty repair"
-    )
-
-
-async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
-    ran = await run(staged(self_refiner=repaired(NOTHING)), votes=2, cte_refinement=True, exploration="never")
-    stages = [event["name"] for event in ran.of("stage")]
-    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
-    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
-    assert len(charged) == len(set(charged))
-
-
-async def test_a_stage_whose_sql_is_broken_is_mended_where_it_stands(run: Run) -> None:
-    broken = STAGED.replace("WHERE total > 1000", "WHERE whole > 1")
-    said = staged(BROKEN, broken, self_refiner=repaired(BROKEN))
-    ran = await run(said, cte_refinement=True, exploration="never")
-    assert (ran.calls()["cte_refiner"], sorted(ran.answer.rows)) == (4, CITY_ORDERS)
+    assert (preset.calls()["self_refiner"], preset.answer.row_count) == (1, 2), "one empty repair"
+    broken = staged(BROKEN, STAGED.replace("total > 1000", "whole > 1"), self_refiner=repaired(BROKEN))
+    mended = await run(broken, cte_refinement=True, exploration="never")
+    assert (mended.calls()["cte_refiner"], sorted(mended.answer.rows)) == (4, CITY_ORDERS)
 
 
 # Limits.
@@ -567,30 +518,24 @@ FAILING = {
     "column_explorer": explored(TOWNS, CITIES),
     "exploration_corrector": lambda prompt: corrected(f"SELECT town_{prompt.turn} FROM customers"),
 }
+REWRITE = {"reasoning": "", "accept": False}
 DISCONTENT = staged(
-    cte_refiner=lambda prompt: {
-        "reasoning": "",
-        "accept": False,
-        "sql": f"SELECT customer_id, {prompt.turn} FROM orders",
-    }
+    cte_refiner=lambda prompt: REWRITE | {"sql": f"SELECT customer_id, {prompt.turn} FROM orders"}
 )
+FAULTY = script(sql_writer=written(BROKEN), self_refiner=unknown)
+EMPTY = script(sql_writer=written(NOTHING), self_refiner=in_vain)
 STAGES: dict[str, Any] = {"cte_refinement": True, "exploration": "never"}
 
 
 @pytest.mark.parametrize(
     ("said", "given", "what", "times"),
     [
-        (script(sql_writer=written(BROKEN), self_refiner=unknown), {}, "self_refiner", 2 * 4),
-        (
-            script(sql_writer=written(BROKEN), self_refiner=unknown),
-            {"max_refinements": 2},
-            "self_refiner",
-            4,
-        ),
-        (script(sql_writer=written(BROKEN)), {"max_refinements": 0}, "self_refiner", 0),
-        (script(sql_writer=written(NOTHING), self_refiner=in_vain), {}, "self_refiner", 2 * 4),
-        (script(sql_writer=written(NOTHING), self_refiner=in_vain), {"max_empty": 1}, "self_refiner", 2),
-        (script(sql_writer=written(NOTHING), self_refiner=in_vain), {"max_empty": 0}, "self_refiner", 0),
+        (FAULTY, {}, "self_refiner", 2 * 4),
+        (FAULTY, {"max_refinements": 2}, "self_refiner", 4),
+        (FAULTY, {"max_refinements": 0}, "self_refiner", 0),
+        (EMPTY, {}, "self_refiner", 2 * 4),
+        (EMPTY, {"max_empty": 1}, "self_refiner", 2),
+        (EMPTY, {"max_empty": 0}, "self_refiner", 0),
         (TIE | {"column_explorer": MANY}, {"exploration": "ties"}, "finding", 2 * 10),
         (TIE | {"column_explorer": MANY}, {"exploration": "ties", "max_queries": 3}, "finding", 2 * 3),
         (TIE | FAILING, {"exploration": "ties"}, "exploration_corrector", 2 * 3),

@@ -69,9 +69,3 @@ async def test_a_query_that_only_looks_does_not_end_the_loop(run: Run) -> None:
     assert ran.calls() == {"tool_user": 2}
     assert f"Error: {NOT_LIVE}" in ran.prompt("tool_user", 1)
     assert_unrun(ran)
-
-
-async def test_experts_are_not_blamed(run: Run, tmp_path: Path) -> None:
-    ran = await run({"a": VALID, "b": VALID}, models=["a", "b"], recipe="single")
-    assert_unrun(ran)
-    assert not (tmp_path / "home" / "experts.json").exists()

@@ -173,13 +173,6 @@ async def test_both_votes_are_held_by_the_runs_strategy(run: Run, strategy: str)
     assert sum(not each.superseded for each in ran.answer.candidates) == 3, "each model votes once"
 
 
-async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:
-    ran = await run(script(GOOD), recipe="ssev", votes=5, stopping="decided")
-    written = [event["candidate"] for event in ran.of("writing")]
-    assert sorted(written) == ["c1", "c2", "c3", "p1", "p2", "p3", "p4", "p5"]
-    assert ran.vote.saved == 2
-
-
 async def test_presql_answers_where_no_postsql_has_a_result(run: Run) -> None:
     ran = await run(script(GOOD, BAD), recipe="ssev", votes=2, switches={"stage": "sl"})
     assert ran.answer.sql == GOOD

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.graph.ballots import UNANSWERABLE, Ballot, Rules, Vote
+from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.stopping import find_stopping, lead, next_batch
 from quorum.graph.strategies import hold_vote
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from tests.graph.shop import GOOD, OTHER, THIRD, Run, script, sql
 
 
 def vote(*choices: str, weights: dict[str, float] | None = None) -> Vote:
@@ -32,11 +33,6 @@ def test_decided_stops_only_when_the_rest_cannot_change_the_winner() -> None:
     held = vote("x", "y", weights={"e0": 1.0, "e1": 0.2})
     assert rule.enough(held, [0.5])
     assert not rule.enough(held, [0.5, 0.4])
-    said = [Ballot(f"c{i}", "m", "SELECT 1", "x") for i in range(3)]
-    for heads, enough in ((2, True), (3, False)):  # they that find the data lacking are counted, too
-        lacking = [Ballot(f"l{i}", "m", "", error=UNANSWERABLE) for i in range(heads)]
-        held = asyncio.run(hold_vote([*said, *lacking], rules=Rules(count_heads=True)))
-        assert rule.enough(held, [1.0]) is enough
 
 
 @pytest.mark.parametrize("strategy", ["random", "rwma"])
@@ -97,3 +93,35 @@ def test_waves_add_up(votes: int, experts: int) -> None:
     assert next_batch(0, votes, find_stopping("never")) == votes
     rule = find_stopping("beta:0.9")
     assert [next_batch(asked, 8, rule) for asked in (0, 3, 4, 5, 7)] == [3, 2, 1, 2, 1]
+
+
+# Whole runs: the vote is held after each batch.
+
+DISPUTED = {"action/c2": sql(OTHER), "action/c3": sql(THIRD), "action/c4": sql(OTHER)}
+FAILING = {f"action/c{number}": "no json" for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("said", "stopping", "cast", "votes"),
+    [
+        ({}, "never", 8, 1),
+        ({}, "beta:0.9", 3, 1),
+        ({}, "decided", 5, 2),
+        ({}, "beta:0.99", 7, 3),
+        (DISPUTED, "beta:0.9", 8, 4),
+        (FAILING, "beta:0.9", 7, 3),
+    ],
+)
+async def test_agreement_ends_the_sampling(
+    run: Run, said: dict[str, Any], stopping: str, cast: int, votes: int
+) -> None:
+    ran = await run(script() | said, votes=8, stopping=stopping)
+    assert ran.answer.sql == GOOD
+    asked = {candidate.id for candidate in ran.answer.candidates}
+    assert (len(asked), len(ran.of("vote"))) == (cast, votes)
+    assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
+
+
+async def test_an_unreachable_model_ends_the_run_after_its_first_wave(run: Run) -> None:
+    with pytest.raises(ModelUnavailable):
+        await run({**script(), "action": ModelUnavailable("Unreachable.")}, votes=8, stopping="beta:0.9")

@@ -113,13 +113,6 @@ def test_names_are_read_as_sql_spells_them(name: str, place: tuple[str, str]) ->
     assert place[0] == "T" or found.step == f"select_column {name}"
 
 
-def test_coverage_is_of_fields_in_triplets_alone() -> None:
-    tree = SearchTree(CATALOG, TREE)
-    assert tree.coverage == 0.0
-    tree.cover(Triplet(1, "", "", "", {}, (("orders", "id"), ("orders", "total"), ("gone", "x"))))
-    assert tree.coverage == 2 / 6
-
-
 def test_tables_of_one_group_are_covered_as_one() -> None:
     """The shared field group is what keeps a search over shards from going round in them (Table 13)."""
     used = Triplet(1, "", "", "", {}, tuple(("day_7", column) for column in ("at", "who", "what")))
@@ -127,12 +120,6 @@ def test_tables_of_one_group_are_covered_as_one() -> None:
     assert (len(grouped.fields), len(single.fields)) == (5, 152)
     assert (grouped.coverage, single.coverage) == (3 / 5, 3 / 152)
     assert [each.name for each in grouped.reachable().tables] == ["day_1", "people"]
-
-
-def test_open_states_are_those_that_worked_with_the_least_in_vain_first() -> None:
-    tree = SearchTree(CATALOG, TREE)
-    assert tree.open_states() == [3, 2, 1]
-    assert [state.note for state in tree.state_texts()] == ["", "1 worked", "2 worked, 1 in vain"]
 
 
 def test_what_is_shown_is_bounded_and_begins_with_what_is_documented_and_not_used() -> None:
@@ -171,6 +158,7 @@ def test_outcomes_are_told_of_each_table_and_column_shown() -> None:
 
 
 def test_an_outcome_reaches_every_state_above_it() -> None:
+    assert SearchTree(CATALOG, TREE).open_states() == [3, 2, 1]
     deep = [step(5, 3, "order_by", "orders.total", outcome="failed"), step(6, 3, "having", "orders.total")]
     states = {state.number: state.note for state in SearchTree(CATALOG, (*TREE, *deep)).state_texts()}
     assert states == {1: "3 worked, 2 in vain", 2: "2 worked, 1 in vain", 3: "1 worked, 1 in vain", 6: ""}

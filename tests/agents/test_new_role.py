@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -15,6 +16,8 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from quorum import agents
+from quorum.agents.base import ask
+from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Role, find_role, roles
 from quorum.event_text import title_of
 from quorum.graph.context import Context
@@ -27,8 +30,10 @@ from quorum.graph.state import RunState
 from quorum.progress import Progress
 from quorum.render import show_report
 from quorum.report import report_of
+from quorum.tools.models import Method, ModelSettings, make_model
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import make_shop, run_options, script
+from tests.servers.chat_server import ChatServer, say
 
 MODULE = '''"""UnitChecker: are the units of the result those of the question?"""
 
@@ -77,7 +82,9 @@ Do the units of the result fit the question?
 </sql>
 {% endif %}
 """
+SCHEMA = "# database shop (sqlite): 1 tables, 2 columns\n\ntable orders\n  id INTEGER\n  weight REAL"
 QUESTION = "What is the average weight of orders?"
+CONTEXT = PromptContext("sqlite", SCHEMA, database="shop", question=QUESTION)
 REPLY: dict[str, Any] = {
     "check": "Pounds are asked for.",
     "verdict": "wrong",
@@ -122,6 +129,25 @@ def test_every_role_has_its_prompt_and_no_other_name_is_one(unit_checker: Module
     for role in own.values():
         assert role.fallback is None or isinstance(role.fallback, role.reply)
         assert "{{ reply_form }}" in (root / role.prompt).read_text()
+
+
+@pytest.mark.parametrize(
+    "method", [Method.JSON_SCHEMA, Method.FUNCTION_CALLING, Method.JSON_MODE, Method.TEXT]
+)
+async def test_the_form_stands_in_the_prompt_once(unit_checker: ModuleType, method: Method) -> None:
+    reply = unit_checker.Units(**REPLY).model_dump_json()
+    called = reply if method is Method.FUNCTION_CALLING else None
+    with ChatServer([say("" if called else reply, arguments=called)]) as server:
+        model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
+        model.backend.learned.ladder = (method,)
+        await ask(model, unit_checker.ROLE, CONTEXT)
+        await model.aclose()
+    (request,) = server.requests
+    assert request.text.count("What the question asks for, in one sentence.") == 1
+    assert json.dumps(request.body).count("What the question asks for, in one sentence.") == 1
+    if method is Method.JSON_SCHEMA:
+        schema = request.body["response_format"]["json_schema"]["schema"]
+        assert schema["properties"]["check"] == {"type": "string"}
 
 
 @pytest.mark.parametrize(("said", "summary", "calls"), [(REPLY, REPLY["check"], 1), ("No.", "", 3)])

@@ -1,4 +1,4 @@
-"""Many questions at once: the wall clock of an evaluation against the ideal.
+"""Many questions at once: the wall clock of an evaluation against the ideal, and its behaviour in a storm.
 
 Runs ``evals.running.runner.run_evaluation`` over a suite made up on the spot, with a simulated model that
 takes ``--latency`` seconds a call: ``here``, in this process, and ``http``, behind a chat-completions server
@@ -12,11 +12,17 @@ own if they are more than one; CPU is that of this process, and of all that it s
 workers' (their start included). ``cold`` is what the first question, one for each worker, costs more than
 its model calls: imports, opening a database. It is no part of the wall clock.
 
-``quorum/plan`` is the recipe on questions that are long enough for it to plan.
+``session`` asks the same questions of one database by ``quorum.Quorum.ask_many`` instead, to be compared with
+``--databases 1 --form here``.
+
+``quorum/plan`` is the recipe on questions that are long enough for it to plan. ``--storm`` asks sixty
+questions, forty at once, of a server that takes eight at once, or fails for two seconds, and tells whether a
+question was lost and how many requests were refused.
 
     python -m tests.benchmarks.bench_concurrency [--questions 200] [--concurrency 100] [--latency 1.0]
                                                  [--databases 5] [--workers 1] [--recipe NAME ...]
-                                                 [--form here|http]
+                                                 [--form here|http|session]
+    python -m tests.benchmarks.bench_concurrency --storm
 """
 
 from __future__ import annotations
@@ -39,7 +45,7 @@ from tests.benchmarks.common import arguments
 from tests.servers.slow_server import SlowServer
 
 RECIPES = ("single", "quorum", "quorum/plan", "recap")
-FORMS = ("here", "http")
+FORMS = ("here", "http", "session")
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class Case:
     latency: float
     databases: int
     url: str = ""
+    session: bool = False
+    alone: bool = True
     workers: int = 1
 
 
@@ -70,6 +78,7 @@ class Figures:
     child_cpu: float
     memory: int
     right: int
+    lost: int
 
 
 def measure(case: Case) -> Figures:
@@ -101,10 +110,14 @@ async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
     suite = make_suite(folder, case.questions + case.workers, case.databases, at_length=at_length)
     alone, questions = suite.questions[: case.workers], suite.questions[case.workers :]
     start = time.perf_counter()
-    calls, waited = await _calls(case, suite, alone, folder / "alone", workers)
+    calls, waited = await _calls(case, suite, alone, folder / "alone", workers) if case.alone else (0, 0.0)
     cold = time.perf_counter() - start - waited
     start, cpu = time.perf_counter(), _cpu()[0]
-    records = await _run(case, suite, questions, folder / "together", workers)
+    if case.session:
+        right, finished = await _ask_many(case, questions, folder / "together")
+    else:
+        records = (await _run(case, suite, questions, folder / "together", workers)).values()
+        right, finished = sum(bool(it.match) for it in records), sum(it.finished for it in records)
     wall, spent = time.perf_counter() - start, _cpu()[0] - cpu
     return Figures(
         sequential=round(waited / case.latency),
@@ -114,8 +127,24 @@ async def _measure(case: Case, folder: Path, workers: Any) -> Figures:
         own_cpu=1000 * spent / case.questions,
         child_cpu=0.0,
         memory=_peak_memory(),
-        right=sum(bool(it.match) for it in records.values()),
+        right=right,
+        lost=case.questions - finished,
     )
+
+
+async def _ask_many(case: Case, questions: Sequence[Any], folder: Path) -> tuple[int, int]:
+    """Questions with the rows of one that is right, and those with an answer."""
+    from quorum import Quorum
+    from tests.evals.simulated import CITIES, slow_model
+
+    recipe, found = case.recipe.partition("/")[0], list[Any]()
+    models = [slow_model(case.latency)]
+    async with Quorum(db=questions[0].url, models=models, recipe=recipe, home=folder) as quorum:
+        texts = (question.question for question in questions)
+        async for answer in quorum.ask_many(texts, concurrency=case.concurrency):
+            found.append(answer)
+    answered = [answer for answer in found if answer.status == "answered"]
+    return sum(answer.row_count == len(CITIES) for answer in answered), len(answered)
 
 
 async def _calls(
@@ -175,12 +204,13 @@ def compare(given: Any) -> None:
     print(f"{given.questions} questions, {given.concurrency} at once, {given.databases} databases, ", end="")
     print(f"{given.latency:g} s a call, {given.workers} worker(s)")
     print("recipe      model   calls seq ideal s wall s ratio cpu ms/q  child cold s    MB right")
-    for form in given.form or FORMS:
+    for form in given.form or FORMS[:2]:
         for recipe in given.recipe or RECIPES:
             with ExitStack() as stack:
                 url = stack.enter_context(SlowServer(latency=given.latency)).url if form == "http" else ""
                 size = (given.questions, given.concurrency, given.latency, given.databases)
-                found = in_fresh_process(Case(recipe, *size, url, given.workers))
+                about = {"workers": given.workers, "session": form == "session"}
+                found = in_fresh_process(Case(recipe, *size, url, **about))
             ideal = math.ceil(given.questions / given.concurrency) * found.sequential * given.latency
             print(f"{recipe:<11} {form:<7} {found.calls:>5} {found.sequential:>3} {ideal:>7.1f}", end=" ")
             print(f"{found.wall:>6.2f} {found.wall / ideal:>5.2f} {found.own_cpu:>8.1f}", end=" ")
@@ -188,6 +218,26 @@ def compare(given: Any) -> None:
             print(f"{found.cold:>6.2f} {found.memory / 2**20:>5.0f} {found.right:>5}", flush=True)
 
 
+def storms() -> None:
+    """Print a line for each kind of trouble that an endpoint may be in."""
+    print("60 questions in one call each, 40 at once; the endpoint takes 0.2 s a call")
+    print(f"{'trouble':<34} wall s served refused most right lost")
+    troubles: dict[str, dict[str, Any]] = {
+        "none": {},
+        "takes 8 at once": {"capacity": 8},
+        "takes 8 at once, says: in 1 s": {"capacity": 8, "retry_after": 1.0},
+        "fails for 2 s": {"away": (0.1, 2.1)},
+    }
+    for name, conduct in troubles.items():
+        with SlowServer(latency=0.2, **conduct) as server:
+            found = in_fresh_process(Case("single", 60, 40, 0.2, 2, server.url, alone=False))
+            counts = server.counts()
+        print(f"{name:<34} {found.wall:>6.2f} {counts.served:>6} {counts.refused:>7}", end=" ")
+        print(f"{counts.most:>4} {found.right:>5} {found.lost:>4}", flush=True)
+
+
 if __name__ == "__main__":
     counts: dict[str, Any] = {"questions": 200, "concurrency": 100, "databases": 5, "workers": 1}
-    compare(arguments(__doc__, **counts, latency=1.0, recipe=list[str](), form=list[str]()))
+    chosen: dict[str, Any] = {"recipe": [], "form": [], "storm": False}
+    given = arguments(__doc__, **counts, latency=1.0, **chosen)
+    storms() if given.storm else compare(given)

@@ -4,7 +4,10 @@ Starts, in turn, a process that imports the two libraries and ends, and ``quorum
 database with the offline model, which ends with its first request to the model. Prints the medians in
 milliseconds of wall clock (with processor time beside) and their ratio.
 
-    python -m tests.benchmarks.bench_startup [--runs 7]
+    python -m tests.benchmarks.bench_startup [--runs 7] [--bytecode]
+
+``--bytecode`` compiles what is imported beforehand and has Python use it, as on a user's machine, where
+the environment says otherwise (``PYTHONDONTWRITEBYTECODE``).
 """
 
 from __future__ import annotations
@@ -60,13 +63,16 @@ def measured(code: str, status: int, folder: Path, env: dict[str, str]) -> tuple
     return 1000 * wall, 1000 * spent
 
 
-def main(runs: int) -> None:
+def main(runs: int, bytecode: bool) -> None:
     """Run both in turn and print the figures."""
     env = os.environ | {"PYTHONPATH": str(ROOT), "LANGSMITH_TRACING": "false"}
     cases = {"importing the libraries": (LIBRARIES, 0), "quorum ask, first request": (ASK, 42)}
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in cases}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        if bytecode:
+            env.pop("PYTHONDONTWRITEBYTECODE", None)
+            env["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         for turn in range(runs + 1):
             for case, (code, status) in cases.items():
                 figures = measured(code, status, folder, env)
@@ -83,4 +89,4 @@ def main(runs: int) -> None:
 
 
 if __name__ == "__main__":
-    main(**vars(arguments(__doc__, runs=7)))
+    main(**vars(arguments(__doc__, runs=7, bytecode=False)))

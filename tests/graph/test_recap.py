@@ -363,3 +363,16 @@ UNREPAIRED: dict[str, Any] = {"exploration": True, "max_refinements": 0}
 )
 async def test_a_limit_is_kept(said: Any, switches: dict[str, Any], role: str, calls: int, run: Run) -> None:
     assert (await run(script(**said), switches=switches)).calls()[role] == calls
+
+
+async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
+    critical = {"update_plan": True, "feedback": "Briefer."}
+    ran = await run(script(planner=[PLAN, *["no json"] * 9], plan_critique=critical))
+    assert ran.calls()["plan_critique"] <= 3
+    assert ran.answer.status == "answered"
+
+
+async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
+    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
+    ran = await run(said)
+    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)

@@ -549,3 +549,24 @@ async def test_limits_of_two_candidates(run: Run, said: Any, given: Any, what: s
     """Of five iterations in all (Appendix B), ten queries, three corrections, five rewrites."""
     ran = await run(said, votes=2, **{"exploration": "never", **given})
     assert (len(ran.of(what)) if what == "finding" else ran.calls()[what]) == times
+
+
+async def test_what_corrections_make_the_same_query_is_shown_once(run: Run) -> None:
+    said = {"column_explorer": explored(CITIES, TOWNS), "exploration_corrector": corrected(CITIES["sql"])}
+    ran = await run(RESOLVED | said, votes=2)
+    assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1
+
+
+async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
+    agreed = await run(script(sql_writer=in_turn(GOOD, GOOD)), votes=2)
+    second = await run(script(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
+    assert second.answer.sql == agreed.answer.sql
+    assert second.answer.confidence < agreed.answer.confidence
+
+
+async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
+    ran = await run(staged(self_refiner=repaired(NOTHING)), votes=2, cte_refinement=True, exploration="never")
+    stages = [event["name"] for event in ran.of("stage")]
+    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
+    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
+    assert len(charged) == len(set(charged))

@@ -186,3 +186,10 @@ async def test_a_limit_after_presql_leaves_its_answer(run: Run, stage: str) -> N
     assert ran.answer.stopped_by == "max_calls"
     assert ran.answer.sql == GOOD
     assert ran.answer.row_count == 2
+
+
+async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:
+    ran = await run(script(GOOD), recipe="ssev", votes=5, stopping="decided")
+    written = [event["candidate"] for event in ran.of("writing")]
+    assert sorted(written) == ["c1", "c2", "c3", "p1", "p2", "p3", "p4", "p5"]
+    assert ran.vote.saved == 2

@@ -44,7 +44,6 @@ class Exploration:
     Attributes:
         ended: ``coverage``, ``attempts``, ``stuck``, or the limit that was reached (``max_calls``, …).
         outcomes: Of all expansions so far, by outcome.
-
         usage: Of this process.
         run: Folder of its trace.
     """
@@ -56,7 +55,6 @@ class Exploration:
     attempts: int
     triplets: int
     outcomes: dict[str, int]
-
     usage: Usage
     run: Path
 
@@ -203,7 +201,6 @@ def _wire_branch(search: Search) -> RecipeGraph:
 
 def _summary(search: Search, ended: str, context: Context) -> Exploration:
     store, tree = search.store, search.tree
-
     return Exploration(
         folder=context.options.home,
         ended=ended,

@@ -127,7 +127,6 @@ async def _reopen(given: RunOptions, recipe: Recipe, question: str, run_id: str)
     """The context of a run that goes on, from an interrupt or a fork, after it was closed."""
     context = await open_context(given, recipe, question, resume=run_id, owned=True, **given.handles)
     asked, named = (await asyncio.to_thread(context.trace.meta))["options"]["database"], given.database
-
     for secret in context.trace.redact:
         named = [url.replace(secret, REDACTED) for url in named]
     if named != asked:

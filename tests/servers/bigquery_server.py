@@ -112,6 +112,7 @@ class Job:
         query = {
             "totalBytesProcessed": str(size),
             "totalBytesBilled": str(0 if lying else self.billed),
+            "totalSlotMs": "1500",
             "statementType": self.plan.kind,
             "schema": {"fields": self.fields},
             "referencedTables": tables,

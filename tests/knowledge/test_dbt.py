@@ -79,6 +79,17 @@ def test_other_yaml_describes_nothing(text: str) -> None:
     assert with_properties(CATALOG, {"a.yml": text}) == CATALOG
 
 
+def test_a_name_that_aliases_make_large_is_no_name() -> None:
+    """Written out it would have 3^40 parts."""
+    nested = "".join(
+        f"a{level + 1}: &a{level + 1} [*a{level}, *a{level}, *a{level}]\n" for level in range(40)
+    )
+    models = "models: [{name: *a40}, {name: orders, alias: *a40, description: paid}]"
+    text = f"a0: &a0 [x]\n{nested}{models}"
+    found = with_properties(CATALOG, {"a.yml": text})
+    assert found.tables[0].description == "paid"
+
+
 @pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"])
 def test_what_is_no_yaml_is_noted(text: str) -> None:
     found = with_properties(CATALOG, {"a.yml": text, "b.md": text})

@@ -155,6 +155,7 @@ async def test_every_tool(mode: str, sample: Service) -> None:
 
 async def test_tools_say_which_database_and_what_writes(sample: Service) -> None:
     async with Client(server_of(sample)) as client:
+        assert client.server_capabilities.resources, "else a client does not follow the link to all rows"
         tools = (await client.list_tools()).tools
     for tool in tools:
         assert "the database sample" in (tool.description or "")

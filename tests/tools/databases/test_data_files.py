@@ -130,6 +130,7 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
             r"many holds no data file(?s:.)*Name a database file itself, e\.g\. .*shop\.sqlite",
         ),
         ("lake/_delta_log/0.json", b"{}", "Delta table"),
+        ("orders.parquet/part-0.parquet", b"PAR1", "folder of parts, which is not read as one table"),
         ("resource/DDL.csv", b"a,b\n", "schema:///"),
     ],
 )

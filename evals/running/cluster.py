@@ -39,6 +39,7 @@ MOST_LOST = 3
 
 SETTINGS = {
     "distributed.worker.daemon": False,  # databases have processes of their own
+    "distributed.worker.multiprocessing-method": "forkserver",
     # What Dask does beside the work took a tenth of the time: watching itself, moving tasks between workers,
     # and giving memory back to the system at every chance.
     "distributed.worker.profile.enabled": False,
@@ -52,6 +53,9 @@ SETTINGS = {
     "distributed.worker.http.routes": [],
     "distributed.nanny.http.routes": [],
 }
+
+PRELOADED = ("quorum.evals.scorers.own", "pyarrow.parquet", "pandas")
+"""What a worker imports for its first question. Workers are forked from one process that has done so."""
 
 Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
 """A record, an error, or None if the question was interrupted; and whether a model has replied to any
@@ -96,6 +100,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
                 super()._update_worker_status(op, msg)
 
     with dask.config.set(SETTINGS):
+        lib.utils.get_mp_context().set_forkserver_preload(["distributed.nanny", __name__, *PRELOADED])
         local = Local(
             n_workers=count,
             threads_per_worker=1,

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.types import StreamWriter
 
 from quorum.graph.context import Context, open_context
@@ -33,10 +34,15 @@ OTHER_RECIPE = "The options ask for another recipe, or other switches, than the 
 
 @dataclass
 class _Own:
-    """A context that a graph opened for itself, and how many nodes are using it now."""
+    """A context that a graph opened for itself, and how many nodes are using it now.
+
+    Attributes:
+        asks: A node has interrupted the run to ask a person, whose time is not the run's.
+    """
 
     opening: asyncio.Future[Context]
     users: int = 0
+    asks: bool = False
     used: float = field(default_factory=time.monotonic)
 
 
@@ -101,7 +107,14 @@ async def context_of(
     own = runs[run_id]
     own.users += 1
     try:
-        yield await asyncio.shield(own.opening)
+        context = await asyncio.shield(own.opening)
+        if own.asks and own.users == 1:
+            context.ledger.spent_seconds -= time.monotonic() - own.used
+            own.asks = False
+        yield context
+    except GraphBubbleUp:
+        own.asks = True
+        raise
     except BaseException:
         if own.opening.done() and (own.opening.cancelled() or own.opening.exception()):
             runs.pop(run_id, None)  # it never opened: the next try opens a new one

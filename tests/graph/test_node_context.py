@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import weakref
@@ -19,6 +20,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 from typing_extensions import TypedDict
 
+from quorum.graph import node_context
 from quorum.graph import resources as resources_
 from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
@@ -60,6 +62,22 @@ async def test_a_run_that_is_opened_again_keeps_its_database(
         await graph.ainvoke(None, stood[0].config, context=elsewhere)
     output = await graph.ainvoke(None, stood[0].config, context=options())
     assert output["answer"]["rows"] == [[3]]
+
+
+async def test_the_time_that_a_person_takes_to_reply_is_not_the_runs(
+    options: Callable[..., RunOptions],
+) -> None:
+    graph = build_graph("recap", checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "t"}}
+    given: Any = {"context": options(approve="always", deadline=300.0)}
+    output = await graph.ainvoke({"question": ORDERS}, config, **given)
+    assert output["__interrupt__"]
+    ((_, own),) = node_context._loops[asyncio.get_running_loop()].items()
+    own.used -= 1000  # as if they had passed
+    own.opening.result().ledger._start -= 1000
+    output = await graph.ainvoke(Command(resume="all"), config, **given)
+    assert output["answer"]["status"] == "answered"
+    assert output["answer"]["usage"]["seconds"] < 300
 
 
 class Outer(TypedDict, total=False):

@@ -39,10 +39,11 @@ Style: TypeAlias = Literal["", "direct", "decomposed", "plan-led"]
 
 APPROACHES: dict[Style, str] = {
     "": "",
-    "direct": "Write it directly, with no more subqueries than the question needs.",
-    "decomposed": "Write it in steps: CTEs with one small task and a telling name each, then a SELECT that "
-    "gives the answer.",
-    "plan-led": "Follow the plan step by step; say in the reasoning where you had to depart from it.",
+    "direct": "Approach: write it directly, with no more subqueries than the question needs.",
+    "decomposed": "Approach: write it in steps: CTEs with one small task and a telling name each, then a "
+    "SELECT that gives the answer.",
+    "plan-led": "Approach: follow the plan step by step; say in the reasoning where you had to depart "
+    "from it.",
 }
 """What the SqlWriter's prompt says for each style."""
 
@@ -61,8 +62,9 @@ class Draft(Form):
     assumptions: Assumptions = Field(default_factory=list)
     readings: Annotated[list[str], BeforeValidator(_readings), Ours()] = Field(
         default_factory=list,
-        description="What the question's words can mean instead, so that other rows or values are shown: one "
-        "definite meaning each, in one sentence, the likeliest first; no other layout, order or column; "
+        description="What else the question's words can mean than `sql` takes them to mean, so that other "
+        "rows or values are shown: one definite meaning each, in one sentence, the likeliest first; no other "
+        "layout, order or column; "
         f"{MAX_READINGS} at most. Empty if only one meaning is sensible.",
     )
     missing: Missing = None

@@ -194,6 +194,10 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
     assert "Where goods are kept is not there." in ran.prompt("info_agent", 1)
     assert "<earlier_sql>" not in ran.prompt("info_agent", 1) + ran.prompt("gen_agent", 1)
     assert ran.calls()["gen_agent"] == 2
+    words = [{"keywords": ["customers city"]}, {"keywords": ["customers customer city, invoices"]}]
+    said = agents(info_agent=words, gen_agent=[lacks, written("SELECT COUNT(amount) FROM invoices")])
+    ran = await run_graph(tmp_path / "home", url, said, switches={"max_tables": 1}, **given)
+    assert [event["tables"] for event in ran.of("grounding")] == [["customers"], ["customers", "invoices"]]
     said = agents(info_agent={"keywords": ["goods"]}, gen_agent=lacks)
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_rounds": 3}, **given)
     assert (ran.calls()["gen_agent"], ran.answer.status) == (3, "unanswerable")

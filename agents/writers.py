@@ -83,8 +83,17 @@ class Draft(Form):
         return self
 
 
+class Generated(Draft):
+    """A query over a part of the schema, or what to search for before there can be one."""
+
+    missing: Annotated[Said, Ours()] = Field(
+        default=None,
+        description="If no query over what is shown can answer: what it lacks, in one sentence. Else null.",
+    )
+
+
 SQL_WRITER = Role("sql_writer", "SqlWriter", "{sql}{missing}", Draft)
-GEN_AGENT = Role("gen_agent", "GenAgent", "{sql}{missing}", Draft)
+GEN_AGENT = Role("gen_agent", "GenAgent", "{sql}{missing}", Generated)
 
 
 class Action(Form):

@@ -87,6 +87,24 @@ async def test_catalog_and_powers_are_those_of_the_account(odd: Connector, maria
     assert account.powers == ("has ALL PRIVILEGES on *.*", "has GRANT OPTION on *.*")
 
 
+async def test_rights_on_routines_and_quoted_names_and_roles_are_powers(
+    odd: Connector, mariadb: MariadbServer
+) -> None:
+    who = "clerk@'127.0.0.1'"
+    mariadb.execute(f"""CREATE DATABASE IF NOT EXISTS `two words`; CREATE ROLE IF NOT EXISTS scribe;
+        CREATE USER IF NOT EXISTS {who} IDENTIFIED BY '{PASSWORD}'; GRANT scribe TO {who};
+        GRANT EXECUTE ON FUNCTION sales.bump TO {who}; GRANT SELECT ON sales.* TO {who};
+        GRANT UPDATE ON `two words`.* TO {who}""")
+    async with connect(reader_url(mariadb).replace("reader", "clerk")) as connector:
+        account = await connector.account()
+    assert account is not None
+    assert set(account.powers) == {
+        "has EXECUTE on FUNCTION sales.bump",
+        "has UPDATE on two words.*",
+        "may take the role scribe, whose rights are not told",
+    }
+
+
 async def test_types_comments_keys_and_counts(odd: Connector) -> None:
     catalog = await odd.catalog()
     orders, lines = table(catalog, "orders"), table(catalog, "lines")

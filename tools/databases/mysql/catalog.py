@@ -114,17 +114,21 @@ async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
 
 async def account_of(connector: MysqlConnector) -> Account:
     """See ``Connector.account``."""
-    found: dict[str, list[str]] = defaultdict(list)
+    found, roles = defaultdict[str, list[str]](list), list[str]()
     for grant in await _grants(connector):
-        match = re.match(r"GRANT (?P<rights>.+?) ON (?P<where>\S+) TO ", grant)
+        match = re.match(r"GRANT (?P<rights>.+?)(?: ON (?P<where>.+))? TO ", grant)
         if match is None:
+            continue
+        if match["where"] is None:
+            roles.append(f"may take the role {match['rights']}, whose rights are not told".replace("`", ""))
             continue
         rights = [right.strip() for right in re.sub(r"\([^)]*\)", "", match["rights"]).split(",")]
         rights += ["GRANT OPTION"] if grant.endswith("WITH GRANT OPTION") else []
         for right in rights:
             if right not in HARMLESS:
                 found[right].append(match["where"].replace("`", ""))
-    return Account(connector.user, tuple(f"has {right} on {', '.join(on)}" for right, on in found.items()))
+    powers = (f"has {right} on {', '.join(on)}" for right, on in found.items())
+    return Account(connector.user, (*powers, *roles))
 
 
 async def _grants(connector: MysqlConnector) -> list[str]:

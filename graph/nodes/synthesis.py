@@ -51,8 +51,8 @@ async def ground(
     """InfoAgent: name keywords and search for them (SQLAgent, Algorithm 3, lines 6 and 7).
 
     After a failed round they are keywords that it overlooked. What they find joins that round's context, of
-    which ``prune_unused`` takes away what the failed query did not use. Where the context lacked a table, the
-    tables that it has are not found again in place of others.
+    which ``prune_unused`` takes away what the failed query did not use. Tables that a keyword names come
+    first. Where the context lacked a table, those that it has are not found again in place of others.
 
     Args:
         agent: A model names the keywords; else the question itself is searched for (Table 12).
@@ -69,7 +69,7 @@ async def ground(
     there = before.tables if state.error and state.error.kind == NOT_FOUND else []
     asked = " ".join(queries), tables + len(there)
     found = await asyncio.to_thread(index.tables, *asked, **way) if queries else []
-    found = [name for name in found if name not in there][:tables]
+    found = [name for name in dict.fromkeys([*index.called(queries), *found]) if name not in there][:tables]
     hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, columns, **way)]
     places = [(hit.table, hit.column) for hit in hits if hit.table in {*before.tables, *found}]
     places += [place for name in found for place in _whole(resources.catalog, name)]

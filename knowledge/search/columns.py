@@ -7,7 +7,7 @@ descriptions of tables count as well, and how tables are ranked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -113,6 +113,15 @@ class ColumnIndex:
             rankings.append(self._tables_by_words(query))
         best = rankings[0] if len(rankings) == 1 else fused(rankings)
         return [self.fields[number].tables[0].full_name for number, _ in best[:k]]
+
+    def called(self, keywords: Iterable[str]) -> list[str]:
+        """Full names of the tables whose whole name a keyword is, such as ``order lines`` of order_lines."""
+        asked = {tuple(terms(keyword.replace("_", " "))) for keyword in keywords}
+        return [
+            fields.tables[0].full_name
+            for fields in self.fields
+            if any(tuple(terms(name.replace("_", " "))) in asked for name in table_names(fields.tables))
+        ]
 
     def _hit(self, place: int, score: float) -> ColumnHit:
         number, column = self._columns[place]

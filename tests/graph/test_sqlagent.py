@@ -194,10 +194,18 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
     assert "Where goods are kept is not there." in ran.prompt("info_agent", 1)
     assert "<earlier_sql>" not in ran.prompt("info_agent", 1) + ran.prompt("gen_agent", 1)
     assert ran.calls()["gen_agent"] == 2
-    words = [{"keywords": ["customers city"]}, {"keywords": ["customers customer city, invoices"]}]
-    said = agents(info_agent=words, gen_agent=[lacks, written("SELECT COUNT(amount) FROM invoices")])
+    words: list[list[str]] = [
+        ["customers city"],
+        ["customers customer city, invoices"],
+        ["product", "id title"],
+    ]
+    said = agents(
+        info_agent=[{"keywords": each} for each in words],
+        gen_agent=[lacks, lacks, written("SELECT COUNT(amount) FROM invoices")],
+    )
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_tables": 1}, **given)
-    assert [event["tables"] for event in ran.of("grounding")] == [["customers"], ["customers", "invoices"]]
+    grounded = [set(event["tables"]) for event in ran.of("grounding")]
+    assert grounded == [{"customers"}, {"customers", "invoices"}, {"customers", "invoices", "products"}]
     said = agents(info_agent={"keywords": ["goods"]}, gen_agent=lacks)
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_rounds": 3}, **given)
     assert (ran.calls()["gen_agent"], ran.answer.status) == (3, "unanswerable")
@@ -351,8 +359,8 @@ async def test_switch_retrieval(ask: Callable[..., Any], explored: Callable[...,
 
 
 async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Callable[..., Any]) -> None:
-    said = agents(context_expander={"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]})
-    ran = await ask(said, max_tables=1)
+    adds = {"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]}
+    ran = await ask(agents(info_agent={"keywords": ["city"]}, context_expander=adds), max_tables=1)
     seen = ran.prompt("context_expander").split("<schema>\n")[1]
     assert "table customers" in seen
     assert "table orders" not in seen, "the search brings in one table"

@@ -337,6 +337,18 @@ def judged(prompt: Prompt) -> Any:
     return {"think": "", "answer": "Y" if needed else "N", "columns": columns}
 
 
+async def test_a_group_of_like_tables_is_written_once_with_its_members_names_and_row_counts(
+    run: Run, shop: Path
+) -> None:
+    for rows in (1, 2, 4):
+        values = ", ".join(f"({row}, '/{row}')" for row in range(rows))
+        create = f"CREATE TABLE visits_{rows} (id INTEGER, page TEXT)"
+        changed(shop, create, f"INSERT INTO visits_{rows} VALUES {values}")
+    prompt = (await run(script())).prompt("sql_writer")
+    assert "tables visits_{1, 2, 4} (3 tables; rows 1, 2, 4)\n  id INTEGER\n  page TEXT\n" in prompt
+    assert prompt.count("page TEXT") == 1
+
+
 async def test_switch_compression(run: Run, shards: Path) -> None:
     compressed, plain = await run(script()), await run(script(), compression=False, link_above=0)
     assert compressed.prompt("sql_writer").count("page TEXT") == 1

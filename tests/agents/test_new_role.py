@@ -19,7 +19,6 @@ from quorum import agents
 from quorum.agents.base import ask
 from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Role, find_role, roles
-from quorum.event_text import title_of
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, try_tell
 from quorum.graph.options import RunOptions
@@ -27,7 +26,6 @@ from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.branch import RecipeGraph
 from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
-from quorum.progress import Progress
 from quorum.render import show_report
 from quorum.report import report_of
 from quorum.tools.models import Method, ModelSettings, make_model
@@ -106,18 +104,6 @@ def unit_checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mo
     yield sys.modules["quorum.agents.unit_checker"]
     del sys.modules["quorum.agents.unit_checker"]
     roles.cache_clear()
-
-
-def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
-    out = Console(file=io.StringIO(), width=140, highlight=False)
-    with Progress(out) as progress:
-        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 1.0, "candidate": "c1", **REPLY})
-        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 2.0, "error": "No JSON."})
-    assert isinstance(out.file, io.StringIO)
-    first, second = (" ".join(line.split()) for line in out.file.getvalue().splitlines())
-    assert first == "1.0 candidate 1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
-    assert second == "2.0 UnitChecker No JSON."
-    assert title_of("unit_checker") == unit_checker.ROLE.title
 
 
 def test_every_role_has_its_prompt_and_no_other_name_is_one(unit_checker: ModuleType, root: Path) -> None:

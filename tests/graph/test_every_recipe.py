@@ -231,14 +231,6 @@ async def test_a_query_is_repaired_up_to_the_limit(
     assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
 
 
-@pytest.mark.parametrize("sql", [BROKEN, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", NOTHING])
-async def test_single_repairs_nothing(run: Run, sql: str) -> None:
-    ran = await run({"sql_writer": written(sql)}, recipe="single")
-    assert (ran.calls(), ran.answer.sql, ran.answer.row_count) == ({"sql_writer": 1}, sql, 0)
-    refused = sql in (BROKEN, "DROP TABLE orders")  # by the lint, by the guard
-    assert ran.answer.usage["queries"] == (not refused)
-
-
 @pytest.mark.parametrize(
     ("recipe", "switches", "confirmed"),
     [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],

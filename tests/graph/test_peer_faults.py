@@ -100,16 +100,3 @@ def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
     again, _ = drawn([made[name] for name in sorted(order)], seed, among)
     assert (winner, chosen.key) == (again, winner[:-1])
     assert among == "all" or chosen.key != "light"
-
-
-async def test_every_query_has_a_time_limit(run: Run) -> None:
-    endless = f"SELECT COUNT(*) FROM {', '.join(f'orders o{n}' for n in range(20))}"
-    said = script(
-        sql_writer=TIED,
-        column_explorer=explored({"purpose": "Never ends.", "sql": endless}, CITIES),
-        exploration_corrector=corrected("SELECT COUNT(*) AS n FROM orders"),
-    )
-    ran = await run(said, query_timeout=0.5)
-    kinds = [event["error"]["kind"] for event in ran.of("query") if event.get("error")]
-    assert kinds == ["timeout"] * 2
-    assert ran.answer.sql == GOOD

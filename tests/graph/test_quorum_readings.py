@@ -12,8 +12,7 @@ from quorum.graph.confidence import CHOSEN, LOW
 from quorum.graph.nodes import clarifying
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, of_recipe, repaired, script
-from tests.graph.test_clarify import Clarified
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Asked, Run, of_recipe, repaired, script
 
 CHEAP = GOOD.replace("GROUP BY", "WHERE total < 10 GROUP BY")
 NOTHING = GOOD.replace("GROUP BY", "WHERE total > 99 GROUP BY")
@@ -159,14 +158,14 @@ async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:
     said = script(**roles(reading(CHEAP)))
     given: dict[str, Any] = {"recipe": "quorum", "votes": None, "clarify": "always"}
-    asked = Clarified(shop, tmp_path, {"m": said}, **given)
-    answer = await asked("B")
+    asked = Asked(shop, tmp_path, {"m": said}, **given)
+    answer = await asked.replying("B")
     (clarification,) = asked.questions
     shown = [(choice.label, choice.says) for choice in clarification.choices]
     assert shown == [("A", ALL), ("B", "Counts cheap orders.")], "sentences of one kind"
     assert (answer["sql"], answer["meant"], answer["confidence"]) == (CHEAP, "Counts cheap orders.", CHOSEN)
     assert (answer["readings"], answer["reading"]) == ([], answer["meant"])
-    kept = await Clarified(shop, tmp_path, {"m": said}, **given)("A")
+    kept = await Asked(shop, tmp_path, {"m": said}, **given).replying("A")
     assert (kept["sql"], kept["reading"]) == (GOOD, ALL)
 
 
@@ -178,8 +177,8 @@ async def test_only_always_asks_where_the_answer_is_not_in_doubt(
 ) -> None:
     monkeypatch.setattr(clarifying, "ASK_BELOW", 0.87)
     said = {"m": script(**roles(reading(CHEAP), assumed=assumed))}
-    asked = Clarified(shop, tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
-    answer = await asked(*[""] * questions)
+    asked = Asked(shop, tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
+    answer = await asked.replying(*[""] * questions)
     assert len(asked.questions) == questions
     assert [each["says"] for each in answer["readings"]] == ["Counts cheap orders."], "shown in any case"
     assert (answer["confidence"] < 0.87) is (assumed == 2)

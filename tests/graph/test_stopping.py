@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from quorum.graph.ballots import Ballot, Rules, Vote
 from quorum.graph.stopping import find_stopping, lead, next_batch
 from quorum.graph.strategies import hold_vote
-from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
+from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import GOOD, OTHER, THIRD, Run, script, sql
 
 
@@ -120,8 +120,3 @@ async def test_agreement_ends_the_sampling(
     asked = {candidate.id for candidate in ran.answer.candidates}
     assert (len(asked), len(ran.of("vote"))) == (cast, votes)
     assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
-
-
-async def test_an_unreachable_model_ends_the_run_after_its_first_wave(run: Run) -> None:
-    with pytest.raises(ModelUnavailable):
-        await run({**script(), "action": ModelUnavailable("Unreachable.")}, votes=8, stopping="beta:0.9")

@@ -23,7 +23,6 @@ USED = {"input_tokens": 1200, "output_tokens": 80, "usd": 0.0}
 
 CASES: dict[str, list[tuple[dict[str, Any], str, str]]] = {
     "schema": [
-        (SHOP | {"tables": 1, "left_out": []}, "opened shop (SQLite, 1 table)", "plain"),
         (
             SHOP | {"tables": 2, "left_out": ["samples", "notes"]},
             "opened shop (SQLite, 2 tables); too large to show whole, left out: samples, notes",
@@ -38,27 +37,16 @@ CASES: dict[str, list[tuple[dict[str, Any], str, str]]] = {
             "plain",
         ),
     ],
-    "action": [
-        ({"action": "terminate", "missing": "X."}, "says that the data cannot answer: X.", "warn"),
-    ],
     "query": [
         ({"rows": 2, "seconds": 0.5, "cached": True}, "2 rows in 0.50 s, asked before", "good"),
         ({"error": ERROR}, "column not found: no column x", "bad"),
     ],
-    "result": [({"row_count": 0, "columns": ["a"], "truncated": "rows"}, "0 rows (cut): a", "warn")],
     "candidate": [
         ({"result": None, "error": None, "stopped_by": "max_calls"}, "gave up: max_calls", "bad"),
         (
             {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
             "3 rows, approved by the Validator, 2 repairs, kept for the vote",
             "good",
-        ),
-    ],
-    "correction": [
-        (
-            {"sql": "SELECT 1", "fault": "A typo.", "later": [{}, {}]},
-            "corrects it, and 2 similar queries with it: A typo.",
-            "warn",
         ),
     ],
     "readings": [
@@ -82,17 +70,9 @@ CASES: dict[str, list[tuple[dict[str, Any], str, str]]] = {
             "plain",
         ),
     ],
-    "judgement": [
-        (
-            {"answers": {"A": ["c1", "c2"]}, "choice": "A", "reason": "It filters."},
-            "chooses the answer of candidates 1, 2: It filters.",
-            "good",
-        ),
-    ],
     "model_call": [
         ({"model": "a", "usage": USED, "seconds": 0.5}, "a: 1,200 tokens in, 80 out, 0.50 s", "faint"),
     ],
-    "model_retry": [({"model": "a", "reason": "429", "wait": 2.0}, "a: 429; tries again in 2.00 s", "warn")],
     "something_new": [({"size": 3, "text": "a\x1b"}, "something new size=3 text=a␛", "plain")],
 }
 

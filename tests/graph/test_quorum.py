@@ -22,6 +22,7 @@ from tests.graph.shop import (
     PLAN,
     QUESTION,
     THIRD,
+    TOWNS,
     Ran,
     Run,
     explored,
@@ -331,3 +332,52 @@ async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(
     ran = await run(said, votes=3)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert any("its revision has some" in note for note in ran.vote.notes)
+
+
+# Exploration: what it is told, what it may find, and what those who write after it are shown.
+
+
+NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
+RIGHT = {"fault": "Nothing: there is no Nowhere.", "sql": None}
+
+
+async def tied(run: Run, **roles: Any) -> Ran:
+    """Candidates disagree until an exploration is done."""
+    return await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD), **roles), votes=4)
+
+
+async def test_no_row_can_be_the_finding(run: Run) -> None:
+    ran = await tied(run, column_explorer=explored(NOWHERE, CITIES), exploration_corrector=RIGHT)
+    assert ran.calls()["exploration_corrector"] == 1
+    found = [(event["sql"], event["text"], event["corrected"]) for event in ran.of("finding")]
+    assert found[0] == (NOTHING, "(0 rows)", False)
+    assert found[1][0] == CITIES["sql"]
+    assert not ran.of("exploration_given_up")
+    later = ran.prompt("sql_writer", -1)
+    assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
+    assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
+
+
+async def test_an_error_is_no_finding_whatever_the_correction_says(run: Run) -> None:
+    ran = await tied(run, column_explorer=explored(TOWNS, CITIES), exploration_corrector=RIGHT)
+    assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
+    assert "no query" in ran.of("exploration_given_up")[0]["message"]
+
+
+async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(run: Run) -> None:
+    """The explorer sees how the answers differ beside their SQL."""
+    ran = await tied(run)
+    (begun,), prompt = ran.of("exploration"), ran.prompt("column_explorer")
+    for label, query in zip("AB", begun["rivals"], strict=True):
+        assert f'<rival_sql answer="{label}">\n{query}\n</rival_sql>' in prompt
+    assert any("`city`" in sentence for sentence in begun["differences"])
+    early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", -1)
+    assert "<differences>" not in early
+    assert all(f"- {sentence}\n" in text for sentence in begun["differences"] for text in (prompt, late))
+    assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
+
+
+async def test_a_finding_that_fills_its_limit_says_so(run: Run) -> None:
+    one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
+    ran = await tied(run, column_explorer=explored(one))
+    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)

@@ -10,7 +10,9 @@ from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
     CITIES,
     GOOD,
+    NOTHING,
     OTHER,
+    STOP,
     THIRD,
     TOWNS,
     Ran,
@@ -19,6 +21,7 @@ from tests.graph.shop import (
     corrected,
     explored,
     number,
+    repaired,
     run_options,
     script,
     sql,
@@ -64,6 +67,15 @@ async def test_exploration_that_finds_nothing_leaves_the_vote_as_it_was(run: Run
     ran = await run(team(GOOD, OTHER, column_explorer=explored(TOWNS)), recipe="team", votes=2)
     assert ran.calls()["action"] == 2
     assert ran.answer.status == "answered"
+
+
+async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
+    said = script(action=[sql(NOTHING), STOP], self_refiner=repaired(f"{NOTHING} OR city = 'None'"))
+    ran = await run(said, recipe="team", votes=1)
+    prompt = ran.prompt("column_explorer")
+    assert "its result says nothing" in prompt
+    assert "differently" not in prompt.split("<task>")[1]
+    assert "<differences>" not in prompt
 
 
 SUPPORT = """

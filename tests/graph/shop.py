@@ -211,9 +211,10 @@ class Ran:
         """The events of a kind."""
         return [event for event in self.events if event["kind"] == kind]
 
-    def prompt(self, role: str, turn: int = 0) -> str:
-        """The whole prompt of a role's call."""
-        asked = [e for e in self.events if e["kind"] == "model_call" and e["agent"] == role]
+    def prompt(self, role: str, turn: int = 0, candidate: str = "") -> str:
+        """The whole prompt of a role's call, for any candidate or for one."""
+        calls = [event for event in self.of("model_call") if event["agent"] == role]
+        asked = [event for event in calls if candidate in ("", event["candidate"])]
         return "\n".join(message["content"] for message in asked[turn]["messages"])
 
 

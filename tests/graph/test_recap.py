@@ -85,15 +85,12 @@ async def test_a_schema_error_lets_the_planner_plan_anew_for_this_candidate(run:
         "action/c2": [sql(GOOD), sql(BY_ID), STOP],
     }
     ran = await run(said, votes=2, switches={"own_plans": False})
-    again = [e for e in ran.of("model_call") if e["agent"] == "planner"][1]
-    asked = again["messages"][-1]["content"]
-    assert again["candidate"] == "c1"
+    asked = ran.prompt("planner", candidate="c1")
     assert PLAN["steps"][0] in asked, "the plan that failed"
     assert "no column town" in asked
     assert new["steps"][0] in ran.prompt("self_refiner")
-    actions = (event for event in ran.of("model_call") if event["agent"] == "action")
-    later = {event["candidate"]: event["messages"][-1]["content"] for event in actions}
-    assert [new["steps"][0] in later[name] for name in ("c1", "c2")] == [True, False]
+    later = [ran.prompt("action", -1, candidate) for candidate in ("c1", "c2")]
+    assert [new["steps"][0] in prompt for prompt in later] == [True, False]
     assert ran.calls()["plan_critique"] == 2, "the first plan, and the one from what was linked"
 
 

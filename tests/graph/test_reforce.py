@@ -225,11 +225,9 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     assert {event["candidate"] for event in asked} == {"c3", "c4"}
     assert len({event["seed"] for event in asked}) == 2
     assert {event["temperature"] for event in asked} == {1.0}
-    wrote = {event["candidate"]: event for event in ran.of("model_call") if event["agent"] == "sql_writer"}
     for candidate, own, others in (("c3", CITIES, NAMED), ("c4", NAMED, CITIES)):
-        prompt = "\n".join(message["content"] for message in wrote[candidate]["messages"])
-        assert own["sql"] in prompt
-        assert others["sql"] not in prompt
+        prompt = ran.prompt("sql_writer", candidate=candidate)
+        assert (own["sql"] in prompt, others["sql"] in prompt) == (True, False)
     assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 2
     alike = await run(RESOLVED, votes=2)
     assert sorted(event["candidate"] for event in alike.of("finding")) == ["c3", "c4"]

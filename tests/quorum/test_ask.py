@@ -21,6 +21,7 @@ from quorum.cli import cli
 from quorum.graph.runs import list_runs
 from quorum.graph.trace import Trace
 from quorum.tools.sample import DEMO_QUESTIONS
+from tests.graph.shop import changed
 from tests.quorum.conftest import python
 from tests.quorum.conftest import quorum as command
 from tests.quorum.terminal import hear_ctrl_c
@@ -32,15 +33,9 @@ ask = partial(command, "ask")
 
 @pytest.fixture
 def shop(workplace: Path) -> str:
-    import sqlite3
-
-    connection = sqlite3.connect(workplace / "shop.db")
-    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
-    rows = [(n, f'name {n}, "the {n}th"', f"city {n % 7}") for n in range(1, 51)]
-    connection.executemany("INSERT INTO customers VALUES (?, ?, ?)", rows)
-    connection.commit()
-    connection.close()
-    return "sqlite:///shop.db"
+    rows = ", ".join(f"({n}, 'name {n}, \"the {n}th\"', 'city {n % 7}')" for n in range(1, 51))
+    table = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)"
+    return changed(workplace / "shop.db", table, f"INSERT INTO customers VALUES {rows}")
 
 
 def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:

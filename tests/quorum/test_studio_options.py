@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import sys
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from quorum.graph.builder import Graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
 from quorum.knowledge.errors import ConfigurationError
+from tests.graph.shop import changed
 from tests.quorum.conftest import python
 from tests.servers.chat_server import ChatServer, say
 
@@ -93,8 +92,7 @@ def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
 @pytest.mark.heavy
 def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:
     key, shop = "sk-of-the-user", workplace / "shop.db"
-    with closing(sqlite3.connect(shop)) as database:
-        database.execute("CREATE TABLE customers (id INTEGER)")
+    changed(shop, "CREATE TABLE customers (id INTEGER)")
     (workplace / "quorum.toml").write_text(
         f'api_key = "{key}"\nmodels = ["openai:test"]\ndatabase = "{shop}"\n'
     )

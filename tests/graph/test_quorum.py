@@ -259,12 +259,6 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
     assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
 
 
-@pytest.mark.parametrize("reply", [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", GONE])
-async def test_a_judge_without_a_verdict_leaves_the_tie(reply: Any, run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER), judge=reply))
-    assert (ran.answer.status, ran.vote.tie, len(ran.of("judgement"))) == ("answered", True, 1)
-
-
 async def test_draws_differ_from_question_to_question(run: Run) -> None:
     said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
     given: dict[str, Any] = {"strategy": "random", "stopping": "never", "votes": 3}
@@ -344,22 +338,16 @@ async def tied(run: Run, **roles: Any) -> Ran:
     return await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD), **roles), votes=4)
 
 
-async def test_no_row_can_be_the_finding(run: Run) -> None:
-    ran = await tied(run, column_explorer=explored(NOWHERE, CITIES), exploration_corrector=RIGHT)
-    assert ran.calls()["exploration_corrector"] == 1
-    found = [(event["sql"], event["text"], event["corrected"]) for event in ran.of("finding")]
-    assert found[0] == (NOTHING, "(0 rows)", False)
-    assert found[1][0] == CITIES["sql"]
-    assert not ran.of("exploration_given_up")
+async def test_no_row_can_be_the_finding_and_an_error_cannot(run: Run) -> None:
+    said = {"column_explorer": explored(NOWHERE, TOWNS, CITIES), "exploration_corrector": RIGHT}
+    ran = await tied(run, **said)
+    assert ran.calls()["exploration_corrector"] == 2
+    found = [(event["sql"], event["corrected"]) for event in ran.of("finding")]
+    assert found == [(NOTHING, False), (CITIES["sql"], False)]
+    assert ["no query" in event["message"] for event in ran.of("exploration_given_up")] == [True]
     later = ran.prompt("sql_writer", -1)
     assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
     assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
-
-
-async def test_an_error_is_no_finding_whatever_the_correction_says(run: Run) -> None:
-    ran = await tied(run, column_explorer=explored(TOWNS, CITIES), exploration_corrector=RIGHT)
-    assert [event["sql"] for event in ran.of("finding")] == [CITIES["sql"]]
-    assert "no query" in ran.of("exploration_given_up")[0]["message"]
 
 
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(run: Run) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED
-from tests.graph.shop import GOOD, OTHER, Ran, Run, of_recipe, sql
+from tests.graph.shop import GOOD, Ran, Run, of_recipe, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
 NOTHING = "SELECT city FROM customers WHERE city = 'ghent'"
@@ -148,19 +148,6 @@ async def test_when_the_steps_run_out_without_a_query_it_is_said(react: Run) -> 
     ran = await react({"tool_user": lambda prompt: look(f"grep {prompt.turn}")}, max_steps=4)
     assert ran.answer.status == "no_answer"
     assert ran.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
-
-
-async def test_a_candidate_that_had_no_call_left_says_what_stopped_it(react: Run) -> None:
-    ran = await react(steps(answer(GOOD)), votes=2, max_calls=1)
-    assert ran.answer.stopped_by == "max_calls"
-    assert sum("stopped by max_calls" in candidate.error for candidate in ran.answer.candidates) == 1
-
-
-async def test_more_votes_are_held_and_counted(react: Run) -> None:
-    said = {**steps(sql(CITIES), answer(GOOD)), "tool_user/c2": [sql(OTHER), answer()]}
-    ran = await react(said, votes=3)
-    assert (ran.calls(), ran.answer.sql) == ({"tool_user": 6}, GOOD)
-    assert [cluster.candidates for cluster in ran.vote.clusters] == [["c1", "c3"], ["c2"]]
 
 
 async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run) -> None:

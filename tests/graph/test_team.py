@@ -13,7 +13,6 @@ from tests.graph.shop import (
     NOTHING,
     OTHER,
     STOP,
-    THIRD,
     TOWNS,
     Ran,
     Run,
@@ -56,11 +55,6 @@ async def test_a_dispute_is_explored_once_and_action_sees_findings_and_differenc
     assert "<differences>" in informed
     assert "<exploration_result>" not in ran.prompt("action", 0)
     assert [len(vote["clusters"]) for vote in ran.of("vote")] == [2, 2], "the first ones keep their votes"
-
-
-async def test_agreement_needs_no_exploration_and_recap_has_none(run: Run) -> None:
-    assert (await run(team(GOOD), recipe="team", votes=3)).calls()["column_explorer"] == 0
-    assert (await run(team(GOOD, OTHER, THIRD), recipe="recap", votes=3)).calls()["column_explorer"] == 0
 
 
 async def test_exploration_that_finds_nothing_leaves_the_vote_as_it_was(run: Run) -> None:

@@ -54,14 +54,10 @@ async def test_it_explores_runs_and_answers(react: Run) -> None:
     assert sorted(ran.answer.rows) == [["Ghent", 1], ["Lyon", 3]]
     assert "city TEXT" in observation(ran, 1)
     assert observation(ran, 2) == "city\nGhent\nLyon\n(2 rows)"
-
-
-async def test_thoughts_actions_and_observations_stay_in_sight(react: Run) -> None:
-    ran = await react(steps(look("ls"), sql(CITIES), answer(GOOD)))
-    prompt = ran.prompt("tool_user", 2)
+    prompt = ran.prompt("tool_user", 3)
     places = [prompt.index(text) for text in ("What is there?", '<step action="look">', "Run it.", CITIES)]
-    assert places == sorted(places)
-    assert prompt.endswith("18 steps are left.")
+    assert places == sorted(places), "thoughts, actions and observations stay in sight"
+    assert prompt.endswith("17 steps are left.")
 
 
 async def test_it_sees_the_schema_text_and_the_rules_that_the_others_see(react: Run, run: Run) -> None:
@@ -129,12 +125,6 @@ async def test_what_is_observed_of_an_action(taken: list[Any], seen: str, react:
         assert observation(ran, 1).endswith("\n50\n(50 of 90 rows shown, the rest was cut)")
 
 
-async def test_who_insists_gives_up(react: Run) -> None:
-    ran = await react(steps(look("ls"), answer(), answer()))
-    assert (ran.calls(), ran.answer.status) == ({"tool_user": 3}, "no_answer")
-    assert "gave up" in ran.answer.warnings[0]
-
-
 @pytest.mark.parametrize("most", [20, 1, 3, pytest.param(100, marks=pytest.mark.heavy)])
 async def test_when_the_steps_run_out_the_last_result_stands(react: Run, most: int) -> None:
     limit = {} if most == 20 else {"max_steps": most}
@@ -144,10 +134,13 @@ async def test_when_the_steps_run_out_the_last_result_stands(react: Run, most: i
     assert ran.prompt("tool_user", most - 1).endswith("This is the last step: answer now.")
 
 
-async def test_when_the_steps_run_out_without_a_query_it_is_said(react: Run) -> None:
-    ran = await react({"tool_user": lambda prompt: look(f"grep {prompt.turn}")}, max_steps=4)
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
+async def test_when_no_query_ran_there_is_no_answer_and_it_is_said(react: Run) -> None:
+    insists = await react(steps(look("ls"), answer(), answer()))
+    assert (insists.calls(), insists.answer.status) == ({"tool_user": 3}, "no_answer")
+    assert "gave up" in insists.answer.warnings[0]
+    looks = await react({"tool_user": lambda prompt: look(f"grep {prompt.turn}")}, max_steps=4)
+    assert looks.answer.status == "no_answer"
+    assert looks.answer.warnings == ["No candidate has a result: No query ran in 4 steps."]
 
 
 async def test_a_schema_too_large_is_linked_first_unless_switched_off(react: Run) -> None:

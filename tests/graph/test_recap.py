@@ -105,23 +105,18 @@ async def test_a_plan_from_what_was_linked_is_criticised_and_written_anew(run: R
 
 
 async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) -> None:
+    """The SyntaxRetriever asks in its own words: no topic is listed."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "terms.md").write_text("# Orders\n\nAn order counts once its total is above 6.\n")
-    asked = script(syntax_retriever={"features": ["NULL ordering"]})
-    ran = await run(asked, documents=str(tmp_path / "docs"))
+    wanted = {"features": ["string_agg or group_concat: the names of a group in one text"]}
+    ran = await run(script(syntax_retriever=wanted), documents=str(tmp_path / "docs"))
     assert "total is above 6" in ran.prompt("planner")
     assert "decide what a business term means" in ran.prompt("action")
     assert ["<syntax>" in ran.prompt(role) for role in ("action", "planner")] == [True, False]
-
-
-async def test_the_syntax_retriever_asks_in_its_own_words(run: Run) -> None:
-    wanted = {"features": ["string_agg or group_concat: the names of a group in one text"]}
-    ran = await run(script(syntax_retriever=wanted))
-    listed = [section.topic for section in sections("sqlite")]
-    assert listed
-    asked = ran.prompt("syntax_retriever").split("<task>")[1]
-    assert not [topic for topic in listed if f"- {topic}\n" in asked]
     assert "group_concat" in ran.prompt("action").split("<syntax>")[1]
+    listed, asked = sections("sqlite"), ran.prompt("syntax_retriever").split("<task>")[1]
+    assert listed
+    assert not [section.topic for section in listed if f"- {section.topic}\n" in asked]
 
 
 # Linking.
@@ -192,14 +187,6 @@ async def test_a_repeated_action_is_not_taken_while_there_are_steps(run: Run) ->
     assert ran.answer.status == "no_answer"
 
 
-async def test_an_execution_error_goes_to_the_refiner_with_its_kind_and_hints(run: Run) -> None:
-    ran = await run(script(action=sql(UNGROUPED)))
-    prompt = ran.prompt("self_refiner")
-    assert f'<error kind="{ErrorKind.REFUSED}">' in prompt or f'<error kind="{ErrorKind.SYNTAX}">' in prompt
-    assert "<hints>" in prompt
-    assert (ran.answer.sql, ran.answer.candidates[0].repairs) == (GOOD, 1)
-
-
 async def test_action_goes_on_once_the_repairs_of_its_query_are_used_up(run: Run) -> None:
     """Each of its queries has five: the loop ends at the step limit, not at the first that stays broken."""
     queries = [sql("SELECT no_1 FROM orders"), sql("SELECT no_2 FROM orders"), sql(GOOD)]
@@ -260,7 +247,7 @@ async def test_action_cannot_bring_back_a_rejected_query(run: Run) -> None:
     ]
 
 
-async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None:
+async def test_neither_critique_nor_refiner_can_bring_back_a_rejected_query(run: Run) -> None:
     wrong = FAULT | {"sql": BY_NAME, "reasoning": "By name."}
     said = script(action=[sql(BY_NAME), sql(BY_ID), sql(GOOD)], sql_critique=[RIGHT, wrong, RIGHT])
     ran = await run(said | {"validator": [REJECTED, REJECTED, FINE]})
@@ -268,6 +255,9 @@ async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None
     assert "By name." in ran.prompt("action", 2), "its reason is not lost"
     assert ran.prompt("action", 2).count("Its result was rejected: Count per city.") == 2
     assert len(ran.of("not_run")) == 1
+    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
+    ran = await run(said)
+    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("back", ["self_refiner", "action"])
@@ -301,8 +291,12 @@ async def test_action_is_told_all_that_the_validator_says(
     assert PLAN["expected_format"] in prompt
 
 
-async def test_a_refined_query_is_reviewed_once_with_its_result(run: Run) -> None:
+async def test_an_error_goes_to_the_refiner_with_hints_and_the_repair_is_reviewed_once(run: Run) -> None:
     ran = await run(script(action=sql(UNGROUPED)))
+    prompt = ran.prompt("self_refiner")
+    assert f'<error kind="{ErrorKind.REFUSED}">' in prompt or f'<error kind="{ErrorKind.SYNTAX}">' in prompt
+    assert "<hints>" in prompt
+    assert (ran.answer.sql, ran.answer.candidates[0].repairs) == (GOOD, 1)
     before, after = (ran.prompt("sql_critique", turn) for turn in range(2))
     assert "before it runs" in before
     assert "<result>" not in before.split("<task>sql_critique")[1]
@@ -367,9 +361,3 @@ async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
     ran = await run(script(planner=[PLAN, *["no json"] * 9], plan_critique=critical))
     assert ran.calls()["plan_critique"] <= 3
     assert ran.answer.status == "answered"
-
-
-async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
-    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
-    ran = await run(said)
-    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)

@@ -15,7 +15,7 @@ import pytest
 
 from quorum.cli import cli
 from quorum.graph.builder import build_graph
-from tests.graph.test_team import SENTENCE
+from tests.graph.test_recap import SENTENCE
 from tests.quorum.conftest import python
 from tests.quorum.options_table import SETTINGS, table, with_table
 from tests.smoke import take_tour

@@ -59,6 +59,14 @@ def sql(text: str) -> dict[str, Any]:
     return {"thought": "Run it.", "action": "sql", "sql": text, "command": None}
 
 
+def look(command: str = "ls") -> dict[str, Any]:
+    """The reply of Action and ToolUser that looks into the schema's files."""
+    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
+
+
+MISSING = "No table holds answers to surveys."
+LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
+"""The reply of a writer who finds that the data cannot answer."""
 STOP = {"thought": "It stands.", "action": "terminate", "sql": None, "command": None}
 """The Action's reply that accepts what there is."""
 

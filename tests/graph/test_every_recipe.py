@@ -24,6 +24,8 @@ from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import (
     BROKEN,
     GOOD,
+    LACKING,
+    MISSING,
     NOTHING,
     OTHER,
     STOP,
@@ -174,11 +176,6 @@ async def test_a_limit_ends_a_run_in_order(recipe: str, most: int, run: Run) -> 
     assert ran.answer.rows or all(each.error for each in ran.answer.candidates), "the best so far"
 
 
-MISSING = "No table holds answers to surveys."
-LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
-ENDS = {"thought": "Surveys.", "sql": None, "command": None, "missing": MISSING}
-
-
 PLANNED = {"planner": 1, "plan_critique": 1, "syntax_retriever": 1}
 GROUNDED = {"info_agent": 1, "context_expander": 1, "gen_agent": 1}
 COSTS: dict[str, tuple[dict[str, int], int, dict[str, int], dict[str, int]]] = {
@@ -254,8 +251,8 @@ async def test_it_says_what_the_data_lacks(run: Run, recipe: str) -> None:
     said = script(
         sql_writer=LACKING,
         gen_agent=LACKING,
-        action=ENDS | {"action": "terminate"},
-        tool_user=ENDS | {"action": "answer"},
+        action=STOP | {"missing": MISSING},
+        tool_user=STOP | {"action": "answer", "missing": MISSING},
     )
     ran = await run(said, recipe=recipe, votes=None)
     assert ran.calls() == COSTS[recipe][2]

@@ -7,16 +7,12 @@ from typing import Any
 import pytest
 
 from quorum.graph.nodes.tool_loop import NOTHING_RAN, REPEATED
-from tests.graph.shop import GOOD, Ran, Run, of_recipe, sql
+from tests.graph.shop import GOOD, Ran, Run, look, of_recipe, sql
 
 CITIES = "SELECT DISTINCT city FROM customers ORDER BY city"
 NOTHING = "SELECT city FROM customers WHERE city = 'ghent'"
 TYPO = "SELECT town FROM customers"
 MANY = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 90) SELECT i FROM n"
-
-
-def look(command: str) -> dict[str, Any]:
-    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
 
 
 def answer(text: str | None = None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from tests.graph.shop import (
     changed,
     corrected,
     explored,
+    look,
     number,
     repaired,
     run_options,
@@ -45,10 +46,6 @@ RIGHT = {"reasoning": "Right.", "correct": True, "sql": None}
 
 def linked(schema: str) -> dict[str, Any]:
     return {"thought": "Seen.", "command": None, "linked_schema": schema}
-
-
-def look(command: str = "ls") -> dict[str, Any]:
-    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
 
 
 def unknown(prompt: Any) -> dict[str, Any]:

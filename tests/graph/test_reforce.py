@@ -24,6 +24,7 @@ from tests.graph.shop import (
     BROKEN,
     CITIES,
     GOOD,
+    LACKING,
     NAMES,
     NOTHING,
     OTHER,
@@ -42,7 +43,6 @@ from tests.graph.shop import (
     written,
 )
 
-LACKING = {"reasoning": "", "sql": None, "missing": "There is no profit."}
 NAMED = {"purpose": "Who is there?", "sql": "SELECT DISTINCT name FROM customers LIMIT 20"}
 NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
 

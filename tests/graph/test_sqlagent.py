@@ -18,7 +18,7 @@ from quorum.knowledge.triplets import Expansion, Triplet, explored_folder
 from quorum.tools.sql.linking import marks_of, used
 from quorum.tools.triplet_store import TripletStore
 from quorum.tools.urls import location
-from tests.graph.shop import FINE, GOOD, QUESTION, Run, changed, of_recipe, run_graph, script
+from tests.graph.shop import FINE, GOOD, QUESTION, Run, changed, of_recipe, run_graph, script, written
 from tests.knowledge.letters import Letters
 
 BROKEN = "SELECT town FROM customers"
@@ -30,10 +30,6 @@ TRIPLETS = (
     ("SELECT city, COUNT(*) FROM customers GROUP BY city", "How many customers live in each city?"),
     ("SELECT total FROM orders ORDER BY total DESC LIMIT 1", "What was the largest order?"),
 )
-
-
-def written(sql: str, **more: Any) -> dict[str, Any]:
-    return {"reasoning": "So.", "sql": sql, **more}
 
 
 def agents(**roles: Any) -> dict[str, Any]:

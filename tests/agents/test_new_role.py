@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,6 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from rich.console import Console
 
 from quorum import agents
 from quorum.agents.base import ask
@@ -24,10 +22,7 @@ from quorum.graph.nodes.step import Update, try_tell
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.branch import RecipeGraph
-from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
-from quorum.render import show_report
-from quorum.report import report_of
 from quorum.tools.models import Method, ModelSettings, make_model
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import make_shop, run_options, script
@@ -164,11 +159,6 @@ async def test_added_to_quorum_it_is_asked_of_the_answer_and_recorded(
     assert ran.answer.sql in ran.prompt("unit_checker")
     assert sum(call["agent"] == "unit_checker" for call in ran.of("model_call")) == calls
     assert ran.answer.summary == summary
-    out = Console(file=io.StringIO(), width=140, highlight=False)
-    show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
-    assert isinstance(out.file, io.StringIO)
-    shown = " ".join(out.file.getvalue().split())
-    assert " · ".join([event[name] for name in ("node", "recipe", "code", "declared", "prompt")]) in shown
 
 
 def test_a_reply_cannot_have_a_field_of_every_event() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import sys
 from collections.abc import Iterator
@@ -13,23 +12,17 @@ from typing import Any
 
 import pytest
 from pydantic import BaseModel
-from rich.console import Console
 
 from quorum import agents
 from quorum.agents.base import ask
 from quorum.agents.prompting import PromptContext
 from quorum.agents.role import Role, find_role, roles
-from quorum.event_text import title_of
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, try_tell
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
 from quorum.graph.recipes.branch import RecipeGraph
-from quorum.graph.runs import RunFolder
 from quorum.graph.state import RunState
-from quorum.progress import Progress
-from quorum.render import show_report
-from quorum.report import report_of
 from quorum.tools.models import Method, ModelSettings, make_model
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import make_shop, run_options, script
@@ -108,18 +101,6 @@ def unit_checker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mo
     roles.cache_clear()
 
 
-def test_progress_and_trace_name_it(unit_checker: ModuleType) -> None:
-    out = Console(file=io.StringIO(), width=140, highlight=False)
-    with Progress(out) as progress:
-        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 1.0, "candidate": "c1", **REPLY})
-        progress({"kind": "unit_checker", "agent": "unit_checker", "t": 2.0, "error": "No JSON."})
-    assert isinstance(out.file, io.StringIO)
-    first, second = (" ".join(line.split()) for line in out.file.getvalue().splitlines())
-    assert first == "1.0 candidate 1 UnitChecker finds wrong units, converts 1 column: Pounds are asked for."
-    assert second == "2.0 UnitChecker No JSON."
-    assert title_of("unit_checker") == unit_checker.ROLE.title
-
-
 def test_every_role_has_its_prompt_and_no_other_name_is_one(unit_checker: ModuleType, root: Path) -> None:
     assert unit_checker.ROLE.prompt == "agents/prompts/unit_checker.md"
     assert [find_role(name) for name in ("writers", "nobody", "../role", "database", "")] == [None] * 5
@@ -178,11 +159,6 @@ async def test_added_to_quorum_it_is_asked_of_the_answer_and_recorded(
     assert ran.answer.sql in ran.prompt("unit_checker")
     assert sum(call["agent"] == "unit_checker" for call in ran.of("model_call")) == calls
     assert ran.answer.summary == summary
-    out = Console(file=io.StringIO(), width=140, highlight=False)
-    show_report(report_of(RunFolder(Path(ran.answer.trace))), out, full=True)
-    assert isinstance(out.file, io.StringIO)
-    shown = " ".join(out.file.getvalue().split())
-    assert " · ".join([event[name] for name in ("node", "recipe", "code", "declared", "prompt")]) in shown
 
 
 def test_a_reply_cannot_have_a_field_of_every_event() -> None:

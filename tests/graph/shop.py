@@ -30,7 +30,6 @@ from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import Resources, open_models, open_resources
 from quorum.tools.models.scripted import Prompt, Script, ScriptedChatModel
-from tests.graph.edges import drawn, recorded
 
 QUESTION = "How many orders did each city place?"
 GOOD = (
@@ -60,6 +59,14 @@ def sql(text: str) -> dict[str, Any]:
     return {"thought": "Run it.", "action": "sql", "sql": text, "command": None}
 
 
+def look(command: str = "ls") -> dict[str, Any]:
+    """The reply of Action and ToolUser that looks into the schema's files."""
+    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
+
+
+MISSING = "No table holds answers to surveys."
+LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
+"""The reply of a writer who finds that the data cannot answer."""
 STOP = {"thought": "It stands.", "action": "terminate", "sql": None, "command": None}
 """The Action's reply that accepts what there is."""
 
@@ -212,9 +219,10 @@ class Ran:
         """The events of a kind."""
         return [event for event in self.events if event["kind"] == kind]
 
-    def prompt(self, role: str, turn: int = 0) -> str:
-        """The whole prompt of a role's call."""
-        asked = [e for e in self.events if e["kind"] == "model_call" and e["agent"] == role]
+    def prompt(self, role: str, turn: int = 0, candidate: str = "") -> str:
+        """The whole prompt of a role's call, for any candidate or for one."""
+        calls = [event for event in self.of("model_call") if event["agent"] == role]
+        asked = [event for event in calls if candidate in ("", event["candidate"])]
         return "\n".join(message["content"] for message in asked[turn]["messages"])
 
 
@@ -279,17 +287,11 @@ async def run_options(
     *,
     recipe: Recipe | None = None,
 ) -> Ran:
-    """Run the graph as the options say, with real models (``offline``) where none are given.
-
-    Every edge that the run takes must be one that is drawn.
-    """
+    """Run the graph as the options say, with real models (``offline``) where none are given."""
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
     given: dict[str, Any] = {"recipe": recipe, "resources": shared}
     async with opened_graph(options, question, chat_models, **given) as (context, ask):
-        with recorded() as recorder:
-            output = await ask({"question": question})
-        assert recorder.edges
-        assert not recorder.edges - drawn(context.recipe), "taken, and not drawn"
+        output = await ask({"question": question})
         await context.trace.aflush()
         return Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
 
@@ -371,6 +373,19 @@ class Asked:
                 await context.trace.aflush()
                 self.output, self.events = output, list(context.trace.events())
         return self
+
+    async def replying(self, *replies: Any) -> dict[str, Any]:
+        """The answer to a user who replies so, one after the other."""
+        said = iter(replies)
+        await self(lambda waiting: {waiting[0].id: next(said)})
+        assert not list(said), "it was asked as often as there are replies"
+        answer: dict[str, Any] = self.output["answer"]
+        return answer
+
+    @property
+    def questions(self) -> list[Any]:
+        """What it asked, one at a time."""
+        return [question for (question,) in self.rounds]
 
     @property
     def answer(self) -> Answer:

@@ -57,7 +57,7 @@ def ask(shop: Path, tmp_path: Path) -> Callable[..., Asked]:
     return asked
 
 
-async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(ask: Any) -> None:
+async def test_branches_ask_at_the_same_time_what_would_run_and_all_is_for_those_that_wait(ask: Any) -> None:
     asked = await ask(GOOD, RENAMED)(all_say("yes"))
     (both,) = asked.rounds
     assert sorted(each.candidate for each in both) == ["c1", "c2"]
@@ -70,6 +70,16 @@ async def test_branches_ask_at_the_same_time_and_the_user_sees_what_would_run(as
         agent="action",
         candidate="c1",
     )
+    heard = list[str]()
+
+    def approve(given: Approval) -> str:
+        heard.append(given.sql)
+        return "all"
+
+    waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in both]
+    async with asked.opened() as (context, _):
+        replies = await _replies(waiting, context, None, approve)
+    assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1), "nobody is asked again"
 
 
 @pytest.mark.parametrize("of", [0, -1], ids=["to the first", "to the last"])
@@ -83,19 +93,6 @@ async def test_all_is_said_once_for_the_rest_of_the_run(ask: Any, of: int) -> No
     assert len(asked.rounds) == 1
     assert asked.answer.status == "answered"
     assert [event["reply"] for event in asked.of("approval")] == ["all"]
-
-
-async def test_after_all_those_that_wait_together_get_it_and_nobody_is_asked_again(ask: Any) -> None:
-    asked, heard = await ask(GOOD, RENAMED)(all_say("yes")), list[str]()
-
-    def approve(given: Approval) -> str:
-        heard.append(given.sql)
-        return "all"
-
-    waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in asked.rounds[0]]
-    async with asked.opened() as (context, _):
-        replies = await _replies(waiting, context, None, approve)
-    assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1)
 
 
 async def test_a_no_beside_an_all_is_a_no_and_leaves_the_others_alone(ask: Any) -> None:

@@ -10,11 +10,9 @@ import pytest
 
 from quorum.graph.approval import Approval
 from quorum.graph.ballots import Cluster, Vote
-from quorum.graph.builder import build_graph
 from quorum.graph.clarification import MAX_ASKED, MAX_REPLY, Clarification, read_reply
 from quorum.graph.confidence import CHOSEN
 from quorum.graph.disagreement import close_rivals
-from quorum.graph.recipes import RECIPES
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
@@ -44,47 +42,20 @@ def precise(prompt: Prompt) -> Any:
     return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
 
 
-class Clarified:
-    """A run with ``clarify``: what it asked, and its answer."""
-
-    def __init__(self, shop: Path, home: Path, by_model: dict[str, Any], **given: Any) -> None:
-        self.run = Asked(shop, home, by_model, **{"clarify": True, **given})
-
-    async def __call__(self, *replies: Any) -> dict[str, Any]:
-        said = iter(replies)
-        await self.run(lambda waiting: {waiting[0].id: next(said)})
-        assert not list(said), "it was asked as often as there are replies"
-        answer: dict[str, Any] = self.run.output["answer"]
-        return answer
-
-    @property
-    def questions(self) -> list[Clarification]:
-        return [question for (question,) in self.run.rounds]
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        return self.run.events
-
-
 @pytest.fixture
-def asked(shop: Path, tmp_path: Path) -> partial[Clarified]:
-    return partial(Clarified, shop, tmp_path / "home")
-
-
-async def test_a_close_vote_says_how_its_answers_differ(run: Run) -> None:
-    ran = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
-    assert ran.answer.disagreement == ["Answer A is the one shown, of c1, c2; answer B that of c3.", *SAID]
+def asked(shop: Path, tmp_path: Path) -> partial[Asked]:
+    return partial(Asked, shop, tmp_path / "home", clarify=True)
 
 
 @pytest.mark.parametrize("queries", [(GOOD,), (GOOD, RENAMED), (GOOD, GOOD, GOOD, ABOVE_SIX)])
 async def test_a_clear_vote_says_nothing_and_asks_nobody(queries: tuple[str, ...], asked: Any) -> None:
-    assert (await asked(rivals(*queries))())["disagreement"] == []
+    assert (await asked(rivals(*queries)).replying())["disagreement"] == []
 
 
 async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: Any, run: Run) -> None:
     said = script(action={**sql(GOOD), "summary": "Counts all orders."})
     ask = asked({**rivals(GOOD, GOOD, ABOVE_SIX), "m:0": said, "m:1": said})
-    answer = await ask("b")
+    answer = await ask.replying("b")
     (question,) = ask.questions
     assert [(c.label, c.candidates) for c in question.choices] == [("A", 2), ("B", 1)]
     assert question.differences == SAID
@@ -97,14 +68,12 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert answer["disagreement"] == []
     assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
     plain = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
-    assert (
-        len(ask.run.of("model_call")) == answer["usage"]["model_calls"] == plain.answer.usage["model_calls"]
-    )
+    assert len(ask.of("model_call")) == answer["usage"]["model_calls"] == plain.answer.usage["model_calls"]
 
 
 async def test_words_are_taken_once_and_each_question_says_how_to_reply(asked: Any) -> None:
     ask = asked(rivals(GOOD, ABOVE_SIX))
-    answer = await ask("Only large ones.", "And the year 2024.", "B")
+    answer = await ask.replying("Only large ones.", "And the year 2024.", "B")
     first, second, third = ask.questions
     assert (first.kind, first.own_words, second.own_words) == ("clarification", True, False)
     assert first.how == "Choose A, B, say it in your own words, or leave it empty to keep A."
@@ -113,15 +82,6 @@ async def test_words_are_taken_once_and_each_question_says_how_to_reply(asked: A
     assert (answer["vote"]["settled"], answer["question"][-16:]) == ("user", "Only large ones.")
     for payload in (Clarification, Approval):
         assert list(payload.model_fields)[:3] == ["kind", "how", "refused"]
-
-
-def test_a_node_that_asks_stands_before_the_answer_of_every_recipe() -> None:
-    """Others stand there for runs that may not ask, and for verified questions."""
-    others = {"KnowledgeRetriever", "Consensus", "check_winner", "ReadingWriter"}
-    for name in RECIPES:
-        drawn = build_graph(name).get_graph()
-        before = {edge.source for edge in drawn.edges if edge.target == "answer"}
-        assert "clarify" in before <= {"clarify", *others}
 
 
 @pytest.mark.parametrize(
@@ -144,7 +104,7 @@ def test_replies_are_understood(kind: str, text: str | None, replies: list[Any])
 async def test_the_experts_learn_from_the_choice(
     reply: str, right: list[str], asked: Any, tmp_path: Path
 ) -> None:
-    await asked(rivals(GOOD, GOOD, ABOVE_SIX))(reply)
+    await asked(rivals(GOOD, GOOD, ABOVE_SIX)).replying(reply)
     book = ExpertLedger(tmp_path / "home" / "experts.json").read()
     assert book.feedback == {"user": 1}
     assert [name for name, expert in sorted(book.experts.items()) if expert.mistakes == 0] == right
@@ -154,7 +114,7 @@ async def test_the_experts_learn_from_the_choice(
 async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(asked: Any) -> None:
     both = {"m:0": script(action=sql(ABOVE_SIX)), "m:1": script(action=precise)}
     ask = asked(both)
-    answer = await ask("Only large ones.")
+    answer = await ask.replying("Only large ones.")
     assert len(ask.questions) == 1
     assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
     assert answer["question"] == f"{QUESTION}\n\nTo be precise: Only large ones."
@@ -173,7 +133,7 @@ async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
     given = {"documents": str(tmp_path / "docs"), "kb": str(tmp_path / "kb")}
     for replies in (("",), ("Only large ones.", "")):
         ask = asked(rivals(GOOD, ABOVE_SIX), **given)
-        answer = await ask(*replies)
+        answer = await ask.replying(*replies)
         assert (len(ask.questions), answer["vote"]["settled"]) == (len(replies), "")
         assert answer["disagreement"], "no reply keeps the vote"
         assert answer["sources"] == ["t.md"]
@@ -182,7 +142,7 @@ async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
 
 async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     ask = asked(rivals(GOOD, ABOVE_SIX))
-    answer = await ask("D", "x" * (MAX_REPLY + 1), 7)
+    answer = await ask.replying("D", "x" * (MAX_REPLY + 1), 7)
     _, second, third = ask.questions
     assert "no answer 'D'" in second.refused
     assert "too much" in third.refused
@@ -191,7 +151,7 @@ async def test_nobody_is_asked_for_ever(asked: Any) -> None:
 
 
 async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:
-    assert (await asked(rivals(GOOD, ABOVE_SIX), max_calls=8)())["status"] == "stopped"
+    assert (await asked(rivals(GOOD, ABOVE_SIX), max_calls=8).replying())["status"] == "stopped"
 
 
 def rivals_of(winner: str, *clusters: tuple[float, str]) -> list[str]:
@@ -217,7 +177,7 @@ async def test_nothing_that_was_found_or_judged_before_counts_for_the_new_questi
     written |= {"judge": {"reason": "", "choice": "cannot tell"}}
     other = {**written, "sql_writer": {"reasoning": "So.", "sql": ABOVE_SIX}}
     ask = asked({"m:0": script(**written), "m:1": script(**other)}, **given)
-    await ask("Only large ones.", "A")
+    await ask.replying("Only large ones.", "A")
     kinds = [event["kind"] for event in ask.events]
     second = kinds.index("vote", kinds.index("clarification"))
     assert ask.events[second]["approved"] is None

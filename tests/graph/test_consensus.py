@@ -1,24 +1,34 @@
-"""The vote: who may vote, what strategies weigh, how ties end, how sure the outcome is."""
+"""The vote: who may vote, what strategies weigh, how ties end, when it is enough, how far it is trusted."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import random
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.graph import strategies
-from quorum.graph.ballots import UNANSWERABLE, Ballot, Rules, Vote, rank
-from quorum.graph.confidence import BLANK, confidence
-from quorum.graph.strategies import STRATEGIES
+from quorum.graph.ballots import UNANSWERABLE, Ballot, Cluster, Rules, Vote, rank
+from quorum.graph.confidence import BLANK, CHOSEN, LOW, SIGNS, Calibration, confidence, load
+from quorum.graph.result_overlaps import ResultOverlaps
+from quorum.graph.stopping import find_stopping, lead, next_batch
+from quorum.graph.strategies import STRATEGIES, WEIGHTED
 from quorum.knowledge.errors import ConfigurationError
+from quorum.tools.results.canonical import is_blank
+from quorum.tools.results.compare import fingerprint
+from quorum.tools.results.files import write_result
 from quorum.tools.results.overlap import Overlap
+from tests.graph.shop import GOOD, OTHER, THIRD, Run, script, sql
 
 
 class Overlaps:
@@ -172,3 +182,351 @@ def test_any_text_can_stand_for_a_vote(sql: str) -> None:
 def test_what_a_strategy_lacks_is_named(strategy: str, lacks: str) -> None:
     with pytest.raises(ConfigurationError, match=lacks):
         hold_vote([ballot("a", "x")], strategy)
+
+
+# Minimum Bayes risk over real results.
+
+
+Columns = dict[str, list[Any]]
+NAMES = ["Ada", "Bo", "Cy"]
+BASE: Columns = {"name": NAMES, "total": [3, 2, 1]}
+WIDER: Columns = {"who": NAMES, "n": [3.0, 2.0, 1.0], "city": ["x", "y", "z"]}
+OTHER_FIGURES: Columns = {"name": NAMES, "total": [30, 20, 10]}
+
+
+def vote(results: Sequence[Columns], strategy: str = "mbr", experts: str = "", **rules: Any) -> Vote:
+    """A vote of candidates ``c0``, ``c1``, … with these results."""
+    tables = [pa.table(result) for result in results]
+    overlaps = ResultOverlaps({fingerprint(table): table for table in tables})
+    ballots = []
+    for n, (table, expert) in enumerate(zip(tables, experts or "m" * len(tables), strict=False)):
+        mark = fingerprint(table)
+        about: dict[str, Any] = {"blank": is_blank(table), "cluster": overlaps.clusters[mark]}
+        ballots.append(Ballot(f"c{n}", expert, f"SELECT {n}", mark, **about))
+    return hold_vote(ballots, strategy, overlaps=overlaps, **rules)
+
+
+def groups(held: Vote) -> list[set[str]]:
+    return [set(cluster.candidates) for cluster in held.clusters]
+
+
+def test_results_that_differ_in_an_extra_column_support_each_other() -> None:
+    only_totals: Columns = {"total": [1, 2, 3]}
+    results = [BASE, WIDER, OTHER_FIGURES, OTHER_FIGURES, only_totals]
+    assert vote(results, "majority").winner in ("c2", "c3")
+    held = vote(results)
+    assert groups(held) == [{"c0", "c1", "c4"}, {"c2", "c3"}]
+    assert held.winner == "c1"
+    assert not held.tie
+    assert sum(cluster.share for cluster in held.clusters) == pytest.approx(1)
+
+
+def test_the_form_that_most_have_stands_for_those_that_agree() -> None:
+    """So no column is shown that one candidate alone thought of; of equals the wider one is."""
+    assert vote([BASE, WIDER, OTHER_FIGURES]).winner == "c1"
+    unasked: Columns = {**BASE, "sum": [6, 6, 6]}
+    held = vote([BASE, BASE, unasked])
+    assert groups(held) == [{"c0", "c1", "c2"}]
+    assert held.winner in ("c0", "c1")
+    assert held.clusters[0].candidates[-1] == "c2"
+    assert vote([BASE, unasked, BASE, unasked]).winner in ("c1", "c3")  # as many lack a column as do not
+    assert vote([BASE, BASE, unasked], experts="AAB", weights={"A": 0.4}).winner == "c2"
+
+
+def test_what_more_than_half_say_exactly_wins() -> None:
+    near: Columns = {"name": NAMES, "total": [3, 2, 9], "city": ["x", "y", "z"]}
+    held = vote([BASE] * 5 + [near] * 4)
+    assert held.winner in ("c0", "c1", "c2", "c3", "c4")
+    assert held.clusters[0].weight < held.clusters[1].weight  # near the first in most, and with more to show
+    assert not held.tie
+    assert vote([BASE] * 4 + [near] * 4).winner in ("c4", "c5", "c6", "c7")
+
+
+def test_weights_count_in_mbr() -> None:
+    results: list[Columns] = [BASE, {"z": ["q"]}, {"z": ["q"]}]
+    assert vote(results, experts="ABB").winner in ("c1", "c2")
+    assert vote(results, experts="ABB", weights={"B": 0.3}).winner == "c0"
+
+
+CELLS = st.sampled_from([0, 1, 2.5, "a", "b", None])
+
+
+@st.composite
+def results(draw: st.DrawFn) -> list[Columns]:
+    """Results that often share columns and rows."""
+    rows = draw(st.integers(1, 3))
+    column = st.lists(CELLS.map(str), min_size=rows, max_size=rows)
+    pool = draw(st.lists(column, min_size=1, max_size=4))
+    picked = st.lists(st.sampled_from(range(len(pool))), min_size=1, max_size=3)
+    return [
+        {f"c{place}": pool[index] for place, index in enumerate(picks)}
+        for picks in draw(st.lists(picked, min_size=1, max_size=6))
+    ]
+
+
+@pytest.mark.heavy
+@settings(max_examples=150)
+@given(results(), st.integers(0, 5), st.integers(0, 4), st.sampled_from(list(STRATEGIES)), st.data())
+def test_what_is_decided_stays_decided(
+    made: list[Columns], same: int, more: int, strategy: str, data: st.DataObject
+) -> None:
+    cut = data.draw(st.integers(1, len(made)))
+    now, later = [*made[:cut], *[made[0]] * same], [*made[cut:], *[made[-1]] * more]
+    experts = "".join(data.draw(st.sampled_from("AB")) for _ in (*now, *later))
+    rules: dict[str, Any] = {"weights": {"A": 1.0, "B": 0.4}, "dialect": "sqlite"}
+    weighs = rules["weights"] if strategy in WEIGHTED else {}
+    held = vote(now, strategy, experts, **rules)
+    if find_stopping("decided").enough(held, [weighs.get(name, 1.0) for name in experts[len(now) :]]):
+        after = vote([*now, *later], strategy, experts, **rules)
+        assert held.winning is not None
+        assert after.winning is not None
+        assert after.winning.fingerprint == held.winning.fingerprint
+
+
+def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
+    made = [pa.table(BASE), pa.table(WIDER), pa.table({"name": NAMES, "total": [3.001, 2, 1]})]
+    tables = {fingerprint(table): table for table in made}
+    from_files = ResultOverlaps({mark: write_result(tables[mark], tmp_path) for mark in tables})
+    in_memory = ResultOverlaps(tables)
+    assert from_files.clusters == in_memory.clusters
+    assert len(set(from_files.clusters.values())) == 2  # 3 and 3.001 vote for the same
+    one, other = (Ballot(mark, "m", "", mark) for mark in list(tables)[:2])
+    found = asyncio.run(from_files.overlap(one, other))
+    assert found == asyncio.run(in_memory.overlap(one, other))
+    assert found.relation == "within"
+    assert asyncio.run(from_files.overlap(other, one)) == found.reversed
+    assert ResultOverlaps({}).clusters == {}
+
+
+# Stopping rules: when the rest cannot change the winner, when the posterior suffices.
+
+
+def chosen(*choices: str, weights: dict[str, float] | None = None) -> Vote:
+    """A vote in which candidate i (of expert ``m`` or of its own name) chose ``choices[i]``."""
+    ballots = [
+        Ballot(f"c{i}", f"e{i}", sql=f"SELECT {i}", fingerprint=choice) for i, choice in enumerate(choices)
+    ]
+    return hold_vote(ballots, "wma" if weights else "majority", weights=weights or {})
+
+
+def test_decided_stops_only_when_the_rest_cannot_change_the_winner() -> None:
+    rule = find_stopping("decided")
+    for choices, spared in (("xxx", 2), ("xxy", 0), ("xx", 1), ("xy", 0)):
+        held = chosen(*choices)
+        assert [rule.enough(held, [1.0] * more) for more in (spared, spared + 1)] == [True, False], choices
+    held = chosen("x", "y", weights={"e0": 1.0, "e1": 0.2})
+    assert rule.enough(held, [0.5])
+    assert not rule.enough(held, [0.5, 0.4])
+
+
+@pytest.mark.parametrize("strategy", ["random", "rwma"])
+def test_a_draw_is_decided_when_none_is_to_come(strategy: str) -> None:
+    ballots = [Ballot(f"c{i}", "m", sql=f"SELECT {i}", fingerprint="x") for i in range(9)]
+    held = hold_vote(ballots, strategy)
+    assert not find_stopping("decided").enough(held, [1.0])  # it may be drawn
+    assert find_stopping("decided").enough(held, [])
+
+
+@pytest.mark.parametrize(("first", "second"), [(3, 0), (2, 1), (5, 2), (0, 0), (8, 8)])
+def test_the_posterior_is_the_beta_distributions(first: int, second: int) -> None:
+    draw = random.Random(first * 31 + second)
+    drawn = [draw.betavariate(first + 1, second + 1) > 0.5 for _ in range(40_000)]
+    assert lead(first, second) == pytest.approx(sum(drawn) / len(drawn), abs=0.01)
+
+
+def test_beta_stops_at_its_posterior() -> None:
+    rule = find_stopping("beta:0.9")
+    assert lead(3, 0) == 0.9375
+    assert rule.enough(chosen(*"xxx"), [1.0] * 5)
+    assert not rule.enough(chosen(*"xxy"), [1.0] * 5)
+    assert not rule.enough(chosen(*"xx"), [1.0] * 6)
+    assert find_stopping("beta:0.95").enough(chosen(*"xxxx"), [1.0])
+
+
+@pytest.mark.parametrize("rule", ["decided", "beta:0.9"])
+def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
+    """But five blank ones for a posterior: one with values would outvote them all."""
+
+    def of(count: int, **about: Any) -> Vote:
+        cast = [Ballot(f"c{i}", "m", f"SELECT {i}", **about) for i in range(count)]
+        return hold_vote(cast, blanks_give_way=True)
+
+    for held in (chosen("x", "y"), of(4, fingerprint="f", blank=True), of(1, error="syntax")):
+        assert not find_stopping(rule).enough(held, [0.0])
+        assert find_stopping(rule).enough(held, [])
+    assert find_stopping(rule).enough(of(5, fingerprint="f", blank=True), [1.0]) is (rule != "decided")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "always", "beta", "beta:", "beta:0.5", "beta:1", "beta:nan", "gamma:0.9"]
+)
+def test_an_unknown_rule_is_named(name: str) -> None:
+    with pytest.raises(ConfigurationError, match="No stopping rule") as failure:
+        find_stopping(name)
+    assert "beta:P" in (failure.value.hint or "")
+
+
+@given(st.integers(1, 30), st.integers(1, 6))
+def test_waves_add_up(votes: int, experts: int) -> None:
+    sizes: list[int] = []
+    while sum(sizes) < votes:
+        sizes.append(next_batch(sum(sizes), votes, find_stopping("decided"), experts))
+        assert sizes[-1] > 0
+    assert sum(sizes) == votes
+    assert sizes[0] == min(votes, max(3, experts))
+    assert next_batch(0, votes, find_stopping("never")) == votes
+    rule = find_stopping("beta:0.9")
+    assert [next_batch(asked, 8, rule) for asked in (0, 3, 4, 5, 7)] == [3, 2, 1, 2, 1]
+
+
+# Whole runs: the vote is held after each batch.
+
+DISPUTED = {"action/c2": sql(OTHER), "action/c3": sql(THIRD), "action/c4": sql(OTHER)}
+FAILING = {f"action/c{number}": "no json" for number in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("said", "stopping", "cast", "votes"),
+    [
+        ({}, "never", 8, 1),
+        ({}, "beta:0.9", 3, 1),
+        ({}, "decided", 5, 2),
+        ({}, "beta:0.99", 7, 3),
+        (DISPUTED, "beta:0.9", 8, 4),
+        (FAILING, "beta:0.9", 7, 3),
+    ],
+)
+async def test_agreement_ends_the_sampling(
+    run: Run, said: dict[str, Any], stopping: str, cast: int, votes: int
+) -> None:
+    ran = await run(script() | said, votes=8, stopping=stopping)
+    assert ran.answer.sql == GOOD
+    asked = {candidate.id for candidate in ran.answer.candidates}
+    assert (len(asked), len(ran.of("vote"))) == (cast, votes)
+    assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
+
+
+# Confidence: what raises it, and what caps it.
+
+
+def sized(*sizes: int, **more: object) -> Vote:
+    """A vote whose clusters have these many candidates."""
+    total = sum(sizes)
+    clusters = tuple(
+        Cluster(
+            key=f"k{place}",
+            fingerprint=f"k{place}",
+            candidates=tuple(f"c{place}.{n}" for n in range(size)),
+            experts=("m",),
+            weight=float(size),
+            share=size / total,
+        )
+        for place, size in enumerate(sizes)
+    )
+    made = Vote(clusters[0].candidates[0], clusters, sizes[0] / total, cast=total)
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=5).map(lambda sizes: sorted(sizes, reverse=True))
+CALIBRATIONS = st.builds(
+    Calibration, st.floats(-3, 3), *[st.floats(0, 3).map(lambda x, sign=sign: sign * x) for sign in SIGNS]
+)
+
+
+@given(SIZES, CALIBRATIONS, st.sampled_from([None, True, False]))
+def test_one_more_that_agrees_never_lowers_and_one_more_that_does_not_never_raises(
+    sizes: list[int], calibration: Calibration, approved: bool | None
+) -> None:
+    first, *others = sizes
+    before = confidence(sized(*sizes, approved=approved), calibration=calibration)
+    assert 0 <= before <= 1
+    assert confidence(sized(first + 1, *others, approved=approved), calibration=calibration) >= before
+    if first > 1:
+        assert confidence(sized(*sizes, 1, approved=approved), calibration=calibration) <= before
+
+
+@given(SIZES, CALIBRATIONS)
+def test_verdict_and_exploration_move_it_both_ways(sizes: list[int], calibration: Calibration) -> None:
+    held = sized(*sizes)
+    plain = confidence(held, calibration=calibration)
+    by_verdict = [confidence(replace(held, approved=it), calibration=calibration) for it in (False, True)]
+    by_finding = [confidence(held, explored=it, calibration=calibration) for it in (False, True)]
+    for worse, better in (by_verdict, by_finding):
+        assert worse <= plain <= better
+        assert worse < plain or held.low
+        assert plain < better or held.low or len(sizes) > 1  # a dispute has a ceiling
+
+
+@given(SIZES, CALIBRATIONS, st.sampled_from([None, True]), st.sampled_from([None, 0.0, 0.5, 1.0]))
+def test_a_dispute_is_never_trusted_more_than_unanimity(
+    sizes: list[int], calibration: Calibration, approved: bool | None, doubt: float | None
+) -> None:
+    held = sized(*sizes, 1, approved=approved, doubt=doubt, stopping="beta:0.9")
+    agreed = max(2, min(3, sizes[0]))  # the first batch, of one mind
+    disputed = confidence(held, explored=approved, calibration=calibration)
+    assert disputed < confidence(sized(agreed, doubt=doubt), calibration=calibration)
+    all_at_once = sized(*sizes, 1, approved=approved, doubt=doubt, stopping="never")
+    of_as_many = sized(max(2, sizes[0]), doubt=doubt)
+    trusted = confidence(all_at_once, explored=approved, calibration=calibration)
+    assert trusted <= confidence(of_as_many, calibration=calibration)
+
+
+def test_equal_evidence_gives_equal_confidence_in_every_recipe_and_what_is_open_lowers_it() -> None:
+    assert confidence(sized(1, assumed=3)) < confidence(sized(1)) < confidence(sized(1, assumed=0))
+    assert confidence(sized(1, doubt=2)) < confidence(sized(1, doubt=1)) == confidence(sized(1))
+    assert confidence(sized(1, size=600)) < confidence(sized(1)) < confidence(sized(1, size=20))
+    ways = [{"stopping": each, "strategy": way} for each in ("first", "never") for way in ("mbr", "majority")]
+    assert len({confidence(sized(1, assumed=1, size=30, **each)) for each in ways}) == 1
+
+
+def test_the_rules_cap_it() -> None:
+    sure = partial(confidence, calibration=Calibration(9.0, 1.0, 1.0, -1.0, -1.0, -1.0))
+    assert min(sure(sized(8)), sure(sized(1))) > 0.99
+    assert sure(sized(1, cast=3)) == LOW, "the only survivor of three"
+    assert sure(sized(8), doubted=True) == sure(sized(4, 4, tie=True)) == LOW
+    chosen = sized(4, 4, tie=True, decided="user")
+    assert (confidence(chosen), confidence(chosen, doubted=True)) == (CHOSEN, LOW)
+    assert sure(sized(8, blank=True, approved=True)) == BLANK
+    assert sure(Vote(None, ())) == 0.0
+
+
+def heads(*names: str) -> dict[str, Any]:
+    """Candidates that say that the data cannot answer, and have no vote."""
+    return {"unanswerable": names, "excluded": tuple((name, UNANSWERABLE) for name in names)}
+
+
+def test_that_the_data_cannot_answer_is_trusted_as_an_answer_of_as_many() -> None:
+    lacking = Vote(None, (), 0.0, False, "mbr", cast=3, **heads("c1", "c2", "c3"))
+    assert confidence(lacking) == confidence(sized(3))
+    assert confidence(replace(lacking, cast=5)) < confidence(lacking)
+    assert confidence(replace(lacking, cast=1, **heads("c1"))) == LOW < confidence(sized(1))
+    disputed = replace(sized(2, stopping="beta:0.9"), cast=8, **heads(*"abcdef"))
+    assert disputed.cannot_answer
+    for explored in (None, True):
+        assert confidence(replace(disputed, approved=explored), explored=explored) < confidence(lacking)
+
+
+def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:
+    shipped = load()
+    assert shipped.votes > 100
+    assert shipped.brier is not None
+    assert shipped.base is not None
+    assert shipped.brier < shipped.base
+    scale = [
+        confidence(sized(*sizes, size=250))
+        for sizes in ([1, *[1] * 7], [2, *[1] * 6], [4, 2, 2], [6, 2], [8])
+    ]
+    assert scale == sorted(scale)
+    assert scale[0] < 0.31 <= scale[2], "answers that are better withheld"
+    assert 0.7 < scale[-1] < 0.95
+
+
+def test_a_calibration_is_kept_and_a_damaged_one_is_said_to_be_so(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    made = Calibration(-1.0, 0.5, 0.25, 0.0, -0.5, -0.25, votes=10, brier=0.2, base=0.25)
+    path.write_text(json.dumps(asdict(made)))
+    assert load(path) == made
+    (tmp_path / "bad.json").write_text('{"intercept": 1}')
+    for name in ("bad.json", "missing.json"):
+        with pytest.raises(ConfigurationError, match=name):
+            load(tmp_path / name)

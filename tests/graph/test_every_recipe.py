@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import (
     BROKEN,
     GOOD,
+    LACKING,
+    MISSING,
     NOTHING,
     OTHER,
     STOP,
@@ -173,11 +176,6 @@ async def test_a_limit_ends_a_run_in_order(recipe: str, most: int, run: Run) -> 
     assert ran.answer.rows or all(each.error for each in ran.answer.candidates), "the best so far"
 
 
-MISSING = "No table holds answers to surveys."
-LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
-ENDS = {"thought": "Surveys.", "sql": None, "command": None, "missing": MISSING}
-
-
 PLANNED = {"planner": 1, "plan_critique": 1, "syntax_retriever": 1}
 GROUNDED = {"info_agent": 1, "context_expander": 1, "gen_agent": 1}
 COSTS: dict[str, tuple[dict[str, int], int, dict[str, int], dict[str, int]]] = {
@@ -231,14 +229,6 @@ async def test_a_query_is_repaired_up_to_the_limit(
     assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
 
 
-@pytest.mark.parametrize("sql", [BROKEN, "SELECT city FROM customers GROUP BY", "DROP TABLE orders", NOTHING])
-async def test_single_repairs_nothing(run: Run, sql: str) -> None:
-    ran = await run({"sql_writer": written(sql)}, recipe="single")
-    assert (ran.calls(), ran.answer.sql, ran.answer.row_count) == ({"sql_writer": 1}, sql, 0)
-    refused = sql in (BROKEN, "DROP TABLE orders")  # by the lint, by the guard
-    assert ran.answer.usage["queries"] == (not refused)
-
-
 @pytest.mark.parametrize(
     ("recipe", "switches", "confirmed"),
     [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],
@@ -261,8 +251,8 @@ async def test_it_says_what_the_data_lacks(run: Run, recipe: str) -> None:
     said = script(
         sql_writer=LACKING,
         gen_agent=LACKING,
-        action=ENDS | {"action": "terminate"},
-        tool_user=ENDS | {"action": "answer"},
+        action=STOP | {"missing": MISSING},
+        tool_user=STOP | {"action": "answer", "missing": MISSING},
     )
     ran = await run(said, recipe=recipe, votes=None)
     assert ran.calls() == COSTS[recipe][2]
@@ -276,19 +266,28 @@ async def test_it_says_what_the_data_lacks(run: Run, recipe: str) -> None:
 CITIES = "SELECT CITY, COUNT(*) FROM SHOP.PUBLIC.CUSTOMERS GROUP BY CITY"
 
 
-@every_recipe
-async def test_over_a_schema_without_data_a_candidate_costs_what_writing_it_costs(
-    recipe: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def unrun(tmp_path: Path) -> Run:
+    """Runs on a database of which only the schema is here: SQL is written, linted and repaired, never run."""
     folder = write_schema(tmp_path / "SHOP" / "PUBLIC").parent
-    url, said = f"schema://{folder}", writing(CITIES) | {"tool_user": sql(CITIES) | {"action": "answer"}}
-    ran = await run_graph(tmp_path / "home", url, said, recipe=recipe, votes=None)
-    assert ran.calls() == COSTS[recipe][3]
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.sql == CITIES
+    return partial(run_graph, tmp_path / "home", f"schema://{folder}", votes=None)
+
+
+def assert_unrun(ran: Ran) -> None:
+    """The run has no answer, and shows SQL that only wants a database."""
+    assert (ran.answer.status, ran.answer.sql) == ("no_answer", CITIES)
     assert (ran.answer.dialect, ran.answer.confidence) == ("snowflake", 0.0)
     assert ran.answer.usage["queries"] == 0
     assert f"No candidate has a result; the SQL shown could not be run: {NOT_LIVE}" in ran.answer.warnings
+
+
+@every_recipe
+async def test_over_a_schema_without_data_a_candidate_costs_what_writing_it_costs(
+    recipe: str, unrun: Run
+) -> None:
+    ran = await unrun(writing(CITIES) | {"tool_user": sql(CITIES) | {"action": "answer"}}, recipe=recipe)
+    assert ran.calls() == COSTS[recipe][3]
+    assert_unrun(ran)
 
 
 @every_recipe
@@ -308,3 +307,46 @@ async def test_each_step_names_the_code_behind_it(recipe: str, run: Run, root: P
         assert ("declared" in event) == (event.get("agent") in roles())
         if "declared" in event:
             assert " = Role(" in line(event["declared"])
+
+
+PROBE = "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS LIMIT 5"
+TYPO = "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS"
+
+
+@pytest.mark.parametrize(
+    "switches",
+    [
+        {"exploration": "always"},
+        {"self_consistency": True},
+        {"cte_refinement": True},
+        {"model_vote": True},
+    ],
+)
+async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(
+    switches: dict[str, Any], unrun: Run
+) -> None:
+    ran = await unrun(writing(CITIES), recipe="reforce", votes=2, switches=switches)
+    assert ran.calls() == {"sql_writer": 2}
+    assert_unrun(ran)
+    told = [*ran.answer.warnings, *(event["message"] for event in ran.of("exploration_ended"))]
+    assert any("only the schema of the database is here" in said for said in told)
+
+
+async def test_what_the_lint_finds_is_repaired_and_valid_sql_goes_before_other(unrun: Run) -> None:
+    said = script(sql_writer=written(TYPO), self_refiner=repaired(CITIES))
+    ran = await unrun(said, recipe="quorum", votes=1)
+    assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
+    assert_unrun(ran)
+    said = {"sql_writer": written(TYPO), "sql_writer/c2": written(CITIES)}
+    ran = await unrun(said, recipe="single", votes=3)
+    kinds = [candidate.error_kind for candidate in ran.answer.candidates]
+    assert kinds == ["column_not_found", "unavailable", "column_not_found"]
+    assert_unrun(ran)
+
+
+async def test_a_query_that_only_looks_does_not_end_the_loop(unrun: Run) -> None:
+    steps = [sql(PROBE), {"thought": "So.", "action": "answer", "sql": CITIES, "command": None}]
+    ran = await unrun({"tool_user": steps}, recipe="react")
+    assert ran.calls() == {"tool_user": 2}
+    assert f"Error: {NOT_LIVE}" in ran.prompt("tool_user", 1)
+    assert_unrun(ran)

@@ -249,14 +249,6 @@ async def test_a_schema_without_data_is_only_explored_without_execution(tmp_path
     assert (await explore(execution=False, **given)).triplets > 0
 
 
-@pytest.mark.parametrize(
-    "limits", [{"coverage": 0.0}, {"coverage": 1.5}, {"attempts": 0}, {"branches": 0}, {"branches": 99}]
-)
-async def test_limits_that_make_no_sense_are_refused(tmp_path: Path, limits: dict[str, Any]) -> None:
-    with pytest.raises(ConfigurationError, match="must be"):
-        await explore(db="sample", models=["offline"], home=tmp_path, **limits)
-
-
 async def test_databases_of_one_name_do_not_mix(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from quorum.agents.role import MAX_ASSUMPTIONS, MAX_SENTENCE
 from quorum.graph.nodes.prepare import LONG_QUESTION
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.models.scripted import Prompt
+from quorum.tools.results.overlap import overlap
 from tests.graph.shop import (
     BROKEN,
     CITIES,
@@ -22,6 +24,7 @@ from tests.graph.shop import (
     PLAN,
     QUESTION,
     THIRD,
+    TOWNS,
     Ran,
     Run,
     explored,
@@ -74,9 +77,8 @@ def documents(tmp_path: Path) -> str:
 
 
 def writing_prompts(ran: Ran) -> dict[str, str]:
-    """Each candidate's first prompt to the SqlWriter: what follows the shared prefix."""
-    calls = [e for e in ran.of("model_call") if e["agent"] == "sql_writer"]
-    return {event["candidate"]: event["messages"][-1]["content"] for event in calls}
+    """Each candidate's prompt to the SqlWriter."""
+    return {each.id: ran.prompt("sql_writer", candidate=each.id) for each in ran.answer.candidates}
 
 
 async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
@@ -229,7 +231,6 @@ async def test_exploration_can_be_left_out_and_limited(run: Run) -> None:
     ran = await run(said, max_queries=2, max_corrections=0)
     assert len(ran.of("exploration")[0]["queries"]) == 2
     assert "exploration_corrector" not in ran.calls()
-    assert (await run(said, max_queries=2, max_corrections=1)).calls()["exploration_corrector"] > 0
 
 
 async def test_candidates_that_fail_dispute_nothing(run: Run) -> None:
@@ -258,12 +259,6 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
     assert (withheld.answer.status, withheld.answer.sql) == ("no_answer", without.answer.sql)
     assert any("Withheld" in warning for warning in withheld.answer.warnings)
     assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
-
-
-@pytest.mark.parametrize("reply", [{"reason": "Both fit.", "choice": "cannot tell"}, "no json", GONE])
-async def test_a_judge_without_a_verdict_leaves_the_tie(reply: Any, run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER), judge=reply))
-    assert (ran.answer.status, ran.vote.tie, len(ran.of("judgement"))) == ("answered", True, 1)
 
 
 async def test_draws_differ_from_question_to_question(run: Run) -> None:
@@ -331,3 +326,119 @@ async def test_a_revision_with_values_stands_where_only_empty_results_had_voted(
     ran = await run(said, votes=3)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert any("its revision has some" in note for note in ran.vote.notes)
+
+
+# Exploration: what it is told, what it may find, and what those who write after it are shown.
+
+
+NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
+RIGHT = {"fault": "Nothing: there is no Nowhere.", "sql": None}
+
+
+async def tied(run: Run, **roles: Any) -> Ran:
+    """Candidates disagree until an exploration is done."""
+    return await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD), **roles), votes=4)
+
+
+async def test_no_row_can_be_the_finding_and_an_error_cannot(run: Run) -> None:
+    said = {"column_explorer": explored(NOWHERE, TOWNS, CITIES), "exploration_corrector": RIGHT}
+    ran = await tied(run, **said)
+    assert ran.calls()["exploration_corrector"] == 2
+    found = [(event["sql"], event["corrected"]) for event in ran.of("finding")]
+    assert found == [(NOTHING, False), (CITIES["sql"], False)]
+    assert ["no query" in event["message"] for event in ran.of("exploration_given_up")] == [True]
+    later = ran.prompt("sql_writer", -1)
+    assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
+    assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
+
+
+async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(run: Run) -> None:
+    """The explorer sees how the answers differ beside their SQL."""
+    ran = await tied(run)
+    (begun,), prompt = ran.of("exploration"), ran.prompt("column_explorer")
+    for label, query in zip("AB", begun["rivals"], strict=True):
+        assert f'<rival_sql answer="{label}">\n{query}\n</rival_sql>' in prompt
+    assert any("`city`" in sentence for sentence in begun["differences"])
+    early, late = ran.prompt("sql_writer", 0), ran.prompt("sql_writer", -1)
+    assert "<differences>" not in early
+    assert all(f"- {sentence}\n" in text for sentence in begun["differences"] for text in (prompt, late))
+    assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
+
+
+async def test_a_finding_that_fills_its_limit_says_so(run: Run) -> None:
+    one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
+    ran = await tied(run, column_explorer=explored(one))
+    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)
+
+
+# A question that asks for an order: most writers say so, and what that does to a vote.
+
+
+ORDERED = "How many orders did each city place, most first?"
+DESC, ASC = f"{GOOD} ORDER BY orders DESC", f"{GOOD} ORDER BY orders ASC"
+
+
+def writer(queries: Sequence[str], ordered: Sequence[bool]) -> Any:
+    """A writer whose candidates take turns, in the query and in whether an order is asked for."""
+
+    def write(prompt: Prompt) -> Any:
+        place = number(prompt) - 1
+        return written(queries[place % len(queries)]) | {"ordered": ordered[place % len(ordered)]}
+
+    return write
+
+
+async def vote_on(run: Run, *queries: str, ordered: Sequence[bool] = (True,), **given: Any) -> Ran:
+    said = script(sql_writer=writer(queries, ordered), validator=FINE)
+    question = ORDERED if any(ordered) else QUESTION
+    return await run(said, question=question, votes=len(queries), **given)
+
+
+@pytest.mark.parametrize("strategy", ["mbr", "wma", "majority"])
+@pytest.mark.parametrize("queries", [(ASC, DESC, DESC), (DESC, ASC, ASC)])
+async def test_the_order_that_most_have_is_shown_where_one_is_asked_for(
+    run: Run, strategy: str, queries: tuple[str, ...]
+) -> None:
+    ran = await vote_on(run, *queries, strategy=strategy)
+    vote = ran.vote
+    assert [sorted(cluster.candidates) for cluster in vote.clusters] == [["c2", "c3"], ["c1"]]
+    assert vote.clusters[0].weight > vote.clusters[1].weight
+    assert ran.answer.sql == queries[1]
+    assert ran.answer.rows[0] == (["Lyon", 3] if queries[1] == DESC else ["Ghent", 1])
+
+
+async def test_what_differs_is_said_to_be_the_order(run: Run) -> None:
+    ran = await vote_on(run, ASC, DESC)
+    assert ran.answer.disagreement[1:] == [
+        "Answer A and answer B have the same rows in another order.",
+        "Answer A is sorted by `COUNT(*) DESC`; answer B by `COUNT(*)`.",
+    ]
+
+
+@pytest.mark.parametrize("ordered", [(False,), (True, False, False)])
+async def test_unless_most_writers_say_so_the_order_does_not_count(run: Run, ordered: Sequence[bool]) -> None:
+    ran = await vote_on(run, ASC, DESC, DESC, ordered=ordered)
+    assert [sorted(cluster.candidates) for cluster in ran.vote.clusters] == [["c1", "c2", "c3"]]
+    assert ran.answer.disagreement == []
+
+
+async def test_inside_a_candidate_another_order_does_not_confirm_a_result(run: Run) -> None:
+    calls = []
+    for ordered in (True, False):
+        said = script(sql_writer=writer([ASC], [ordered]), self_checker=written(DESC))
+        ran = await run(said, recipe="reforce", votes=1, switches={"self_consistency": True})
+        calls.append(ran.calls()["self_checker"])
+    assert calls[0] > calls[1] == 1
+
+
+def test_another_order_costs_support_and_only_where_it_counts() -> None:
+    up = pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]})
+    down = up.take([2, 1, 0])
+    assert overlap(up, down).support == 1
+    turned = overlap(up, down, ordered=True)
+    assert turned.support == pytest.approx((2 / 3) ** 2)
+    assert not turned.same
+    assert turned.reversed == overlap(down, up, ordered=True)
+    wider = down.append_column("c", pa.array([7.0, 8, 9]))
+    assert overlap(up, wider, ordered=True).support < overlap(up, wider).support
+    assert overlap(up, up, ordered=True).support == 1

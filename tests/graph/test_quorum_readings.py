@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum import ask
+from quorum.agents.role import MAX_SENTENCE
 from quorum.graph.confidence import CHOSEN, LOW
 from quorum.graph.nodes import clarifying
 from quorum.settings import Settings
 from quorum.tools.models.scripted import Prompt, scripted
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, of_recipe, repaired, script
-from tests.graph.test_clarify import Clarified
+from tests.graph.shop import (
+    BROKEN,
+    GOOD,
+    OTHER,
+    QUESTION,
+    Asked,
+    Run,
+    number,
+    of_recipe,
+    repaired,
+    script,
+    written,
+)
 
 CHEAP = GOOD.replace("GROUP BY", "WHERE total < 10 GROUP BY")
 NOTHING = GOOD.replace("GROUP BY", "WHERE total > 99 GROUP BY")
@@ -159,14 +172,14 @@ async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:
     said = script(**roles(reading(CHEAP)))
     given: dict[str, Any] = {"recipe": "quorum", "votes": None, "clarify": "always"}
-    asked = Clarified(shop, tmp_path, {"m": said}, **given)
-    answer = await asked("B")
+    asked = Asked(shop, tmp_path, {"m": said}, **given)
+    answer = await asked.replying("B")
     (clarification,) = asked.questions
     shown = [(choice.label, choice.says) for choice in clarification.choices]
     assert shown == [("A", ALL), ("B", "Counts cheap orders.")], "sentences of one kind"
     assert (answer["sql"], answer["meant"], answer["confidence"]) == (CHEAP, "Counts cheap orders.", CHOSEN)
     assert (answer["readings"], answer["reading"]) == ([], answer["meant"])
-    kept = await Clarified(shop, tmp_path, {"m": said}, **given)("A")
+    kept = await Asked(shop, tmp_path, {"m": said}, **given).replying("A")
     assert (kept["sql"], kept["reading"]) == (GOOD, ALL)
 
 
@@ -178,8 +191,8 @@ async def test_only_always_asks_where_the_answer_is_not_in_doubt(
 ) -> None:
     monkeypatch.setattr(clarifying, "ASK_BELOW", 0.87)
     said = {"m": script(**roles(reading(CHEAP), assumed=assumed))}
-    asked = Clarified(shop, tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
-    answer = await asked(*[""] * questions)
+    asked = Asked(shop, tmp_path, said, recipe="quorum", votes=None, clarify=clarify)
+    answer = await asked.replying(*[""] * questions)
     assert len(asked.questions) == questions
     assert [each["says"] for each in answer["readings"]] == ["Counts cheap orders."], "shown in any case"
     assert (answer["confidence"] < 0.87) is (assumed == 2)
@@ -242,3 +255,61 @@ async def test_what_a_check_finds_in_the_data_is_weighed_and_told(
     assert (warned, ran.answer.confidence == LOW) == (not revised, not revised)
     off = await run(said, checks=False)
     assert (off.calls(), off.answer.doubts) == ({"sql_writer": 1}, [])
+
+
+# What writers of any recipe say beside their query.
+
+
+PAID = "Only the orders that were paid."
+HOME = "The city of the shop."
+
+
+def saying(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Prompt], Any]:
+    """A writer whose candidates name these other readings in turn."""
+
+    def write(prompt: Prompt) -> Any:
+        place = number(prompt) - 1
+        return written(sql[place % len(sql)]) | {"readings": [said[place % len(said)]]}
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ((None,), []),
+        ((PAID, None, HOME), [PAID, HOME]),
+        ((PAID, " only the  orders that were paid", ""), [PAID]),
+        (("1", "2", "3", "4", "5"), ["1", "2", "3"]),
+        (("x" * 999,), ["x" * (MAX_SENTENCE - 1) + "…"]),
+    ],
+)
+async def test_the_answer_shows_the_distinct_other_readings(
+    run: Run, said: tuple[str | None, ...], shown: list[str]
+) -> None:
+    ran = await run(script(sql_writer=saying(*said)), recipe="reforce", votes=5)
+    assert [each.says for each in ran.answer.readings] == shown
+
+
+async def test_what_the_losers_call_another_reading_may_be_the_answer_and_is_not_shown(run: Run) -> None:
+    writer = saying(PAID, PAID, "By city.", sql=(GOOD, GOOD, OTHER))
+    ran = await run(script(sql_writer=writer), recipe="reforce", votes=3)
+    assert ran.answer.sql == GOOD
+    assert [each.says for each in ran.answer.readings] == [PAID]
+
+
+async def test_without_an_answer_all_are_shown(run: Run) -> None:
+    writer = saying(PAID, HOME, sql=("SELECT town FROM orders",))
+    said = script(sql_writer=writer, self_refiner={"explanation": "", "sql": "SELECT town FROM orders"})
+    ran = await run(said, recipe="reforce", votes=2, switches={"exploration": "never"})
+    assert ran.answer.status == "no_answer"
+    assert [each.says for each in ran.answer.readings] == [PAID, HOME]
+
+
+async def test_who_is_not_asked_for_another_reading_saw_neither_one_nor_none(run: Run) -> None:
+    answers = {"thought": "", "action": "answer", "sql": GOOD, "command": None}
+    for recipe in ("recap", "react"):
+        ran = await run(script(tool_user=answers), recipe=recipe, votes=1)
+        assert ran.vote.doubt is None
+    sure = await run(script(), recipe="single", votes=1)
+    assert sure.vote.doubt == 0

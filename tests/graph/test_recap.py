@@ -9,19 +9,29 @@ import pytest
 
 from quorum.event_text import step_of
 from quorum.graph.nodes.recap import REPEATED
+from quorum.graph.options import RunOptions
 from quorum.knowledge.syntax import sections
+from quorum.tools.models.scripted import Prompt
 from quorum.tools.query import ErrorKind
 from tests.graph.shop import (
+    CITIES,
     FINE,
     GOOD,
+    NOTHING,
+    OTHER,
     PLAN,
     REJECTED,
     STOP,
+    TOWNS,
     Ran,
     Run,
+    changed,
     corrected,
     explored,
+    look,
+    number,
     repaired,
+    run_options,
     script,
     sql,
 )
@@ -36,10 +46,6 @@ RIGHT = {"reasoning": "Right.", "correct": True, "sql": None}
 
 def linked(schema: str) -> dict[str, Any]:
     return {"thought": "Seen.", "command": None, "linked_schema": schema}
-
-
-def look(command: str = "ls") -> dict[str, Any]:
-    return {"thought": "What is there?", "action": "look", "sql": None, "command": command}
 
 
 def unknown(prompt: Any) -> dict[str, Any]:
@@ -85,15 +91,12 @@ async def test_a_schema_error_lets_the_planner_plan_anew_for_this_candidate(run:
         "action/c2": [sql(GOOD), sql(BY_ID), STOP],
     }
     ran = await run(said, votes=2, switches={"own_plans": False})
-    again = [e for e in ran.of("model_call") if e["agent"] == "planner"][1]
-    asked = again["messages"][-1]["content"]
-    assert again["candidate"] == "c1"
+    asked = ran.prompt("planner", candidate="c1")
     assert PLAN["steps"][0] in asked, "the plan that failed"
     assert "no column town" in asked
     assert new["steps"][0] in ran.prompt("self_refiner")
-    actions = (event for event in ran.of("model_call") if event["agent"] == "action")
-    later = {event["candidate"]: event["messages"][-1]["content"] for event in actions}
-    assert [new["steps"][0] in later[name] for name in ("c1", "c2")] == [True, False]
+    later = [ran.prompt("action", -1, candidate) for candidate in ("c1", "c2")]
+    assert [new["steps"][0] in prompt for prompt in later] == [True, False]
     assert ran.calls()["plan_critique"] == 2, "the first plan, and the one from what was linked"
 
 
@@ -108,23 +111,18 @@ async def test_a_plan_from_what_was_linked_is_criticised_and_written_anew(run: R
 
 
 async def test_documents_and_syntax_reach_the_prompts(run: Run, tmp_path: Path) -> None:
+    """The SyntaxRetriever asks in its own words: no topic is listed."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "terms.md").write_text("# Orders\n\nAn order counts once its total is above 6.\n")
-    asked = script(syntax_retriever={"features": ["NULL ordering"]})
-    ran = await run(asked, documents=str(tmp_path / "docs"))
+    wanted = {"features": ["string_agg or group_concat: the names of a group in one text"]}
+    ran = await run(script(syntax_retriever=wanted), documents=str(tmp_path / "docs"))
     assert "total is above 6" in ran.prompt("planner")
     assert "decide what a business term means" in ran.prompt("action")
     assert ["<syntax>" in ran.prompt(role) for role in ("action", "planner")] == [True, False]
-
-
-async def test_the_syntax_retriever_asks_in_its_own_words(run: Run) -> None:
-    wanted = {"features": ["string_agg or group_concat: the names of a group in one text"]}
-    ran = await run(script(syntax_retriever=wanted))
-    listed = [section.topic for section in sections("sqlite")]
-    assert listed
-    asked = ran.prompt("syntax_retriever").split("<task>")[1]
-    assert not [topic for topic in listed if f"- {topic}\n" in asked]
     assert "group_concat" in ran.prompt("action").split("<syntax>")[1]
+    listed, asked = sections("sqlite"), ran.prompt("syntax_retriever").split("<task>")[1]
+    assert listed
+    assert not [section.topic for section in listed if f"- {section.topic}\n" in asked]
 
 
 # Linking.
@@ -195,14 +193,6 @@ async def test_a_repeated_action_is_not_taken_while_there_are_steps(run: Run) ->
     assert ran.answer.status == "no_answer"
 
 
-async def test_an_execution_error_goes_to_the_refiner_with_its_kind_and_hints(run: Run) -> None:
-    ran = await run(script(action=sql(UNGROUPED)))
-    prompt = ran.prompt("self_refiner")
-    assert f'<error kind="{ErrorKind.REFUSED}">' in prompt or f'<error kind="{ErrorKind.SYNTAX}">' in prompt
-    assert "<hints>" in prompt
-    assert (ran.answer.sql, ran.answer.candidates[0].repairs) == (GOOD, 1)
-
-
 async def test_action_goes_on_once_the_repairs_of_its_query_are_used_up(run: Run) -> None:
     """Each of its queries has five: the loop ends at the step limit, not at the first that stays broken."""
     queries = [sql("SELECT no_1 FROM orders"), sql("SELECT no_2 FROM orders"), sql(GOOD)]
@@ -263,7 +253,7 @@ async def test_action_cannot_bring_back_a_rejected_query(run: Run) -> None:
     ]
 
 
-async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None:
+async def test_neither_critique_nor_refiner_can_bring_back_a_rejected_query(run: Run) -> None:
     wrong = FAULT | {"sql": BY_NAME, "reasoning": "By name."}
     said = script(action=[sql(BY_NAME), sql(BY_ID), sql(GOOD)], sql_critique=[RIGHT, wrong, RIGHT])
     ran = await run(said | {"validator": [REJECTED, REJECTED, FINE]})
@@ -271,6 +261,9 @@ async def test_the_critique_cannot_bring_back_a_rejected_query(run: Run) -> None
     assert "By name." in ran.prompt("action", 2), "its reason is not lost"
     assert ran.prompt("action", 2).count("Its result was rejected: Count per city.") == 2
     assert len(ran.of("not_run")) == 1
+    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
+    ran = await run(said)
+    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("back", ["self_refiner", "action"])
@@ -304,8 +297,12 @@ async def test_action_is_told_all_that_the_validator_says(
     assert PLAN["expected_format"] in prompt
 
 
-async def test_a_refined_query_is_reviewed_once_with_its_result(run: Run) -> None:
+async def test_an_error_goes_to_the_refiner_with_hints_and_the_repair_is_reviewed_once(run: Run) -> None:
     ran = await run(script(action=sql(UNGROUPED)))
+    prompt = ran.prompt("self_refiner")
+    assert f'<error kind="{ErrorKind.REFUSED}">' in prompt or f'<error kind="{ErrorKind.SYNTAX}">' in prompt
+    assert "<hints>" in prompt
+    assert (ran.answer.sql, ran.answer.candidates[0].repairs) == (GOOD, 1)
     before, after = (ran.prompt("sql_critique", turn) for turn in range(2))
     assert "before it runs" in before
     assert "<result>" not in before.split("<task>sql_critique")[1]
@@ -372,7 +369,74 @@ async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
     assert ran.answer.status == "answered"
 
 
-async def test_the_refiner_cannot_bring_back_a_rejected_query(run: Run) -> None:
-    said = script(action=[sql(BY_NAME), sql(TOWN), STOP], self_refiner=repaired(BY_NAME), validator=REJECTED)
-    ran = await run(said)
-    assert (ran.answer.usage["queries"], ran.calls()["validator"], len(ran.of("not_run"))) == (1, 1, 1)
+# The recipe ``team``: the agents of its sentence, and a consensus of branches that look into the data.
+
+
+SENTENCE = {"Planner", "PlanCritique", "SQLCritique", "SchemaLinker", "Action", "SelfRefiner", "Validator"}
+SENTENCE |= {"ColumnExplorer", "Consensus"}
+"""The agents of the design's sentence."""
+
+
+def team(*queries: str, then: str = GOOD, **roles: Any) -> Any:
+    """A model whose candidates write these queries in turn, and ``then`` once they see findings."""
+    explores = {"column_explorer": explored(CITIES), "exploration_corrector": corrected(TOWNS["sql"])}
+
+    def act(prompt: Prompt) -> Any:
+        informed = "<exploration_result>" in prompt.text
+        return sql(then if informed else queries[(number(prompt) - 1) % len(queries)])
+
+    return script(**(explores | {"action": act} | roles))
+
+
+def nodes(ran: Ran) -> set[str]:
+    return {event["node"] for event in ran.events if event.get("node")}
+
+
+async def test_a_dispute_is_explored_once_and_action_sees_findings_and_differences(run: Run) -> None:
+    ran = await run(team(GOOD, OTHER, GOOD, then=OTHER), recipe="team", votes=3)
+    assert ran.calls()["column_explorer"] == 1
+    assert ran.calls()["action"] == 6
+    informed = ran.prompt("action", 5)
+    assert CITIES["sql"] in informed
+    assert "<differences>" in informed
+    assert "<exploration_result>" not in ran.prompt("action", 0)
+    assert [len(vote["clusters"]) for vote in ran.of("vote")] == [2, 2], "the first ones keep their votes"
+
+
+async def test_exploration_that_finds_nothing_leaves_the_vote_as_it_was(run: Run) -> None:
+    ran = await run(team(GOOD, OTHER, column_explorer=explored(TOWNS)), recipe="team", votes=2)
+    assert ran.calls()["action"] == 2
+    assert ran.answer.status == "answered"
+
+
+async def test_a_single_answer_that_says_nothing_is_no_rival(run: Run) -> None:
+    said = script(action=[sql(NOTHING), STOP], self_refiner=repaired(f"{NOTHING} OR city = 'None'"))
+    ran = await run(said, recipe="team", votes=1)
+    prompt = ran.prompt("column_explorer")
+    assert "its result says nothing" in prompt
+    assert "differently" not in prompt.split("<task>")[1]
+    assert "<differences>" not in prompt
+
+
+SUPPORT = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, full_name TEXT);
+CREATE TABLE employees (id INTEGER PRIMARY KEY, full_name TEXT);
+CREATE TABLE support_tickets (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                      employee_id INTEGER REFERENCES employees(id), priority TEXT);
+INSERT INTO customers VALUES (1, 'Ada'), (2, 'Bo');
+INSERT INTO employees VALUES (1, 'Cy');
+INSERT INTO support_tickets VALUES (1, 1, 1, 'low'), (2, 2, 1, 'low'), (3, 2, 1, 'low');
+"""
+
+
+async def test_the_offline_model_shows_every_agent_by_its_rules(tmp_path: Path) -> None:
+    """It reads a name that two tables have in two ways, and a wrong column is linked and repaired."""
+    url, home = changed(tmp_path / "support.db", SUPPORT), str(tmp_path / "home")
+    options = RunOptions(database=url, home=home, models=["offline"], recipe="team", link_above=1)
+    question = "How many support tickets are there by full_name and by ticket_priority?"
+    ran = await run_options(options, question)
+    assert nodes(ran) >= SENTENCE
+    assert ran.answer.status == "answered"
+    assert ran.of("vote")[0]["clusters"][1]["candidates"] == ["c2"], "another table's full_name"
+    assert all(candidate.repairs == 1 for candidate in ran.answer.candidates)
+    assert len(ran.answer.candidates) == 6, "three more once the data was looked at"

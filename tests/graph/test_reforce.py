@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quorum.agents.explorers import hints
+from quorum.graph.ballots import Cluster
 from quorum.graph.confidence import BLANK
 from quorum.graph.nodes import prepare
+from quorum.graph.nodes.tie_breaking import drawn
 from quorum.graph.recipes import find_recipe
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.syntax import NEEDS, card
 from quorum.tools.models.scripted import Prompt
@@ -20,6 +24,8 @@ from tests.graph.shop import (
     BROKEN,
     CITIES,
     GOOD,
+    LACKING,
+    NAMES,
     NOTHING,
     OTHER,
     THIRD,
@@ -37,7 +43,6 @@ from tests.graph.shop import (
     written,
 )
 
-LACKING = {"reasoning": "", "sql": None, "missing": "There is no profit."}
 NAMED = {"purpose": "Who is there?", "sql": "SELECT DISTINCT name FROM customers LIMIT 20"}
 NOWHERE = {"purpose": "Is there a Nowhere?", "sql": NOTHING}
 
@@ -220,11 +225,9 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     assert {event["candidate"] for event in asked} == {"c3", "c4"}
     assert len({event["seed"] for event in asked}) == 2
     assert {event["temperature"] for event in asked} == {1.0}
-    wrote = {event["candidate"]: event for event in ran.of("model_call") if event["agent"] == "sql_writer"}
     for candidate, own, others in (("c3", CITIES, NAMED), ("c4", NAMED, CITIES)):
-        prompt = "\n".join(message["content"] for message in wrote[candidate]["messages"])
-        assert own["sql"] in prompt
-        assert others["sql"] not in prompt
+        prompt = ran.prompt("sql_writer", candidate=candidate)
+        assert (own["sql"] in prompt, others["sql"] in prompt) == (True, False)
     assert ran.answer.usage["by_agent"]["column_explorer"]["queries"] == 2
     alike = await run(RESOLVED, votes=2)
     assert sorted(event["candidate"] for event in alike.of("finding")) == ["c3", "c4"]
@@ -335,6 +338,18 @@ def judged(prompt: Prompt) -> Any:
     needed = any(f"table {name}" in prompt.text for name in ("orders", "customers"))
     columns = ["id", "customer_id", "city"] if needed else []
     return {"think": "", "answer": "Y" if needed else "N", "columns": columns}
+
+
+async def test_a_group_of_like_tables_is_written_once_with_its_members_names_and_row_counts(
+    run: Run, shop: Path
+) -> None:
+    for rows in (1, 2, 4):
+        values = ", ".join(f"({row}, '/{row}')" for row in range(rows))
+        create = f"CREATE TABLE visits_{rows} (id INTEGER, page TEXT)"
+        changed(shop, create, f"INSERT INTO visits_{rows} VALUES {values}")
+    prompt = (await run(script())).prompt("sql_writer")
+    assert "tables visits_{1, 2, 4} (3 tables; rows 1, 2, 4)\n  id INTEGER\n  page TEXT\n" in prompt
+    assert prompt.count("page TEXT") == 1
 
 
 async def test_switch_compression(run: Run, shards: Path) -> None:
@@ -570,3 +585,73 @@ async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
     assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
     charged = [event["executed"] for event in ran.of("query") if "usage" in event]
     assert len(charged) == len(set(charged))
+
+
+# What the paper's published code does wrong, and this one does not.
+
+
+DOWN = ModelUnavailable("The endpoint is unreachable.")
+MENDED = {
+    "column_explorer": explored(TOWNS, NAMES, CITIES),
+    "exploration_corrector": corrected(
+        "SELECT DISTINCT city FROM customers", q1="SELECT city, name FROM customers LIMIT 20"
+    ),
+}
+"""Three exploration queries, two with the same fault; one correction mends both."""
+
+
+async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run) -> None:
+    ran = await run(RESOLVED | MENDED, votes=2)
+    assert ran.calls() == {"sql_writer": 4, "column_explorer": 2, "exploration_corrector": 2}
+    shown = ran.prompt("exploration_corrector")
+    assert NAMES["sql"] in shown, "the queries that wait are shown with the one that failed"
+    asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
+    assert NAMES["sql"] not in asked, "the similar query never runs with the fault"
+    assert len(asked) == 2 * 4
+    prompt = ran.prompt("sql_writer", 2)
+    for sql in ("SELECT DISTINCT city FROM customers\n", "SELECT city, name FROM customers LIMIT 20\n"):
+        assert sql in prompt, "what was corrected is kept"
+    assert sorted(event["corrected"] for event in ran.of("finding")) == [False] * 4 + [True] * 2
+
+
+async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
+    """Only a correction that worked rewrites the queries that follow."""
+    said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
+    ran = await run(RESOLVED | said, votes=2, max_corrections=1)
+    asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
+    assert NAMES["sql"] in asked
+
+
+@pytest.mark.parametrize("role", ["column_explorer", "exploration_corrector"])
+async def test_exploration_ends_when_no_model_answers(run: Run, role: str) -> None:
+    ran = await run(RESOLVED | MENDED | {role: DOWN}, votes=2)
+    assert ran.calls()[role] <= 1
+    assert ran.answer.status == "answered"
+    assert "Column exploration ended early: The endpoint is unreachable. (c3, c4)" in ran.answer.warnings
+
+
+async def test_one_malformed_reply_loses_one_table_only(run: Run, shop: Path) -> None:
+    changed(shop, "CREATE TABLE weather (day TEXT, degrees REAL)")
+
+    def link(prompt: Prompt) -> Any:
+        if "table orders" in prompt.text:
+            return '{"think": "cut off'
+        return {"think": "", "answer": "Y" if "table customers" in prompt.text else "N", "columns": []}
+
+    ran = await run(script(table_linker=link), votes=2, link_above=0)
+    prompt = ran.prompt("sql_writer")
+    assert "table orders" in prompt, "the table whose judgement was lost stays"
+    assert "table customers" in prompt
+    assert "weather" not in prompt
+    assert any("reply on orders could not be used" in said for said in ran.answer.warnings)
+    assert ran.answer.sql == GOOD
+
+
+@given(st.permutations(["a", "b", "c", "light"]), st.integers(0, 2**32), st.sampled_from(["tied", "all"]))
+def test_a_draw_knows_no_order(order: list[str], seed: int, among: Any) -> None:
+    made = {name: Cluster(name, name, (f"{name}1", f"{name}2"), ("m",), 2) for name in "abc"}
+    made["light"] = Cluster("light", "light", ("light1",), ("m",), 1)
+    winner, chosen = drawn([made[name] for name in order], seed, among)
+    again, _ = drawn([made[name] for name in sorted(order)], seed, among)
+    assert (winner, chosen.key) == (again, winner[:-1])
+    assert among == "all" or chosen.key != "light"

@@ -15,11 +15,8 @@ from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
-from tests.graph.shop import GOOD, OTHER, REJECTED, Run, number, script, sql, written
+from tests.graph.shop import GOOD, LACKING, MISSING, OTHER, REJECTED, STOP, Run, number, script, sql, written
 
-MISSING = "No table holds answers to surveys."
-LACKING: dict[str, Any] = {"reasoning": "Surveys are not stored.", "missing": MISSING, "sql": None}
-GIVES_UP = {"thought": "Surveys.", "action": "terminate", "sql": None, "command": None, "missing": MISSING}
 THREE: dict[str, Any] = {"recipe": "quorum", "votes": 3, "switches": {"validation": "never"}}
 
 
@@ -38,7 +35,7 @@ async def test_a_few_that_find_it_lacking_are_a_warning_and_most_outvote_an_answ
 
 
 async def test_after_a_result_the_action_may_still_find_it_lacking(run: Run) -> None:
-    said = script(action=[sql(GOOD), GIVES_UP], validator=REJECTED)
+    said = script(action=[sql(GOOD), STOP | {"missing": MISSING}], validator=REJECTED)
     ran = await run(said, recipe="recap")
     assert (ran.answer.status, ran.answer.missing) == ("unanswerable", MISSING)
     assert [candidate.sql for candidate in ran.answer.candidates] == [""]

@@ -17,13 +17,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 import quorum
+from quorum import ask_sync
 from quorum.cli import cli
-from quorum.graph.runs import list_runs
+from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.sample import DEMO_QUESTIONS
+from tests.graph.shop import FINE, changed
 from tests.quorum.conftest import python
 from tests.quorum.conftest import quorum as command
 from tests.quorum.terminal import hear_ctrl_c
+from tests.tools.databases import test_duckdb, test_sqlite
 
 QUESTION = "How many customers are there?"
 OFFLINE = ("--model", "offline")
@@ -32,15 +36,9 @@ ask = partial(command, "ask")
 
 @pytest.fixture
 def shop(workplace: Path) -> str:
-    import sqlite3
-
-    connection = sqlite3.connect(workplace / "shop.db")
-    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)")
-    rows = [(n, f'name {n}, "the {n}th"', f"city {n % 7}") for n in range(1, 51)]
-    connection.executemany("INSERT INTO customers VALUES (?, ?, ?)", rows)
-    connection.commit()
-    connection.close()
-    return "sqlite:///shop.db"
+    rows = ", ".join(f"({n}, 'name {n}, \"the {n}th\"', 'city {n % 7}')" for n in range(1, 51))
+    table = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT)"
+    return changed(workplace / "shop.db", table, f"INSERT INTO customers VALUES {rows}")
 
 
 def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
@@ -239,3 +237,70 @@ def test_the_demo_answers_all_its_questions(workplace: Path) -> None:
     }
     assert recipes == {quorum.Settings.model_fields["recipe"].default}
     assert (workplace / ".quorum" / "sample").is_dir()
+
+
+# Several databases in one question.
+
+
+SQL = (
+    "SELECT c.name, sum(o.amount) AS total FROM shop.main.orders AS o "
+    "JOIN crm.main.customers AS c ON c.id = o.customer WHERE o.id > 1 GROUP BY c.name"
+)
+SAID = {"sql_writer": {"reasoning": "Join.", "sql": SQL, "readings": [], "ordered": False}, "validator": FINE}
+SPENT = "How much did each customer spend?"
+
+
+@pytest.fixture
+def two(workplace: Path) -> list[str]:
+    test_sqlite.build(
+        workplace / "shop.db",
+        "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount REAL);"
+        "INSERT INTO orders VALUES (1, 1, 1), (2, 1, 2), (3, 2, 4)",
+    )
+    test_duckdb.build(
+        workplace / "crm.duckdb",
+        "CREATE TABLE customers (id INTEGER, name VARCHAR);"
+        "INSERT INTO customers VALUES (1, 'Ann'), (2, 'Bo')",
+    )
+    replies = ({"agent": role, "reply": said} for role, said in SAID.items())
+    (workplace / "said.jsonl").write_text("\n".join(map(json.dumps, replies)))
+    return ["sqlite:///shop.db", "crm.duckdb"]
+
+
+def test_a_question_on_the_command_line(two: list[str]) -> None:
+    flags = ["--db", two[0], "--db", two[1], "--model", "replay:said.jsonl", "--votes", "1"]
+    answered = command("ask", SPENT, *flags)
+    assert answered.exit_code == 0, answered.output
+    for said in (
+        "Ann",
+        "Bo",
+        "Read in each database:",
+        'shop, 2 rows, 48 B: SELECT "p"."id", "p"."customer"',
+        "crm, read in place: main.customers",
+    ):
+        assert said in answered.stdout
+    shown = command("trace", "show", "last").stdout
+    assert "2 parts read" in shown
+    assert 'FROM "orders" AS "p" WHERE' in shown
+    page = command("trace", "show", "last", "--html", "run.html")
+    assert page.exit_code == 0
+    assert "Read in each database" in Path("run.html").read_text()
+    assert "table crm.main.customers" in command("schema", "show", "shop.db", "crm.duckdb").stdout
+    assert "\n  crm, read in place: main.customers" in command("guard", SQL, *flags[:4]).stdout
+    meta = RunFolder.open(Path(".quorum"), "last").meta()
+    assert [Path(url).name for url in meta["options"]["database"]] == ["shop.db", "crm.duckdb"]
+    assert command("keep", "last").exit_code == 0
+    again = command("ask", SPENT, "--db", two[0], "--db", two[1], "--model", "offline")
+    assert "verified by" in again.stdout
+
+
+def test_one_that_cannot_be_opened_is_named_and_no_password_is(two: list[str], workplace: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match=r"absent\.db"):
+        ask_sync(SPENT, db=[two[0], "sqlite:///absent.db"], models=["offline"])
+    pytest.importorskip("psycopg")
+    url = "postgresql://me:hush-hush@127.0.0.1:1/db"
+    failed = command("ask", SPENT, "--db", two[0], "--db", url, "--model", "offline")
+    assert failed.exit_code == 2
+    assert "127.0.0.1:1/db cannot be opened" in failed.output
+    assert "hush-hush" not in failed.output
+    assert not list(Path(".quorum").rglob("events.jsonl"))

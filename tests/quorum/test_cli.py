@@ -6,7 +6,6 @@ import gc
 import json
 import os
 import shlex
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,19 +22,18 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
+from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.garbage import YOUNG
+from tests.graph.shop import changed
 from tests.quorum.conftest import python, quorum
 from tests.servers.postgres_server import PostgresServer
 
 
 @pytest.fixture
 def database(workplace: Path) -> str:
-    connection = sqlite3.connect(workplace / "shop.db")
-    connection.execute('CREATE TABLE "order ""x""" (id INTEGER PRIMARY KEY, naïve TEXT)')
-    connection.execute("CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)")
-    connection.execute("INSERT INTO customers VALUES (1, 'Ann')")
-    connection.commit()
-    connection.close()
+    odd = 'CREATE TABLE "order ""x""" (id INTEGER PRIMARY KEY, naïve TEXT)'
+    customers = "CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT)"
+    changed(workplace / "shop.db", odd, customers, "INSERT INTO customers VALUES (1, 'Ann')")
     return "sqlite:///shop.db"
 
 
@@ -294,6 +292,10 @@ def test_doctor_says_what_is_missing_and_is_content_with_what_works(
     ):
         assert said in result.stdout
     assert "sk-hidden-here" not in result.stdout
+    settings = result.stdout.partition("\nSettings\n")[2].splitlines()
+    assert [line.split()[0] for line in settings[:-1]] == ["database", "models", "api_key"], "no defaults"
+    listed = quorum(*given, "--settings").stdout.partition("\nSettings\n")[2].splitlines()
+    assert [line.split()[0] for line in listed] == [*Settings.model_fields]
     assert not [path for path in workplace.iterdir() if path.name != "shop.db"], "nothing is left behind"
     assert "hidden: nothing; masked: " in quorum(*given, "--mask", "*.name").stdout
 
@@ -339,16 +341,6 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
     assert shop["text"].startswith(f"{database} opens read-only: yes")
     assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
     assert "extra xlsx" in found[-1]["name"]
-
-
-def test_doctor_shows_its_checks_first_then_the_settings_that_are_not_defaults(database: str) -> None:
-    given = ("doctor", "--db", database, "--model", "offline")
-    checked, _, settings = quorum(*given).stdout.partition("\nSettings\n")
-    assert checked.startswith("Checks\n")
-    assert [line.split()[0] for line in settings.splitlines()[:-1]] == ["database", "models"]
-    assert settings.splitlines()[-1].endswith("other settings have their default (--settings lists all)")
-    listed = quorum(*given, "--settings").stdout.partition("\nSettings\n")[2].splitlines()
-    assert [line.split()[0] for line in listed] == [*Settings.model_fields]
 
 
 def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
@@ -467,28 +459,19 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
 
 
 def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
-    database: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    database: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quorum.tools.databases.postgres.connector import PostgresConnector
-    from quorum.tools.databases.sqlite.connector import SqliteConnector
+    opened, real = list[str](), SqliteConnector.open
 
-    opened = []
+    async def counted(connector: SqliteConnector) -> None:
+        opened.append(connector.name)
+        await real(connector)
 
-    def counted(of: type[Any]) -> Any:
-        real = of.open
-
-        async def open(connector: Any) -> None:
-            opened.append(connector.name)
-            await real(connector)
-
-        return open
-
-    for kind in (PostgresConnector, SqliteConnector):
-        monkeypatch.setattr(kind, "open", counted(kind))
-    name = postgres.new_database("CREATE TABLE t (x int)")
-    given = ("--db", database, "--db", f"{postgres.admin_url}/{name}", "--model", "offline")
-    costs = [c["text"] for c in checks_of(*given, "--max-bytes", "1GiB") if c["name"] == "costs"]
-    assert sorted(opened) == sorted(["shop", name])
-    for told, unkept, name_of, engine in ((*costs[:2], "shop", "sqlite"), (*costs[2:], name, "postgres")):
-        assert told.startswith(f"what queries of {name_of} would read is not told")
-        assert unkept.startswith(f"max_bytes has no effect here: {engine}")
+    monkeypatch.setattr(SqliteConnector, "open", counted)
+    given = ("--db", database, "--db", changed(workplace / "crm.db", "CREATE TABLE t (x)"))
+    found = checks_of(*given, "--model", "offline", "--max-bytes", "1GiB")
+    costs = [check["text"] for check in found if check["name"] == "costs"]
+    assert sorted(opened) == ["crm", "shop"]
+    for name, told, unkept in (("shop", *costs[:2]), ("crm", *costs[2:])):
+        assert told.startswith(f"what queries of {name} would read is not told")
+        assert unkept.startswith("max_bytes has no effect here: sqlite")

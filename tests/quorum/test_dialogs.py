@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,30 +50,22 @@ def label_of(asked: Clarification, query: str) -> str:
 # From a script
 
 
-@pytest.mark.parametrize("patient", [False, True], ids=["sync", "async"])
-async def test_a_script_is_asked_and_its_choice_counts(patient: bool, shop: str) -> None:
-    asked_back: list[Clarification] = []
+async def test_a_script_is_asked_and_its_choice_counts(shop: str) -> None:
+    """By a coroutine as by a function, which the other tests give."""
     asked_before: list[Approval] = []
 
-    def choose(asked: Clarification) -> str:
-        asked_back.append(asked)
+    async def choose(asked: Clarification) -> str:
+        assert asked.differences
         return label_of(asked, ABOVE_SIX)
 
-    def allow(asked: Approval) -> bool:
+    async def allow(asked: Approval) -> bool:
         asked_before.append(asked)
         return True
 
-    def slow(reply: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        async def replies(asked: Any) -> Any:
-            return reply(asked)
-
-        return replies if patient else reply
-
-    answer = await ask(QUESTION, **in_doubt(shop), on_clarify=slow(choose))
+    answer = await ask(QUESTION, **in_doubt(shop), on_clarify=choose)
     assert answer.vote
     assert (answer.sql, answer.vote.settled) == (ABOVE_SIX, "user")
-    assert asked_back[0].differences
-    answer = await ask(QUESTION, **asked_so(shop), on_approve=slow(allow))
+    answer = await ask(QUESTION, **asked_so(shop), on_approve=allow)
     assert answer.status == "answered"
     assert sorted(each.sql for each in asked_before) == sorted([GOOD, RENAMED])
 

@@ -53,11 +53,6 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_all_rows_come_with_their_exact_types(answered: Answered) -> None:
-    assert answered(TABLE).to_arrow().equals(TABLE)
-    assert answered(pa.table({"n": range(12_000)})).to_arrow().num_rows == 12_000
-
-
 def test_a_data_frame_keeps_whole_numbers_and_decimals_beside_nulls(
     answered: Answered, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,8 +69,10 @@ def test_a_data_frame_keeps_whole_numbers_and_decimals_beside_nulls(
         answered(TABLE).to_pandas()
 
 
-def test_csv_json_and_parquet_hold_every_digit(answered: Answered, workplace: Path) -> None:
+def test_all_rows_are_exact_in_arrow_csv_json_and_parquet(answered: Answered, workplace: Path) -> None:
     answer, out = answered(TABLE), io.StringIO()
+    assert answer.to_arrow().equals(TABLE)
+    assert answered(pa.table({"n": range(12_000)})).to_arrow().num_rows == 12_000
     for suffix in (".CSV", ".json", ".parquet"):
         check_file(path := workplace / f"new/rows{suffix}", ROWS)
         assert write_rows(answer, path) == "3 rows"

@@ -34,7 +34,10 @@ def failed(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return run.id
 
 
-def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: str) -> None:
+def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint_and_from_another_folder(
+    failed: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
     assert f"{failed}  failed" in quorum("history").stdout
     shown = quorum("trace", "show", "last").stdout
     assert "it failed: " in shown
@@ -44,20 +47,11 @@ def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint(failed: st
         result = quorum("ask", "--resume", "last", "--json", "--base-url", server.url)
     answer = json.loads(result.stdout)
     assert (result.exit_code, answer["status"], answer["run_id"]) == (0, "answered", failed)
+    assert Path(answer["trace"]).is_absolute()
+    assert Path(answer["result_file"]).is_absolute()
     assert f"{failed}  answered" in quorum("history").stdout
     again = quorum("ask", "--resume", failed, "--json")
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
-
-
-def test_a_run_goes_on_from_another_folder(
-    failed: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    with ChatServer(by_role()) as server:
-        answer = ask_sync(resume=failed, base_url=server.url)
-    assert answer.status == "answered"
-    assert Path(answer.trace).is_absolute()
-    assert Path(answer.result_file).is_absolute()
 
 
 def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import sys
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,12 +17,15 @@ from quorum.graph.builder import Graph
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import RECIPES
 from quorum.knowledge.errors import ConfigurationError
+from tests.graph.shop import changed
 from tests.quorum.conftest import python
 from tests.servers.chat_server import ChatServer, say
 
 SET: dict[str, tuple[str, Any]] = {
     **{"votes": ("5", 5), "max_usd": ("0.5", 0.5), "deadline": ("9s", 9.0), "strategy": ("wma", "wma")},
     **{"query_timeout": ("3s", 3.0), "schema_tokens": ("900", 900), "recipe": ("recap", "recap")},
+    "database": ("postgresql://me:hush-hush@db/shop", ["postgresql://me:hush-hush@db/shop"]),
+    "base_url": ("http://me:hush-hush@llm/v1", "http://me:hush-hush@llm/v1"),
     "switches": ('{"exploration": false}', {"exploration": False}),
     "model_for": ('{"planning": "offline"}', {"planning": "offline"}),
     "prices": ('{"m": {"input": 1.0, "output": 2.0}}', {"m": {"input": 1.0, "output": 2.0}}),
@@ -64,11 +65,13 @@ def printed(root: Path, code: str, **variables: str) -> Any:
 
 
 @pytest.mark.heavy
-def test_studio_starts_from_the_users_settings(root: Path) -> None:
+def test_studio_starts_from_the_users_settings_and_its_form_shows_no_password(root: Path) -> None:
     seen = printed(root, FORMS, **{f"QUORUM_{name.upper()}": text for name, (text, _) in SET.items()})
     options = seen["recap"]
     assert set(options) == set(RunOptions.model_fields)
     assert {name: options[name] for name in SET} == {name: value for name, (_, value) in SET.items()}
+    assert seen["form"]["database"]["description"]
+    assert "hush-hush" not in json.dumps(seen["form"])
     names = {name.rpartition(":")[2] for name in seen["nodes"]}
     assert "Planner" in names
     assert "ColumnExplorer" not in names, "the graph is built with the user's switches"
@@ -78,23 +81,9 @@ def test_studio_starts_from_the_users_settings(root: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_a_form_shows_no_password_and_a_run_has_it(root: Path) -> None:
-    urls = {
-        "QUORUM_DATABASE": "postgresql://me:hush-hush@db/shop",
-        "QUORUM_BASE_URL": "http://me:hush-hush@llm/v1",
-    }
-    seen = printed(root, FORMS, **urls)
-    assert "hush-hush" not in json.dumps(seen["form"])
-    assert seen["form"]["database"]["description"]
-    database, base_url = urls.values()
-    assert [seen["recap"][name] for name in ("database", "base_url")] == [[database], base_url]
-
-
-@pytest.mark.heavy
 def test_the_key_reaches_the_models_and_no_environment_or_trace(root: Path, workplace: Path) -> None:
     key, shop = "sk-of-the-user", workplace / "shop.db"
-    with closing(sqlite3.connect(shop)) as database:
-        database.execute("CREATE TABLE customers (id INTEGER)")
+    changed(shop, "CREATE TABLE customers (id INTEGER)")
     (workplace / "quorum.toml").write_text(
         f'api_key = "{key}"\nmodels = ["openai:test"]\ndatabase = "{shop}"\n'
     )

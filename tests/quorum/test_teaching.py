@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from quorum.knowledge.verified import KnowledgeBase
 from quorum.settings import Settings
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import ScriptedChatModel
-from tests.graph.shop import GOOD, QUESTION, make_shop, script
+from tests.graph.shop import GOOD, QUESTION, changed, make_shop, script
 from tests.quorum.conftest import quorum as called
 
 RIGHT = GOOD.replace("COUNT(*)", "COUNT(o.total)")
@@ -66,9 +65,7 @@ def test_keeping_teaches_the_experts_once(shop: str) -> None:
 
 def test_a_correction_has_run_and_shows_what_was_wrong(shop: str, workplace: Path) -> None:
     answered(shop, {"one": OTHER, "two": OTHER, "three": GOOD})
-    with sqlite3.connect(workplace / "shop.db") as database:  # who is right gives the same now
-        database.execute("DELETE FROM orders WHERE id = 4")
-    database.close()
+    changed(workplace / "shop.db", "DELETE FROM orders WHERE id = 4")  # who is right gives the same now
     for sql, why in (("DROP TABLE orders", "only pure reads"), ("SELECT town FROM customers", "town")):
         with pytest.raises(QuorumError, match=why):
             quorum.correct_sync("last", sql)
@@ -88,13 +85,11 @@ def test_another_database_of_the_same_name_is_not_answered(shop: str, workplace:
     quorum.keep("last")
     (workplace / "other").mkdir()
     other = make_shop(workplace / "other" / "shop.db")
-    with sqlite3.connect(other) as database:
-        database.execute("ALTER TABLE customers ADD COLUMN country TEXT")
-    database.close()
-    made = answered(f"sqlite:///{other}", {"m": OTHER})
+    url = changed(other, "ALTER TABLE customers ADD COLUMN country TEXT")
+    made = answered(url, {"m": OTHER})
     assert made.sql == OTHER
     assert "the columns of customers have changed since" in " ".join(made.warnings)
-    held = called("kb", "verify", "--db", f"sqlite:///{other}")
+    held = called("kb", "verify", "--db", url)
     assert (held.exit_code, "The columns of customers have changed since." in held.stdout) == (1, True)
 
 
@@ -156,20 +151,15 @@ def test_the_knowledge_base_is_shown_searched_checked_and_pruned(shop: str, work
     held = called("kb", "verify", "--db", shop)
     assert (held.exit_code, "1 of 1 query held." in held.stderr) == (0, True)
 
-    make_another(workplace / "shop.db")
+    changed(
+        workplace / "shop.db", "DROP TABLE orders; DROP TABLE customers; CREATE TABLE orders (id INTEGER)"
+    )
     failed = called("kb", "verify", "--db", shop)
     assert failed.exit_code == 1
     assert "There is no table customers" in failed.stdout
     assert json.loads(called("kb", "verify", "--db", shop, "--json").stdout)[0]["error"]
     assert "Deleted: " in called("kb", "forget", pair["id"]).stdout
     assert called("kb", "show", pair["id"]).exit_code == 2
-
-
-def make_another(path: Path) -> None:
-    path.unlink()
-    with sqlite3.connect(path) as database:
-        database.execute("CREATE TABLE orders (id INTEGER)")
-    database.close()
 
 
 def test_pairs_go_out_and_come_in_where_they_run(shop: str, workplace: Path) -> None:

@@ -209,8 +209,11 @@ class Service:
         await self._begin(who, made, partial(asking, text), asks)
         if self.leases:
             await made.begun()
-            if made.elsewhere and not await asyncio.to_thread(made.folder.folder.is_dir):
-                raise _being_answered()  # by another process
+            if not await asyncio.to_thread(made.folder.folder.is_dir):  # no other process hears of it
+                if made.elsewhere:
+                    raise _being_answered()
+                if made.error:
+                    raise made.error
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:

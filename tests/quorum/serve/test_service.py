@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -64,6 +64,16 @@ async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> No
         ("me", "keep", f"kept {kept.id}"),
         *[("me", "question", outcome) for outcome in ("answered", "answered", "failed")],
     ]
+
+
+async def test_a_question_that_cannot_begin_is_refused_where_other_processes_would_not_find_it(
+    make: Make,
+) -> None:
+    service = make()
+    assert (await service.ask(ME, "\ud800")).id
+    service.leases = cast("Any", object())
+    with pytest.raises(ConfigurationError, match="UTF-8"):
+        await service.ask(ME, "\ud800")
 
 
 @pytest.mark.parametrize("restarted", [False, True])

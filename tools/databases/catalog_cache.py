@@ -3,7 +3,7 @@
 One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
 its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
 be used is ignored with a line in the log. The catalog of a database file is read again when that file has
-changed (``Connector.stamp``), and tables under row policies each time: they are cached without their columns.
+changed (``Connector.stamp``). One with tables under row policies is not cached: they may show other rows now.
 
 The same folder keeps, for each database, which warnings an answer has given already
 (``CatalogCache.new_warnings``).
@@ -20,14 +20,13 @@ import time
 import zlib
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import quorum
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import no_collections
@@ -72,30 +71,12 @@ class CatalogCache:
         if not identity:
             return await connector.catalog(samples=samples)
         file = await asyncio.to_thread(CatalogFile.of, self.folder, connector, identity, samples)
-        if found := await self._cached(file, connector, samples):
+        if found := await asyncio.to_thread(file.load, self.age):
             return found
         begun = time.time()
         catalog = await connector.catalog(samples=samples)
         await asyncio.to_thread(file.save, catalog, begun)
         return catalog
-
-    async def _cached(self, file: CatalogFile, connector: Connector, samples: int) -> Catalog | None:
-        """Return what the file holds, with tables under row policies read now; None if all must be read."""
-        found = await asyncio.to_thread(file.load, self.age)
-        if found is None or not found.filtered:
-            return found
-        try:
-            again = await connector.reread(found.filtered, samples=samples)
-        except DatabaseUnavailable:  # none of them is there any more
-            return None
-        tables = {table.full_name: table for table in again.tables}
-        if not tables.keys() >= {*found.filtered}:
-            return None
-        return replace(
-            found,
-            tables=tuple(tables.get(table.full_name, table) for table in found.tables),
-            notes=tuple(dict.fromkeys((*found.notes, *again.notes))),
-        )
 
     def new_warnings(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
         """Return the sentences that were not returned for the same database before.
@@ -151,10 +132,16 @@ class CatalogFile:
             return None
 
     def save(self, catalog: Catalog, read: float) -> None:
-        """Write a catalog that was read then, for its owner alone; where that fails, log it and go on."""
+        """Write a catalog that was read then, for its owner alone; where that fails, log it and go on.
+
+        Of one with tables under row policies no file stays.
+        """
         head = {"format": FORMAT, "key": self.key, "state": self.state, "read": read}
-        found = head | {"catalog": to_json(_storable(catalog))}
+        found = head | {"catalog": to_json(catalog)}
         try:
+            if catalog.filtered:
+                self.path.unlink(missing_ok=True)
+                return
             content = json.dumps(found, separators=(",", ":")).encode()
             _write(self.path, gzip.compress(content, LEVEL, mtime=0))
             self._forget_others()
@@ -177,13 +164,6 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace_file(path, content, private=True, durable=True)
-
-
-def _storable(catalog: Catalog) -> Catalog:
-    """Leave out what is known of tables of which the role may see some rows only."""
-    bare: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
-    tables = (replace(t, **bare) if t.full_name in catalog.filtered else t for t in catalog.tables)
-    return replace(catalog, tables=tuple(tables)) if catalog.filtered else catalog
 
 
 def _warn(text: str) -> None:

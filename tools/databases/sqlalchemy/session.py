@@ -103,10 +103,6 @@ class AlchemyLink(SessionLink):
         """Whether the server took a limit of time."""
 
     @property
-    def sound(self) -> bool:
-        return not self._cut and self._connection is not None
-
-    @property
     def stops(self) -> bool:
         """True if a query that takes too long is stopped on the server, by itself or by the driver."""
         return self.limited or next(self._ways_to_cancel(), None) is not None

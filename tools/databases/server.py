@@ -298,13 +298,6 @@ class ThreadLink(Link):
 class SessionLink(ThreadLink):
     """A connection of a driver that blocks, whose session is made to forbid writing."""
 
-    _connection: Any = None
-    """The driver's; None before it is made and after it is closed."""
-
-    @property
-    def sound(self) -> bool:
-        return super().sound and self._connection is not None
-
     async def opened(self) -> Self:
         """Connect, and prove that a transaction cannot write.
 

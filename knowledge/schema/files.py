@@ -1,4 +1,4 @@
-"""A read-only folder of schema files for an agent to explore: ls, cat, head, grep, find.
+"""A read-only folder of schema files for an agent to explore: ls, cat, head, grep.
 
 Nothing here touches a file system or a shell: the files are strings made from a catalog, the
 commands are parsed and run in process. Every answer is text for a model, errors included.
@@ -30,9 +30,7 @@ MAX_LINE = 500
 MAX_LISTED = 60
 """Files up to which ``ls`` lists the files in folders as well."""
 
-_USAGE = (
-    "ls [PATH], cat FILE, head [-n N] FILE, grep [-i] [-r] [-l] [-F] PATTERN [PATH], find [PATH] [-name GLOB]"
-)
+_USAGE = "ls [PATH], cat FILE, head [-n N] FILE, grep [-i] [-r] [-l] [-F] PATTERN [PATH]"
 _UNSAFE = re.compile(r"[^\w$ .(){}@+,=~%-]")
 _README, _DDL = "README.md", "DDL.sql"
 
@@ -53,7 +51,6 @@ class SchemaFiles:
             "cat": self._cat,
             "head": self._head,
             "grep": self._grep,
-            "find": self._find,
         }
 
     @cached_property
@@ -211,22 +208,6 @@ class SchemaFiles:
             else:
                 self._lines(path)
                 yield self._path_of[folder.casefold()]
-
-    def _find(self, words: Sequence[str]) -> list[str]:
-        words = list(words)
-        pattern = "*"
-        for option in ("-name", "-iname"):
-            if option in words:
-                at = words.index(option)
-                if at + 1 >= len(words):
-                    raise _CommandError("find [PATH] [-name GLOB].")
-                pattern = words[at + 1]
-                del words[at : at + 2]
-        folder = _clean(words[0]) if words else ""
-        inside = f"{folder}/" if folder else ""
-        paths = [path for path in {**self._listed, **self._layouts} if path.startswith(inside)]
-        found = [p for p in paths if fnmatchcase(p.rsplit("/", 1)[-1].casefold(), pattern.casefold())]
-        return found or [f"no file is named {pattern}"]
 
     def _readme(self) -> Iterator[str]:
         catalog = self._catalog

@@ -47,13 +47,14 @@ def reading(url: str, folder: Path) -> dict[str, Any]:
 async def read(url: str, folder: Path) -> dict[str, Any]:
     """Connect, and take the catalog, kept or not."""
     from quorum.tools.databases import connect
-    from quorum.tools.databases.catalog_cache import CatalogCache, CatalogFile
+    from quorum.tools.databases.catalog_cache import CatalogCache
 
     async with connect(url) as connector:
         begun = time.perf_counter()
-        catalog = await CatalogCache(folder, 3600).catalog(connector)
+        cache = CatalogCache(folder, 3600)
+        catalog = await cache.catalog(connector)
         seconds, at = time.perf_counter() - begun, time.time()
-        file = CatalogFile.of(folder, connector, await connector.identity(), 3)
+        file, _ = cache.file(connector, await connector.identity(), 3)
         used = resource.getrusage(resource.RUSAGE_SELF)
     return {
         "seconds": seconds,
@@ -63,7 +64,7 @@ async def read(url: str, folder: Path) -> dict[str, Any]:
         "tables": len(catalog.tables),
         "columns": sum(len(table.columns) for table in catalog.tables),
         "sampled": sum(any(column.samples for column in table.columns) for table in catalog.tables),
-        "size": file.path.stat().st_size / 2**20,
+        "size": file.stat().st_size / 2**20,
     }
 
 

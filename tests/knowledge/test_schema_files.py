@@ -42,7 +42,6 @@ CITY = "city TEXT [Ghent] -- where they live"
         ('grep "sale is" docs', "docs/terms.md: A sale is an order."),
         ("grep -l '^id INT' *.txt", "sales_1.txt\ncustomers.txt"),
         ("grep nothing_like_it", "no line matches 'nothing_like_it'"),
-        ("find . -name '*_2*'", "sales_2.txt"),
     ],
 )
 def test_a_command_prints(command: str, printed: str) -> None:
@@ -63,7 +62,7 @@ def test_a_command_prints(command: str, printed: str) -> None:
         ("cat a | head", "without pipes"),
         ('cat "x', "No closing quotation"),
         ("", "No command given"),
-        ("find -name", "find [PATH]"),
+        ("find . -name a", "find: no such command"),
     ],
 )  # fmt: skip
 def test_mistakes_are_answered_with_what_to_do(command: str, answer: str) -> None:

@@ -382,14 +382,16 @@ async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
 # Many calls at once, secrets and settings
 
 
-async def test_no_parallel_call_overshoots_the_dollars_by_its_prompt(harness: Make) -> None:
+@pytest.mark.parametrize("budget", [Budget(max_usd=3.5), Budget(max_calls=3)], ids=["dollars", "calls"])
+async def test_no_parallel_call_overshoots_the_budget(harness: Make, budget: Budget) -> None:
     sent = sum(estimate_tokens(message["content"]) for message in ASK)
     price = {"test": {"input": 1e6 / sent, "output": 0.0}}  # a dollar a call
-    one = harness([say("x", usage=tokens(sent, 1), delay=0.05)], Budget(max_usd=3.5), prices=price)
+    one = harness([say("x", usage=tokens(sent, 1), delay=0.05)], budget, prices=price)
     outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
-    assert {o.limit for o in outcomes if isinstance(o, BudgetExceeded)} == {"max_usd"}
+    limit = "max_calls" if budget.max_calls else "max_usd"
+    assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == [limit] * 5
     assert one.ledger.total.usd == pytest.approx(3.0)
-    assert len(one.server.requests) == 3
+    assert (len(one.server.requests), one.ledger.reserved_calls) == (3, 0)
 
 
 async def test_the_key_is_sent_and_shown_nowhere(harness: Make) -> None:
@@ -411,12 +413,3 @@ async def test_the_environment_does_not_override_what_is_set(
     one = harness([say("fine")])
     assert (await one.say()).text == "fine"
     assert one.server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
-
-
-async def test_no_parallel_call_overshoots_the_calls_of_the_budget(harness: Make) -> None:
-    one = harness([say("x", delay=0.05)], Budget(max_calls=5))
-    outcomes = await asyncio.gather(*(one.say() for _ in range(8)), return_exceptions=True)
-    assert sum(isinstance(outcome, Reply) for outcome in outcomes) == 5
-    assert [o.limit for o in outcomes if isinstance(o, BudgetExceeded)] == ["max_calls"] * 3
-    assert len(one.server.requests) == 5
-    assert one.ledger.reserved_calls == 0

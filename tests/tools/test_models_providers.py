@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -41,16 +40,6 @@ class Sql(BaseModel):
 
 
 # The registry
-
-
-def test_importing_the_models_loads_no_provider(root: Path) -> None:
-    code = (
-        "import sys, quorum.tools.models, quorum.agents.base\n"
-        "heavy = {'langchain', 'langchain_core', 'langchain_openai', 'openai', 'langgraph', 'tiktoken'}\n"
-        "print(sorted(heavy & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize(

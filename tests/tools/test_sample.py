@@ -52,10 +52,6 @@ GROUP BY c.category_id, c.name""",
     UNION ALL SELECT event_type FROM events_2024_04
     UNION ALL SELECT event_type FROM events_2024_05
 ) WHERE event_type = 'purchase'""",
-    """SELECT channel, AVG(total_amount)
-FROM orders
-WHERE LOWER(status) = 'completed'
-GROUP BY channel""",
 ]
 """Answers to the questions of the demonstration, written by hand."""
 

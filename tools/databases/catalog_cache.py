@@ -3,7 +3,7 @@
 One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
 its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
 be used is ignored with a line in the log. The catalog of a database file is read again when that file has
-changed (``Connector.stamp``), and tables under row policies each time: they are cached without their columns.
+changed (``Connector.stamp``). One with tables under row policies is not cached: they may show other rows now.
 
 The same folder keeps, for each database, which warnings an answer has given already
 (``CatalogCache.new_warnings``).
@@ -18,16 +18,15 @@ import json
 import logging
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import quorum
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import no_collections
@@ -71,31 +70,21 @@ class CatalogCache:
         identity = await connector.identity()
         if not identity:
             return await connector.catalog(samples=samples)
-        file = await asyncio.to_thread(CatalogFile.of, self.folder, connector, identity, samples)
-        if found := await self._cached(file, connector, samples):
+        path, head = await asyncio.to_thread(self.file, connector, identity, samples)
+        if found := await asyncio.to_thread(_load, path, head, self.age):
             return found
-        begun = time.time()
+        head["read"] = time.time()
         catalog = await connector.catalog(samples=samples)
-        await asyncio.to_thread(file.save, catalog, begun)
+        await asyncio.to_thread(_save, path, head, catalog)
         return catalog
 
-    async def _cached(self, file: CatalogFile, connector: Connector, samples: int) -> Catalog | None:
-        """Return what the file holds, with tables under row policies read now; None if all must be read."""
-        found = await asyncio.to_thread(file.load, self.age)
-        if found is None or not found.filtered:
-            return found
-        try:
-            again = await connector.reread(found.filtered, samples=samples)
-        except DatabaseUnavailable:  # none of them is there any more
-            return None
-        tables = {table.full_name: table for table in again.tables}
-        if not tables.keys() >= {*found.filtered}:
-            return None
-        return replace(
-            found,
-            tables=tuple(tables.get(table.full_name, table) for table in found.tables),
-            notes=tuple(dict.fromkeys((*found.notes, *again.notes))),
-        )
+    def file(
+        self, connector: Connector, identity: tuple[str, ...], samples: int
+    ) -> tuple[Path, dict[str, Any]]:
+        """Return the file of a connector's identity, and what must stand in it."""
+        key = _digest(FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
+        head = {"format": FORMAT, "key": key, "state": connector.stamp()}
+        return self.folder / f"{connector.scheme}-{key[:16]}.json.gz", head
 
     def new_warnings(self, where: str, connector: Connector, sentences: Iterable[str]) -> list[str]:
         """Return the sentences that were not returned for the same database before.
@@ -118,55 +107,42 @@ class CatalogCache:
         return [each for each, mark in marks.items() if mark not in said]
 
 
-@dataclass(frozen=True)
-class CatalogFile:
-    """The file of one identity."""
+def _load(path: Path, head: Mapping[str, Any], age: float) -> Catalog | None:
+    """Return the catalog that a file holds; None if it is older than ``age``, or damaged."""
+    try:
+        with no_collections():  # there is none in it, and looking for some would take as long again
+            found = json.loads(gzip.decompress(path.read_bytes()))
+            if any(found[name] != head[name] for name in ("format", "key")):
+                raise ValueError("it is another catalog's")
+            if found["state"] != head["state"]:
+                return None
+            catalog = from_json(found["catalog"])
+        return catalog if 0 <= time.time() - float(found["read"]) < age else None
+    except FileNotFoundError:
+        return None
+    except DAMAGE as error:
+        _warn(f"The cached catalog {path} cannot be used ({error}); the database is read anew.")
+        return None
 
-    path: Path
-    key: str
-    state: str
 
-    @classmethod
-    def of(cls, folder: Path, connector: Connector, identity: tuple[str, ...], samples: int) -> CatalogFile:
-        """Return the file of a connector's identity."""
-        known = (FORMAT, quorum.__version__, connector.scheme, connector.dialect, samples, *identity)
-        key = _digest(*known)
-        return cls(folder / f"{connector.scheme}-{key[:16]}.json.gz", key, connector.stamp())
+def _save(path: Path, head: Mapping[str, Any], catalog: Catalog) -> None:
+    """Write a catalog for its owner alone; where that fails, log it and go on.
 
-    def load(self, age: float) -> Catalog | None:
-        """Return the catalog that the file holds; None if it is older than ``age``, or damaged."""
-        try:
-            with no_collections():  # there is none in it, and looking for some would take as long again
-                found = json.loads(gzip.decompress(self.path.read_bytes()))
-                if found["format"] != FORMAT or found["key"] != self.key:
-                    raise ValueError("it is another catalog's")
-                if found["state"] != self.state:
-                    return None
-                catalog = from_json(found["catalog"])
-            return catalog if 0 <= time.time() - float(found["read"]) < age else None
-        except FileNotFoundError:
-            return None
-        except DAMAGE as error:
-            _warn(f"The cached catalog {self.path} cannot be used ({error}); the database is read anew.")
-            return None
-
-    def save(self, catalog: Catalog, read: float) -> None:
-        """Write a catalog that was read then, for its owner alone; where that fails, log it and go on."""
-        head = {"format": FORMAT, "key": self.key, "state": self.state, "read": read}
-        found = head | {"catalog": to_json(_storable(catalog))}
-        try:
-            content = json.dumps(found, separators=(",", ":")).encode()
-            _write(self.path, gzip.compress(content, LEVEL, mtime=0))
-            self._forget_others()
-        except OSError as error:
-            _warn(f"The catalog cannot be cached in {self.path.parent}: {error.strerror}.")
-
-    def _forget_others(self) -> None:
-        """Delete files of long ago, and what killed processes have left."""
-        for path in self.path.parent.iterdir():
+    Of one with tables under row policies no file stays. Files of long ago, and what killed processes have
+    left, are deleted.
+    """
+    try:
+        if catalog.filtered:
+            path.unlink(missing_ok=True)
+            return
+        content = json.dumps({**head, "catalog": to_json(catalog)}, separators=(",", ":")).encode()
+        _write(path, gzip.compress(content, LEVEL, mtime=0))
+        for other in path.parent.iterdir():
             with suppress(OSError):
-                if path.suffix in SUFFIXES and path.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
-                    path.unlink()
+                if other.suffix in SUFFIXES and other.stat().st_mtime < time.time() - FORGOTTEN_SECONDS:
+                    other.unlink()
+    except OSError as error:
+        _warn(f"The catalog cannot be cached in {path.parent}: {error.strerror}.")
 
 
 def _digest(*parts: object) -> str:
@@ -177,13 +153,6 @@ def _write(path: Path, content: bytes) -> None:
     """Write a file whole or not at all, for its owner alone."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     replace_file(path, content, private=True, durable=True)
-
-
-def _storable(catalog: Catalog) -> Catalog:
-    """Leave out what is known of tables of which the role may see some rows only."""
-    bare: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
-    tables = (replace(t, **bare) if t.full_name in catalog.filtered else t for t in catalog.tables)
-    return replace(catalog, tables=tuple(tables)) if catalog.filtered else catalog
 
 
 def _warn(text: str) -> None:

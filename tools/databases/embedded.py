@@ -77,7 +77,10 @@ class EmbeddedConnector(Connector):
         await self._serve(str(self.path))
 
     async def _resolve(self) -> None:
-        self.path = await asyncio.to_thread(_resolve, self.path)
+        try:
+            self.path = await asyncio.to_thread(lambda: self.path.expanduser().absolute())
+        except RuntimeError as error:  # ~nobody
+            raise DatabaseUnavailable(f"There is no home folder for {self.path}.") from error
 
     async def _serve(self, file: str, files: Sequence[str] = (), session: str = "") -> None:
         """Open ``file`` in new child processes, which may read ``files`` as well.
@@ -202,13 +205,6 @@ def file_of(url: str, scheme: str) -> str:
     if path in ("", ":memory:"):
         raise ConfigurationError(f"{url} names no file; memory holds nothing to ask.", hint=example)
     return path
-
-
-def _resolve(path: Path) -> Path:
-    try:
-        return path.expanduser().absolute()
-    except RuntimeError as error:  # ~nobody
-        raise DatabaseUnavailable(f"There is no home folder for {path}.") from error
 
 
 async def read_stream(payload: bytes) -> pa.Table:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, Column
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.knowledge.folder import load_folder
 from quorum.tools.databases.base import Connector
@@ -91,15 +91,11 @@ def _sampled(catalog: Catalog, samples: int) -> Catalog:
     """The catalog with ``samples`` values a column at most, and none of private columns."""
     private = set(filter(is_private, {column.name for _, column in catalog.columns() if column.samples}))
     withheld = [f"{t.full_name}.{c.name}" for t, c in catalog.columns() if c.samples and c.name in private]
-    tables = []
-    for table in catalog.tables:
-        kept = (c.samples[: 0 if c.name in private else samples] for c in table.columns)
-        columns = tuple(
-            c if c.samples == shown else replace(c, samples=shown)
-            for c, shown in zip(table.columns, kept, strict=True)
-        )
-        tables.append(table if columns == table.columns else replace(table, columns=columns))
-    if not (samples and withheld):
-        return replace(catalog, tables=tuple(tables))
+
+    def shown(column: Column) -> Column:
+        kept = column.samples[: 0 if column.name in private else samples]
+        return column if kept == column.samples else replace(column, samples=kept)
+
+    tables = tuple(replace(table, columns=tuple(map(shown, table.columns))) for table in catalog.tables)
     note = f"No sample values are shown, for privacy, of: {listed(withheld)}."
-    return replace(catalog, tables=tuple(tables), notes=(*catalog.notes, note))
+    return replace(catalog, tables=tables, notes=catalog.notes + (note,) * bool(samples and withheld))

@@ -29,6 +29,9 @@ QUERIES = ("SELECT", "WITH")
 READS = (*QUERIES, "VALUES", "TABLE", "EXPLAIN", "SHOW")
 """First words of statements that PostgreSQL and MySQL may be sent."""
 
+UNSHOWN = frozenset(("user", "for", "processlist", "variables", "binlog", "relaylog"))
+"""Words of MySQL's SHOW that tell of accounts, settings or sessions."""
+
 _DOUBLED = r"'(?:[^']|'')*'"
 _ESCAPED = r"'(?:[^'\\]|\\.|'')*'"
 _CAREFUL = r"'(?:[^'\\]|\\[^'\\]|\\\\|'')*'"
@@ -277,14 +280,7 @@ def _refusals(found: Sequence[Token], dialect: str) -> Iterator[QueryError]:
             )
     if found[0].upper == "SHOW":
         said = [token.text.lower() for token in found[1:] if token.upper != ";"]
-        if dialect == "mysql" and not {
-            "user",
-            "for",
-            "processlist",
-            "variables",
-            "binlog",
-            "relaylog",
-        }.isdisjoint(said):
+        if dialect == "mysql" and not UNSHOWN.isdisjoint(said):
             yield _refused("SHOW tells of no account, setting or session.")
         if dialect == "postgres" and " ".join(said) not in SETTINGS:
             yield _refused(f"The setting {' '.join(said)} is not on the list of those that tell no secret.")

@@ -10,6 +10,7 @@ from itertools import islice
 from rapidfuzz import fuzz, process
 from sqlglot import exp
 
+from quorum.knowledge.catalog import Column
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.cores import Core, own_nodes
 from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
@@ -38,7 +39,7 @@ def _looks(query: Query) -> Iterator[Look]:
                 continue
             columns = list(core.columns(node.this))
             stored = core.stored(columns[0]) if len(columns) == 1 else None
-            if stored is None or node.this.find(exp.AggFunc, exp.Query):
+            if stored is None or is_private(stored[1].name) or node.this.find(exp.AggFunc, exp.Query):
                 continue
             source, column = stored
             for literal in node.expressions if isinstance(node, exp.In) else [node.expression]:
@@ -47,7 +48,7 @@ def _looks(query: Query) -> Iterator[Look]:
                 sure = known and literal.name in column.samples and len(known) == len(column.samples)
                 bare = isinstance(node.this, exp.Column)
                 if text and not _MOMENT.match(literal.name) and not (sure and bare):
-                    yield _Compared(query, core, source.node, node, literal).look()
+                    yield _Compared(query, core, source.node, column, node, literal).look()
 
 
 def _folded(node: exp.Expr) -> exp.Expr:
@@ -59,7 +60,7 @@ class _Compared:
     """A text that a column is compared with.
 
     Attributes:
-        source: The table in the FROM clause.
+        source, column: The table in the FROM clause, and the catalog's column.
         node: The comparison.
         literal: The text in it.
     """
@@ -67,6 +68,7 @@ class _Compared:
     query: Query
     core: Core
     source: exp.Expr
+    column: Column
     node: exp.Expr
     literal: exp.Expr
 
@@ -93,9 +95,7 @@ class _Compared:
 
         def follow(found: Rows) -> Look | None:
             same, alike = found[0]
-            _, column = self.core.stored(next(iter(self.core.columns(self.node.this)))) or (None, None)
-            profile = column and column.profile
-            told = bool(profile and profile.variants)  # other spellings are told by rewrites
+            told = self.column.profile and self.column.profile.variants  # by rewrites
             return None if same and (same == alike or told) else self._values(occurs=bool(same))
 
         return Look(exp.select(*shown).from_(self.table).where(alike), follow)
@@ -113,10 +113,7 @@ class _Compared:
                 folded, {t: t.casefold() for t in texts}, scorer=fuzz.ratio, limit=NAMED, score_cutoff=NEAR
             )
             near = same or [text for _, _, text in scored]
-            column = next(iter(self.core.columns(self.node.this)))
-            if is_private(column.name) or (occurs and not same):
-                return None
-            return self._trial(near[:NAMED], occurs)
+            return None if occurs and not same else self._trial(near[:NAMED], occurs)
 
         return Look(rows.order_by(order).limit(VALUES), follow)
 

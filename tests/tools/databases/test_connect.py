@@ -56,18 +56,6 @@ def test_looking_at_a_file_keeps_the_locks_of_this_process(tmp_path: Path) -> No
     assert "database is locked" in other.stderr
 
 
-def test_drivers_are_not_imported_before_they_are_needed(root: Path) -> None:
-    program = """
-import sys
-from quorum.tools.databases import connect
-connect("sqlite:///a.db"), connect("duckdb:///a.db")
-print(sorted({"sqlite3", "duckdb", "pyarrow", "sqlglot"} & set(sys.modules)))
-"""
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
-
-
 MALFORMED = {
     "postgresql": """
         me:wr0ng/x@host/db me:wr0ng?x@host/db me:wr0ng#x@host/db me:wr0ng@x@host/db me:wr0ng:x@host:port/db

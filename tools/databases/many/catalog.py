@@ -12,20 +12,11 @@ from quorum.tools.databases.many.types import duckdb_type
 
 MAIN = "main"
 """DuckDB's schema for tables of databases that have no schemas."""
-TAKEN = {
-    *(
-        "main",
-        "temp",
-        "system",
-        "memory",
-        "information_schema",
-        "pg_catalog",
-        "performance_schema",
-        "mysql",
-        "sys",
-    ),
-    *("account_usage", "organization_usage", "dual"),
-}
+_TAKEN = """
+    main temp system memory information_schema pg_catalog performance_schema mysql sys account_usage
+    organization_usage dual
+"""
+TAKEN = frozenset(_TAKEN.split())
 """Names that mean something to DuckDB, or to lint and guard."""
 
 

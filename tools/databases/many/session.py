@@ -8,6 +8,7 @@ dropped before the next one. A part is a view, so that no row number of ours can
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +24,8 @@ if TYPE_CHECKING:
 
 STORE = "quorum_parts"
 """The schema of each catalog in which the rows of its parts lie."""
-WHOLE = (
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
-    "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
-    "UBIGINT",
-)
+WHOLE = re.compile("U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)")
+"""Types of whole numbers."""
 MOST_DIGITS = 38
 """Of a decimal in DuckDB."""
 
@@ -144,10 +136,10 @@ class PartsSession(DuckdbSession):
             self._connection.execute(f"SELECT {', '.join(tests)} FROM incoming").fetchone() if tests else None
         )
         casts = {i: wanted for (i, wanted), fits in zip(texts.items(), answer or (), strict=True) if fits}
-        casts |= {
+        casts |= {  # no value is lost
             i: wanted
             for i, (kind, (_, wanted, _)) in enumerate(zip(found, columns, strict=True))
-            if wanted and ('"NULL"' in kind or (wanted == "DOUBLE" and kind in WHOLE))  # no value is lost
+            if wanted and ('"NULL"' in kind or (wanted == "DOUBLE" and WHOLE.fullmatch(kind)))
         }
         return [f"CAST(c{i} AS {casts[i]})" if i in casts else f"c{i}" for i in range(len(found))]
 

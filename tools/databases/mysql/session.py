@@ -53,10 +53,6 @@ class MysqlLink(SessionLink):
         self.version: tuple[int, ...] = ()
         self.user = ""
 
-    @property
-    def sound(self) -> bool:
-        return not self._cut and self._connection is not None
-
     async def close(self) -> None:
         self.sever()
         connection, self._connection = self._connection, None

@@ -40,15 +40,7 @@ ARROW: dict[int, pa.DataType] = {
 """Arrow's type by the number of PostgreSQL's type and of its arrays; others are inferred: mostly text."""
 AS_TEXT = (
     *("json", "jsonb", "uuid", "inet", "cidr", "timetz", "record"),
-    *("int4range", "int8range", "numrange", "daterange", "tsrange", "tstzrange"),
-    *(
-        "int4multirange",
-        "int8multirange",
-        "nummultirange",
-        "datemultirange",
-        "tsmultirange",
-        "tstzmultirange",
-    ),
+    *(f"{of}{many}range" for of in ("int4", "int8", "num", "date", "ts", "tstz") for many in ("", "multi")),
 )
 """Types that the driver would make objects of."""
 

@@ -99,36 +99,13 @@ class AlchemyLink(SessionLink):
         self._connection: sqlalchemy.Connection | None = None
         self._driver: Any = None
         self._cursor: Any = None
-        self._waiting: set[asyncio.Future[None]] = set()
         self.limited = False
         """Whether the server took a limit of time."""
-
-    @property
-    def sound(self) -> bool:
-        return not self._cut and self._connection is not None
 
     @property
     def stops(self) -> bool:
         """True if a query that takes too long is stopped on the server, by itself or by the driver."""
         return self.limited or next(self._ways_to_cancel(), None) is not None
-
-    async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a blocking function and return its result; once the link is severed nothing waits for it.
-
-        Raises:
-            Gone: The link was severed meanwhile.
-        """
-        severed = asyncio.get_running_loop().create_future()
-        future = asyncio.wrap_future(self._thread.submit(function, *arguments))
-        self._waiting.add(severed)
-        try:
-            await asyncio.wait({future, severed}, return_when=asyncio.FIRST_COMPLETED)
-            if not future.done():
-                raise Gone("the connection was cut")
-            return future.result()
-        finally:
-            self._waiting.discard(severed)
-            future.cancel()
 
     async def read(self, function: Callable[[sqlalchemy.Connection], T]) -> T:
         """Run a function on the connection, in its thread.
@@ -155,14 +132,8 @@ class AlchemyLink(SessionLink):
                     await aside(way)
 
     def sever(self) -> None:
-        self._cut_line()
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
-
-    def _cut_line(self) -> None:
-        """Shut the connection's socket, where the driver shows it; from whichever thread."""
-        self._cut = True
+        """Shut the connection's socket, where the driver shows it."""
+        super().sever()
         line = next((x for name in ("_sock", "_usock") if (x := getattr(self._driver, name, None))), None)
         with suppress(Exception):
             if line is not None:

@@ -16,14 +16,11 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST = "eval.json"
 RESULTS = "results.jsonl"

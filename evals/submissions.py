@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.reports.evaluations import Opened, shards_of
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.tables import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.files import read_result
@@ -57,8 +57,11 @@ def export(found: Opened, kind: Format, out: Path) -> Exported:
         ConfigurationError: ``out`` is not empty or cannot be written to, or shards are missing where BIRD
             needs every question in its place.
     """
-    if kind == "bird":
-        _check_whole(found.manifest.shard)
+    if kind == "bird" and found.lacks:
+        raise ConfigurationError(
+            f"The evaluation is not whole: {found.lacks}.",
+            hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
@@ -69,15 +72,6 @@ def export(found: Opened, kind: Format, out: Path) -> Exported:
         return _write(found, out, kind)
     except OSError as error:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
-
-
-def _check_whole(shard: str) -> None:
-    shards, count = shards_of(shard)
-    if len(shards) < count:
-        raise ConfigurationError(
-            f"Only {len(shards)} of {count} shards are here: {shard}.",
-            hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
-        )
 
 
 class _NoAnswer(Exception):

@@ -56,8 +56,12 @@ class Opened:
         return tuple(str(model) for model in self.manifest.options.get("models") or ())
 
     @property
-    def shards(self) -> tuple[tuple[int, ...], int]:
-        return shards_of(self.manifest.shard)
+    def lacks(self) -> str:
+        """Return which shards are not here: ``shard 1, 3 of 3 is missing``; empty if it is whole."""
+        parts = [part.partition("/") for part in self.manifest.shard.split(", ")]
+        here, whole = {int(number) for number, _, _ in parts}, int(parts[0][2])
+        absent = [str(number) for number in range(1, whole + 1) if number not in here]
+        return f"shard {', '.join(absent)} of {whole} is missing" if absent else ""
 
     @property
     def changed_options(self) -> dict[str, Any]:
@@ -146,38 +150,20 @@ def open_evaluation(folder: Path) -> Opened:
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:
-    """Return the shortest names that tell evaluations apart: ``monday/run`` and ``friday/run``.
+    """Return the shortest ends of paths that tell evaluations apart: ``monday/run`` and ``friday/run``.
 
-    Shards that are all that lies in one folder have that folder's name.
+    Shards that are all that lies in one folder have that folder's name, others that of the first.
 
     Args:
         evaluations: The folders of each, one or more (shards).
     """
-    homes = [_home([folder.resolve() for folder in members]) for members in evaluations]
-    parts = [home.parts for home, _ in homes]
-    return [
-        _short(own, [other for place, other in enumerate(parts) if place != number])
-        + (f" and {more} more" if (more := homes[number][1]) else "")
-        for number, own in enumerate(parts)
-    ]
+    homes = [_home([folder.resolve() for folder in members]).parts for members in evaluations]
+    lengths = range(1, max(map(len, homes), default=0) + 1)
+    enough = next((n for n in lengths if len({home[-n:] for home in homes}) == len(set(homes))), 1)
+    return ["/".join(home[-enough:]) for home in homes]
 
 
-def _home(members: Sequence[Path]) -> tuple[Path, int]:
-    """Return the folder that an evaluation is named after, and the number of its other folders."""
+def _home(members: Sequence[Path]) -> Path:
     parent = members[0].parent
     inside = {path.parent for path in parent.glob(f"*/{MANIFEST}")}
-    return (parent, 0) if len(members) > 1 and inside == set(members) else (members[0], len(members) - 1)
-
-
-def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
-    """Return the last parts of a path that no other path ends with."""
-    for count in range(1, len(own)):
-        if all(own[-count:] != other[-count:] for other in others):
-            return "/".join(own[-count:])
-    return own[-1]
-
-
-def shards_of(text: str) -> tuple[tuple[int, ...], int]:
-    """Return the numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
-    parts = [part.strip().partition("/") for part in text.split(",")]
-    return tuple(sorted(int(number) for number, _, _ in parts)), int(parts[0][2])
+    return parent if len(members) > 1 and inside == set(members) else members[0]

@@ -28,7 +28,7 @@ from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.format import count, listed
 from quorum.evals.scorers.spider2 import STANDARDS, Edition, Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import read_sql
-from quorum.evals.suites.files import read_lines, read_text, sqlite_url, text_of
+from quorum.evals.suites.files import read_items, read_text, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders
 
@@ -112,7 +112,7 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
         ConfigurationError: The file is missing, a line lacks what a question must have, or an id recurs.
     """
     found: dict[str, _Asked] = {}
-    for number, item in enumerate(read_lines(path, source=f"{SOURCE} ({path.stem}/)"), start=1):
+    for number, item in enumerate(read_items(path, source=f"{SOURCE} ({path.stem}/)"), start=1):
         id = text_of(item, "instance_id", path, number)
         if id in found or not re.fullmatch(r"\w[\w.-]*", id, re.ASCII):
             raise ConfigurationError(
@@ -216,7 +216,7 @@ def _gold(folder: Path, name: str) -> Spider2Gold:
 
 def _tokens(gold: Path) -> dict[str, int]:
     """Return the numbers of tokens that the benchmark states."""
-    lines = [line for path in gold.glob(STANDARDS) for line in read_lines(path, source=SOURCE)]
+    lines = [line for path in gold.glob(STANDARDS) for line in read_items(path, source=SOURCE)]
     stated = {item["instance_id"]: str(item.get("toks", "")) for item in lines}
     return {id: int(tokens) for id, tokens in stated.items() if tokens.isdecimal()}
 
@@ -232,7 +232,7 @@ def _gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
     """
     path = folder.absolute().parent / GOLD_TABLES / f"spider2-{edition}-gold-tables.jsonl"
     found = {}
-    for number, item in enumerate(read_lines(path, source=SOURCE) if path.is_file() else [], start=1):
+    for number, item in enumerate(read_items(path, source=SOURCE) if path.is_file() else [], start=1):
         names = item.get("gold_tables")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"Entry {number} of {path} names no tables.", hint="Get the file again.")

@@ -105,7 +105,7 @@ def test_a_shard_that_is_missing_is_said(tmp_path: Path) -> None:
     for number in (1, 3):
         own = [record(id) for id in ids[number - 1 :: 3]]
         evaluation(tmp_path / "shards" / f"s{4 - number}", [each.id for each, _ in own], own, f"{number}/3")
-    with pytest.raises(ConfigurationError, match=r"Only 2 of 3 shards are here: 1/3, 3/3\."):
+    with pytest.raises(ConfigurationError, match=r"not whole: shard 2 of 3 is missing\."):
         export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 
 

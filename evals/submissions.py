@@ -15,7 +15,7 @@ themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -74,59 +74,42 @@ def export(found: Opened, kind: Format, out: Path) -> Exported:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
 
 
-class _NoAnswer(Exception):
-    """A question is left out, for this reason."""
-
-
-def _result(found: Opened, record: Record) -> Iterable[str]:
-    if not record.result:
-        raise _NoAnswer("it has no result")
-    if record.truncated:
-        raise _NoAnswer(f"the run's limits cut its result after {record.rows} rows")
-    try:
-        return pandas_csv(read_result(found.places[record.id] / record.result))
-    except QuorumError as error:
-        raise _NoAnswer(str(error)) from error
-
-
-def _query(_: Opened, record: Record) -> Iterable[str]:
-    if not record.sql:
-        raise _NoAnswer("it has no SQL")
-    return (record.sql, "\n")
-
-
-CONTENTS: dict[Format, tuple[str, Callable[[Opened, Record], Iterable[str]]]] = {
-    "spider2-csv": (".csv", _result),
-    "spider2-sql": (".sql", _query),
-    "bird": ("", _query),
-}
-"""By format: the suffix of a question's file, none where all are in one; and what is written for it."""
-
-
 def _write(found: Opened, out: Path, kind: Format) -> Exported:
-    suffix, contents = CONTENTS[kind]
     written, left_out, entries = [], {}, {}
     for place, asked in enumerate(found.manifest.asked):
         record = found.records.get(asked.id)
         sql = record.sql if record and record.sql else NO_ANSWER
         entries[str(place)] = f"{sql}{BIRD_MARK}{asked.database}"
-        if record is None:
-            left_out[asked.id] = "it has not been asked yet"
-            continue
-        try:
-            texts = contents(found, record)
-        except _NoAnswer as error:
-            left_out[asked.id] = f"{error} ({record.error})" if record.error else str(error)
+        text, why = _text(found, record, results=kind == "spider2-csv")
+        if why:
+            left_out[asked.id] = why
             continue
         written.append(asked.id)
-        if suffix:
-            with (out / f"{asked.id}{suffix}").open("w", encoding="utf-8", newline="") as file:
-                file.writelines(texts)
-    if not suffix:
+        if kind != "bird":
+            file = out / f"{asked.id}.{kind.removeprefix('spider2-')}"
+            file.write_text(text, encoding="utf-8", newline="")
+    if kind == "bird":
         text = json.dumps(entries, ensure_ascii=False, indent=4)
         (out / BIRD_FILE).write_text(text + "\n", encoding="utf-8")
     efforts = tuple(id for id in written if found.records[id].status != "answered")
     return Exported(tuple(written), left_out, efforts)
+
+
+def _text(found: Opened, record: Record | None, *, results: bool) -> tuple[str, str]:
+    """Return what a question's file holds, its result or its query; or why it has none."""
+    if record is None:
+        return "", "it has not been asked yet"
+    why = "it has no result" if results else "it has no SQL"
+    if not results and record.sql:
+        return f"{record.sql}\n", ""
+    if results and record.result and record.truncated:
+        why = f"the run's limits cut its result after {record.rows} rows"
+    elif results and record.result:
+        try:
+            return pandas_csv(read_result(found.places[record.id] / record.result)), ""
+        except QuorumError as error:
+            why = str(error)
+    return "", why + (f" ({record.error})" if record.error else "")
 
 
 BIRD_MARK = "\t----- bird -----\t"

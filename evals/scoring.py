@@ -14,8 +14,8 @@ from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion, Suite, check_known
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
-from quorum.evals.scorers.base import EX, GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
-from quorum.evals.scorers.spider2 import Score, Spider2Gold, Spider2Scorer, load_gold
+from quorum.evals.scorers.base import GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
+from quorum.evals.scorers.spider2 import Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import Found, Predictions, bird_file, find_predictions, read_bird
 from quorum.evals.tables import UnreadableCsv, read_frame
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
@@ -111,8 +111,7 @@ def score_results(
             verdicts[id] = scorer.wrong(f"the result cannot be read: {error}")
             unreadable.append(id)
         else:
-            score = gold.compare(id, frame) if frame else Score(False, MISSING)
-            verdicts[id] = Verdict({EX: float(score.match)}, score.reason)
+            verdicts[id] = gold.compare(id, frame) if frame else scorer.wrong(MISSING)
         on_done(len(verdicts), len(asked))
     answered = frozenset(id for id in asked if id in predictions.found).difference(unreadable)
     metrics, rules = Spider2Scorer.metrics, Spider2Scorer.rules

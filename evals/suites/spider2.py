@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from urllib.parse import quote
@@ -125,34 +125,33 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
     return list(found.values())
 
 
-class _Places:
-    """Finds databases. A name's case, and what is between its letters, may differ on disk."""
+def _urls(folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> dict[str, str]:
+    """Return the URL of each question's database, "" where it is not there.
 
-    def __init__(self, folder: Path, *, files: bool, schemas: bool) -> None:
-        self.folder, self.files, self.schemas = folder, files, schemas
-        self._of_engine = cache(self._described)
+    A name's case, and what is between its letters, may differ on disk.
+    """
+    places = [path for pattern in FILES if files for path in sorted(folder.glob(pattern))]
+    sqlite = {_key(path.stem): path for path in reversed(places)}
+    engines = {each.engine for each in asked if schemas and each.engine}
+    described = {engine: _described(folder / DATABASES, engine) for engine in engines}
+    found = {}
+    for each in asked:
+        key = _key(each.database)
+        if each.engine == "sqlite" and key in sqlite:
+            found[each.id] = sqlite_url(sqlite[key])
+        else:
+            schema = described.get(each.engine, {}).get(key)
+            found[each.id] = f"schema://{quote(str(schema.absolute()))}" if schema else ""
+    return found
 
-    def url(self, asked: _Asked) -> str:
-        """Return the URL of the question's database; "" if it is not there."""
-        key = _key(asked.database)
-        if self.files and asked.engine == "sqlite" and key in self._sqlite:
-            return sqlite_url(self._sqlite[key])
-        schema = self._of_engine(asked.engine).get(key) if self.schemas and asked.engine else None
-        return f"schema://{quote(str(schema.absolute()))}" if schema else ""
 
-    @cached_property
-    def _sqlite(self) -> dict[str, Path]:
-        found = [path for pattern in FILES for path in sorted(self.folder.glob(pattern))]
-        return {_key(path.stem): path for path in reversed(found)}
-
-    def _described(self, engine: str) -> dict[str, Path]:
-        databases = self.folder / DATABASES
-        own = databases / engine
-        try:
-            found = find_database_folders(own if own.is_dir() else databases)
-        except ConfigurationError:  # none at all: said of the questions that want one
-            return {}
-        return {_key(path.name): path for path in reversed(found) if path.parent in (own, databases)}
+def _described(databases: Path, engine: str) -> dict[str, Path]:
+    own = databases / engine
+    try:
+        found = find_database_folders(own if own.is_dir() else databases)
+    except ConfigurationError:  # none at all: said of the questions that want one
+        return {}
+    return {_key(path.name): path for path in reversed(found) if path.parent in (own, databases)}
 
 
 def _key(name: str) -> str:
@@ -160,9 +159,8 @@ def _key(name: str) -> str:
 
 
 def _load(name: str, folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> Suite:
-    places, gold = _Places(folder, files=files, schemas=schemas), _gold(folder, name)
+    urls, gold = _urls(folder, asked, files=files, schemas=schemas), _gold(folder, name)
     tables, toks = _gold_tables(folder, EDITIONS[name]), _tokens(gold.folder)
-    urls = {each.id: places.url(each) for each in asked}
     left_out = _left_out([each for each in asked if not urls[each.id]], schemas=schemas)
     if not any(urls.values()):
         what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import itertools
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from quorum.render import show_answer, show_report
 from quorum.report import Report, report_of
 from quorum.tools.results.files import write_result
 from tests.browser import Browser
+from tests.pages import Page, alone
 from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, made, unfinished_run
 
 NUMBERS = itertools.count()
@@ -243,31 +242,9 @@ HERE = Path(__file__).parents[2].as_uri() + "/"
 """Links to the code lead there; they are followed by a person, never by the page."""
 
 
-class _Page(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.ids: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        links = ("src", "href", "action", "data")
-        code = tag == "a" and (dict(attributes).get("href") or "").startswith(HERE)
-        self.addresses += [value or "" for name, value in attributes if name in links and not code]
-        self.ids += [value or "" for name, value in attributes if name == "id"]
-
-
 def test_the_page_is_one_file_without_requests_that_runs_its_search_alone(html: str) -> None:
-    page = _Page(html)
-    assert not set(page.tags) & {"link", "iframe", "object", "embed", "form", "base"}
-    assert all(address.startswith(("#", "data:image/svg+xml;base64,")) for address in page.addresses)
-    assert not re.search(r"url\(|@import|https?://", html)
-    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
-    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
+    alone(html, "#", HERE)
+    assert not re.search(r"https?://", html)
 
 
 def test_the_page_holds_the_whole_story_and_escapes_it(html: str) -> None:
@@ -278,7 +255,7 @@ def test_the_page_holds_the_whole_story_and_escapes_it(html: str) -> None:
     assert html.count("&lt;script&gt;") >= 6  # question, prompt, reply, error, rows, answer
     assert "\x1b" not in html
     assert "\u202e" not in html
-    page = _Page(html)
+    page = Page(html)
     links = {address for address in page.addresses if address.startswith("#")}
     assert links == {"#candidate-c1", "#candidate-c2", "#candidate-c3"}
     assert {"candidate-c1", "candidate-c2"} <= set(page.ids)

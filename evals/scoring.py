@@ -16,7 +16,7 @@ from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
 from quorum.evals.scorers.base import GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.scorers.spider2 import Spider2Gold, Spider2Scorer, load_gold
-from quorum.evals.submissions import Found, Predictions, bird_file, find_predictions, read_bird
+from quorum.evals.submissions import Predictions, bird_file, find_predictions, read_bird
 from quorum.evals.tables import UnreadableCsv, read_frame
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.databases import connect
@@ -104,9 +104,9 @@ def score_results(
     predictions = find_predictions(folder, gold.standards.keys())
     verdicts, unreadable, scorer = {}, [], Spider2Scorer(gold)
     for id in asked:
-        found = predictions.found.get(id, Found())
+        file = predictions.found[id].result if id in predictions.found else None
         try:
-            frame = read_frame(found.csv) if found.csv else None
+            frame = read_frame(file) if isinstance(file, Path) else None
         except UnreadableCsv as error:
             verdicts[id] = scorer.wrong(f"the result cannot be read: {error}")
             unreadable.append(id)
@@ -143,7 +143,8 @@ async def score_suite(
 
     async def judge(question: EvalQuestion, run: RunSql | None) -> Verdict:
         try:
-            return await judged(question, predictions.found.get(question.id, Found()), suite.scorer, run)
+            found = predictions.found.get(question.id, Prediction())
+            return await judged(question, found, suite.scorer, run)
         except UnreadableCsv as error:
             unreadable.add(question.id)
             return suite.scorer.wrong(f"the result cannot be read: {error}")
@@ -154,7 +155,7 @@ async def score_suite(
         lambda _, reason: suite.scorer.unscorable(reason, "not_live"),
         on_done=lambda done: on_done(done, len(asked)),
     )
-    predicted = (id for id in verdicts if predictions.found.get(id, Found()) != Found())
+    predicted = (id for id in verdicts if predictions.found.get(id, Prediction()) != Prediction())
     return Scores(
         metrics,
         suite.scorer.rules,
@@ -177,28 +178,24 @@ def _predictions(suite: Suite, pred: Path) -> Predictions:
     return read_bird(file, suite.questions)
 
 
-async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunSql | None) -> Verdict:
-    """The verdict on what was found for a question.
+async def judged(question: EvalQuestion, found: Prediction, scorer: Scorer, run: RunSql | None) -> Verdict:
+    """The verdict on what was found for a question: its query is run.
 
     Raises:
         UnreadableCsv: Its result cannot be read.
     """
+    why = "" if found.sql or found.result else MISSING
     if found.sql and run is not None:
         outcome = await run(found.sql)
         if isinstance(outcome, QueryError):
-            verdict = await scorer.score(question, Prediction(found.sql), run)
-            return _because(verdict, f"the query fails: {outcome.describe()}")
-        prediction = Prediction(found.sql, outcome.table, bool(outcome.truncated))
-        return await scorer.score(question, prediction, run)
-    verdict = await scorer.score(question, Prediction(found.sql, found.csv), run)
-    if found == Found():
-        return _because(verdict, MISSING)
-    return verdict if found.csv else _because(verdict, "the query cannot run: its database is not here")
-
-
-def _because(verdict: Verdict, reason: str) -> Verdict:
-    """The verdict with the reason why nothing was compared, unless the gold is at fault."""
-    return dataclasses.replace(verdict, reason=reason) if verdict.match is False else verdict
+            found, why = Prediction(found.sql), f"the query fails: {outcome.describe()}"
+        else:
+            found = Prediction(found.sql, outcome.table, bool(outcome.truncated))
+    elif found.sql and not found.result:
+        why = "the query cannot run: its database is not here"
+    verdict = await scorer.score(question, found, run)
+    at_fault = why and verdict.match is False  # and not the gold
+    return dataclasses.replace(verdict, reason=why) if at_fault else verdict
 
 
 T = TypeVar("T")

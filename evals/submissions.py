@@ -24,6 +24,7 @@ from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened
+from quorum.evals.scorers.base import Prediction
 from quorum.evals.tables import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.files import read_result
@@ -117,30 +118,17 @@ BIRD_MARK = "\t----- bird -----\t"
 
 
 @dataclass(frozen=True)
-class Found:
-    """The prediction for a question.
-
-    Attributes:
-        sql: Empty if there is none; it counts where both are there.
-        csv: The result's file; None if there is none.
-    """
-
-    sql: str = ""
-    csv: Path | None = None
-
-
-@dataclass(frozen=True)
 class Predictions:
     """The predictions in a folder or a file.
 
     Attributes:
-        found: By question id.
+        found: By question id; of one with both a query and a result's file, the query counts.
         unknown: Names of files, or keys of BIRD's JSON, that belong to no question; sorted.
         unread: Names of files that are no predictions of these kinds; sorted.
         remarks: What else there is to know, for people.
     """
 
-    found: dict[str, Found]
+    found: dict[str, Prediction]
     unknown: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -164,7 +152,7 @@ def find_predictions(folder: Path, ids: Collection[str], *, sql: bool = False) -
     queries = {path.stem: read_sql(path) for path in own if path.suffix == ".sql" and path.stem in ids}
     both = sum(bool(text) for id, text in queries.items() if id in results)
     return Predictions(
-        {id: Found(queries.get(id, ""), results.get(id)) for id in [*results, *queries]},
+        {id: Prediction(queries.get(id, ""), results.get(id)) for id in [*results, *queries]},
         tuple(path.name for path in own if path.stem not in ids),
         tuple(path.name for path in files if path.suffix not in kinds),
         (f"{both} questions have both a query and a result: the query counts.",) if both else (),
@@ -225,7 +213,7 @@ def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
             continue
         question = questions[place]
         sql, _, database = entry.partition(BIRD_MARK) if isinstance(entry, str) else ("", "", "")
-        found[question.id] = Found(sql.strip())
+        found[question.id] = Prediction(sql.strip())
         if database.strip() not in ("", question.database):
             elsewhere.append(f"{key} ({database.strip()}, not {question.database})")
     remark = (

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import GoldCheck
+from quorum.evals.scorers.base import GoldCheck, Prediction
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.evals.scoring import open_gold, score_results, score_suite, verify_gold
-from quorum.evals.submissions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
+from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import GOLDS as GOLDS_OF
@@ -114,10 +114,10 @@ def files(tmp_path: Path) -> Path:
 
 def test_files_belong_to_questions_by_their_names(files: Path, tmp_path: Path) -> None:
     found = find_predictions(files, ["q1", "q2", "q3"])
-    assert found.found == {"q1": Found("", files / "q1.csv"), "q2": Found("", files / "q2.csv")}
+    assert found.found == {"q1": Prediction("", files / "q1.csv"), "q2": Prediction("", files / "q2.csv")}
     assert (found.unknown, found.unread) == (("q9.csv",), ("notes.txt", "q1.sql", "q8.sql"))
     found = find_predictions(files, ["q1", "q2", "q3"], sql=True)
-    assert found.found["q1"] == Found("SELECT 1", files / "q1.csv")
+    assert found.found["q1"] == Prediction("SELECT 1", files / "q1.csv")
     assert found.unknown == ("q8.sql", "q9.csv")
     assert found.remarks == ("1 questions have both a query and a result: the query counts.",)
     with pytest.raises(ConfigurationError, match=r"no folder .*nowhere"):
@@ -139,7 +139,7 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     }
     file.write_text(json.dumps(entries))
     found = read_bird(file, questions)
-    assert found.found == {"q1": Found("SELECT 1"), "q2": Found("SELECT 2"), "q3": Found()}
+    assert found.found == {"q1": Prediction("SELECT 1"), "q2": Prediction("SELECT 2"), "q3": Prediction()}
     assert found.unknown == ("3", "x")
     assert found.remarks == ()
     file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}shops"}))

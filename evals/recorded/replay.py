@@ -106,16 +106,16 @@ async def replay(
     outcomes: dict[tuple[str, str, str], list[Outcome]] = {}
     possible: dict[str, list[bool]] = {model: [] for model in source.names}
     for done, question in enumerate(source.questions, start=1):
-        found, dialect = source.ballots(question), source.dialect_of(question)
+        found = source.ballots(question)
         for model in source.names:
             recorded = found[model]
             weights = learned.weights if learned and model == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=dialect, overlaps=recorded.overlaps)
+            rules = Rules(weights, seed=0, dialect=recorded.dialect, overlaps=recorded.overlaps)
             possible[model].append(bool(recorded.right))
             async for strategy, stopping, outcome in _outcomes(recorded, rules, orders):
                 outcomes.setdefault((model, strategy, stopping), []).append(outcome)
         if learned and question in learnable:
-            await learn_question(learned, found, dialect, feedback)
+            await learn_question(learned, found, feedback)
         if progress:
             progress(done, len(source.questions))
     rows = [

@@ -184,10 +184,10 @@ def start(source: Source) -> OnlineWeights | None:
 
 
 async def learn_question(
-    learned: OnlineWeights, found: Mapping[str, RecordedBallots], dialect: str, feedback: Feedback
+    learned: OnlineWeights, found: Mapping[str, RecordedBallots], feedback: Feedback
 ) -> None:
     """Learn from one question: an expert's answer is the majority of its own candidates."""
-    rules = Rules(seed=0, dialect=dialect)
+    rules = Rules(seed=0, dialect=found[POOLED].dialect)
     weighted = replace(rules, weights=learned.weights)
     lost = {name: await _lost(found.get(name), "majority", rules) for name in learned.experts}
     votes = {
@@ -214,8 +214,7 @@ async def learn(source: Source, feedback: Feedback = "gold") -> OnlineWeights | 
     """Return the weights after all questions, in the order of ids; None where ``start`` gives none."""
     if learned := start(source):
         for question in source.learnable:
-            ballots, dialect = source.ballots(question), source.dialect_of(question)
-            await learn_question(learned, ballots, dialect, feedback)
+            await learn_question(learned, source.ballots(question), feedback)
     return learned
 
 

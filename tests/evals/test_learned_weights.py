@@ -188,10 +188,9 @@ async def test_what_an_evaluation_does_not_say_of_an_expert_teaches_nothing(tmp_
     assert (source.unknown, source.learnable) == (["q02", "q03", "q05"], ["q00", "q01"])
     learned = await weights(found)
     assert learned.questions == learned.rounds == 2
-    verified = replace(
-        found.records["q05"], vote={**(found.records["q05"].vote or {}), "settled": "verified"}
-    )
-    assert list(votes_of_records([verified], folder)) == []
+    last = found.records["q05"]
+    verified = replace(last, vote={**(last.vote or {}), "settled": "verified"})
+    assert list(votes_of_records(replace(found, records={"q05": verified}))) == []
 
 
 @pytest.mark.usefixtures("shops")
@@ -234,7 +233,7 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
         return {**own, POOLED: every}
 
     asked = [f"{number:03}" for number in range(len(rounds))]
-    return Source(names, asked, True, (), asked, False, lambda _: "sqlite", ballots)
+    return Source(names, asked, True, (), asked, False, ballots)
 
 
 def learned_of(source: Source) -> OnlineWeights:

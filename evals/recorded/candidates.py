@@ -245,7 +245,7 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
 
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
     """Return the candidate's ballot, its result (None if it failed), and whether that meets the gold."""
-    right = gold is not None and gold.score(candidate.question, candidate.path).match
+    right = gold is not None and gold.score(candidate.question, candidate.path).match is True
     ballot = Ballot(f"{candidate.model}/{candidate.name}", candidate.model, candidate.sql)
     table = candidate.table
     if table is None:

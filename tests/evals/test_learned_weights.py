@@ -64,11 +64,10 @@ async def evaluated(
     experts: Mapping[str, Knowing],
     *,
     count: int = 30,
-    shard: tuple[int, int] = (1, 1),
     votes: int = 0,
 ) -> Opened:
     """An evaluation of the recipe ``single``, by default with one candidate of each expert."""
-    made = evaluation(folder, expert({}), questions(count)[shard[0] - 1 :: shard[1]], shard=shard)
+    made = evaluation(folder, expert({}), questions(count))
     options = RunOptions(models=[*experts], recipe="single", votes=votes or len(experts), strategy="wma")
     chats = {name: each.chat for name, each in experts.items()}
     await run_evaluation(replace(made, options=options, chat_models=chats))
@@ -108,6 +107,8 @@ async def test_an_evaluation_teaches_who_is_the_best_expert(tmp_path: Path) -> N
         "good": 27, "half": 14, "poor": 0,
     }  # fmt: skip
     assert learned.weights["good"] == 1.0 > learned.weights["half"] > learned.weights["poor"] > 0
+    turned = replace(found, records=dict(reversed(found.records.items())))
+    assert await weights(turned) == learned, "the order in which questions ended does not count"
     mistakes = {vote: sum(lost) for vote, lost in learned.votes.items()}
     assert mistakes["wma"] == 5 < mistakes["majority"] == mistakes["sql_majority"] == 18
     for vote in ("wma", DRAWN_EXPERT):
@@ -132,16 +133,6 @@ async def test_an_evaluation_teaches_who_is_the_best_expert(tmp_path: Path) -> N
     ledger = ExpertLedger(home / "experts.json")
     assert ledger.weights(EXPERTS) == pytest.approx(learned.weights)
     assert (ledger.read().feedback, ledger.read().experts["poor"].mistakes) == ({"gold": 30}, 30)
-
-
-@pytest.mark.heavy
-@pytest.mark.usefixtures("shops")
-async def test_order_and_shards_make_no_difference(tmp_path: Path) -> None:
-    whole = await evaluated(tmp_path / "whole", EXPERTS, count=12)
-    for number in (1, 2):
-        await evaluated(tmp_path / f"part{number}", EXPERTS, count=12, shard=(number, 2))
-    (found,) = open_evaluations([tmp_path / "part2", tmp_path / "part1"])
-    assert await weights(found) == await weights(whole)
 
 
 @pytest.mark.usefixtures("shops")

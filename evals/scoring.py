@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from quorum.evals.paths import check_folder
-from quorum.evals.questions import EvalQuestion, Suite, check_known
+from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
-from quorum.evals.scorers.base import GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
-from quorum.evals.scorers.spider2 import Spider2Gold, Spider2Scorer, load_gold
+from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, RunSql, Scorer, Verdict
+from quorum.evals.scorers.spider2 import Spider2Scorer, load_gold
 from quorum.evals.submissions import Predictions, bird_file, find_predictions, read_bird
 from quorum.evals.tables import UnreadableCsv, read_frame
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
@@ -34,16 +34,14 @@ class Scores:
     """The verdicts on predictions.
 
     Attributes:
-        metrics: That the verdicts have, ``ex`` first.
-        rules: Whose rules they follow.
+        scorer: By whose rules they are.
         verdicts: By id, of all questions asked for.
         answered: Ids of those that have a prediction that can be read.
         unreadable: Ids of those whose result is there and cannot be read; they score 0.
         predictions: What was found, and what belongs to no question.
     """
 
-    metrics: tuple[Metric, ...]
-    rules: str
+    scorer: Scorer
     verdicts: dict[str, Verdict]
     answered: frozenset[str]
     predictions: Predictions
@@ -63,8 +61,8 @@ class Scores:
         return {id: verdict for id, verdict in self.verdicts.items() if verdict.match is None}
 
 
-def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
-    """Open Spider 2.0's gold, from its own folder or from that of the benchmark.
+def gold_suite(folder: Path, edition: str = "") -> Suite:
+    """Return the questions of Spider 2.0's gold, from its own folder or from that of the benchmark.
 
     Args:
         edition: ``lite`` or ``snow``; empty if either will do.
@@ -80,42 +78,17 @@ def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
             f"{gold.folder} is the gold of Spider 2.0-{gold.edition.title()}, not of -{edition.title()}.",
             hint="Name the other suite, or spider2 for either.",
         )
-    return gold
+    questions = tuple(EvalQuestion(id, "", "", "schema://", "") for id in gold.ids)
+    return Suite(f"The gold in {gold.folder}", gold.folder, questions, _ResultScorer(gold))
 
 
-def score_results(
-    gold: Spider2Gold,
-    folder: Path,
-    ids: Iterable[str] | None = None,
-    *,
-    on_done: Callable[[int, int], None] = lambda *_: None,
-) -> Scores:
-    """Score a folder of ``<id>.csv`` by Spider 2.0's official comparison.
+class _ResultScorer(Spider2Scorer):
+    """Judges result files as the official program: a question without a gold result scores 0."""
 
-    Args:
-        ids: Questions asked for; all of the gold if None.
-        on_done: Called with how many questions are done, of how many.
-
-    Raises:
-        ConfigurationError: There is no such folder or question.
-    """
-    asked = gold.ids if ids is None else list(ids)
-    check_known(asked, gold.ids, f"The gold in {gold.folder}")
-    predictions = find_predictions(folder, gold.standards.keys())
-    verdicts, unreadable, scorer = {}, [], Spider2Scorer(gold)
-    for id in asked:
-        file = predictions.found[id].result if id in predictions.found else None
-        try:
-            frame = read_frame(file) if isinstance(file, Path) else None
-        except UnreadableCsv as error:
-            verdicts[id] = scorer.wrong(f"the result cannot be read: {error}")
-            unreadable.append(id)
-        else:
-            verdicts[id] = gold.compare(id, frame) if frame else scorer.wrong(MISSING)
-        on_done(len(verdicts), len(asked))
-    answered = frozenset(id for id in asked if id in predictions.found).difference(unreadable)
-    metrics, rules = Spider2Scorer.metrics, Spider2Scorer.rules
-    return Scores(metrics, rules, verdicts, answered, predictions, tuple(unreadable))
+    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:  # noqa: ARG002
+        if not isinstance(prediction.result, Path):
+            return self.wrong(MISSING)
+        return self.gold.compare(question.id, await asyncio.to_thread(read_frame, prediction.result))
 
 
 async def score_suite(
@@ -127,6 +100,7 @@ async def score_suite(
 ) -> Scores:
     """Score predictions of a suite by its scorer: ``<id>.csv``, ``<id>.sql``, or BIRD's JSON file.
 
+    Of ``gold_suite`` results alone are scored.
     Queries run read-only on the question's database. Where that cannot be opened, its questions cannot be
     scored.
 
@@ -139,7 +113,7 @@ async def score_suite(
     """
     predictions = _predictions(suite, pred)
     asked = suite.chosen(ids=ids)
-    metrics, unreadable = suite.scorer.metrics, set[str]()
+    unreadable = set[str]()
 
     async def judge(question: EvalQuestion, run: RunSql | None) -> Verdict:
         try:
@@ -157,8 +131,7 @@ async def score_suite(
     )
     predicted = (id for id in verdicts if predictions.found.get(id, Prediction()) != Prediction())
     return Scores(
-        metrics,
-        suite.scorer.rules,
+        suite.scorer,
         verdicts,
         frozenset(predicted).difference(unreadable),
         predictions,
@@ -169,7 +142,8 @@ async def score_suite(
 def _predictions(suite: Suite, pred: Path) -> Predictions:
     file = bird_file(pred) if suite.name == "bird" else None
     if file is None:
-        return find_predictions(pred, [question.id for question in suite.questions], sql=True)
+        sql = not isinstance(suite.scorer, _ResultScorer)
+        return find_predictions(pred, [question.id for question in suite.questions], sql=sql)
     if suite.missing:
         raise ConfigurationError(
             f"{file} goes by the questions' places, and some are not here: {' '.join(suite.missing)}",

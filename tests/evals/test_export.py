@@ -14,7 +14,7 @@ from quorum.evals.folder import EvalWriter
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import score_results
+from quorum.evals.scoring import gold_suite, score_suite
 from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
@@ -129,10 +129,11 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
+async def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
     gold = load_gold(write_gold(tmp_path / "gold", q1=7))
     direct = gold.score("q1", TABLES[name])
     folder = tmp_path / "eval"
     evaluation(folder, ["q1"], [record("q1", TABLES[name])])
     export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
-    assert score_results(gold, tmp_path / "out").as_json() == {"q1": int(direct.match)}
+    scores = await score_suite(gold_suite(gold.folder), tmp_path / "out")
+    assert scores.as_json() == {"q1": int(direct.match or 0)}

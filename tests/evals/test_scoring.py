@@ -10,8 +10,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import GoldCheck, Prediction
-from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import open_gold, score_results, score_suite, verify_gold
+from quorum.evals.scoring import gold_suite, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
@@ -35,10 +34,10 @@ def write(folder: Path, **texts: str) -> None:
             (folder / f"{id}.csv").write_text(f"n\n{text}\n")
 
 
-def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path, pred: Path) -> None:
-    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3, q4=4))
+async def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path, pred: Path) -> None:
+    suite = gold_suite(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3, q4=4))
     write(pred, q1="1", q2="7", q9="1")
-    scores = score_results(gold, pred)
+    scores = await score_suite(suite, pred)
     assert scores.as_json() == {"q1": 1, "q2": 0, "q3": 0, "q4": 0}
     assert scores.answered == {"q1", "q2"}
     assert scores.predictions.unknown == ("q9.csv",)
@@ -46,17 +45,17 @@ def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path,
     assert reasons[::2] == ["q1.csv", "there is no prediction"]
     mean = scores.mean("ex")
     assert (mean.mean, mean.n, mean.se) == (0.25, 4, pytest.approx(0.25))  # sqrt(0.25 / 4)
-    assert list(score_results(gold, pred, ["q2", "q1"]).as_json().items()) == [("q2", 0), ("q1", 1)]
-    with pytest.raises(ConfigurationError, match=r"no question 'q7' \(and 1 more"):
-        score_results(gold, pred, ["q1", "q7", "q8"])
+    assert (await score_suite(suite, pred, ["q2", "q1"])).as_json() == {"q1": 1, "q2": 0}
+    with pytest.raises(ConfigurationError, match=r"The gold in .* no question 'q7' \(and 1 more"):
+        await score_suite(suite, pred, ["q1", "q7", "q8"])
 
 
 def test_the_gold_may_be_named_by_the_benchmarks_folder(tmp_path: Path) -> None:
     write_gold(tmp_path / "snow" / "evaluation_suite" / "gold", q1=1)
-    assert open_gold(tmp_path / "snow").ids == ["q1"]
-    assert open_gold(tmp_path / "snow", "snow").edition == "snow"
+    for edition in ("", "snow"):
+        assert [question.id for question in gold_suite(tmp_path / "snow", edition).questions] == ["q1"]
     with pytest.raises(ConfigurationError, match=r"2\.0-Snow, not of -Lite"):
-        open_gold(tmp_path / "snow", "lite")
+        gold_suite(tmp_path / "snow", "lite")
 
 
 async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> None:

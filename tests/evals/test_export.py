@@ -11,19 +11,16 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.folder import EvalWriter
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.evals.scoring import gold_suite, score_suite
 from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
+from tests.evals.evaluations import asked, manifest
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
-
-
-def asked(id: str) -> Asked:
-    return Asked(id, "pets", "sqlite", "", False)
 
 
 def record(id: str, table: pa.Table | None = None, **values: Any) -> tuple[Record, pa.Table | None]:
@@ -37,7 +34,7 @@ def evaluation(
 ) -> Path:
     """An evaluation's folder, results kept as runs keep them."""
     with EvalWriter(folder) as writer:
-        writer.begin(Manifest("small", "rules", (), {}, tuple(map(asked, ids)), shard))
+        writer.begin(manifest([asked(id, database="pets") for id in ids], shard=shard))
         for each, table in records:
             file = f"runs/{each.id}/results"
             name = "" if table is None else f"{file}/{write_result(table, folder / file).name}"

@@ -143,6 +143,10 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     assert found.remarks == ()
     file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}shops"}))
     assert "1 (shops, not pets)" in read_bird(file, questions).remarks[0]
+    for text in ("[]", "{", '"SELECT 1"'):
+        file.write_text(text)
+        with pytest.raises(ConfigurationError, match=r"predict_dev\.json is no JSON"):
+            read_bird(file, questions)
 
 
 def test_birds_file_is_found(tmp_path: Path) -> None:
@@ -157,13 +161,6 @@ def test_birds_file_is_found(tmp_path: Path) -> None:
         bird_file(folder)
     (folder / "0000.sql").write_text("SELECT 1")
     assert bird_file(folder) is None  # a folder of queries
-
-
-@pytest.mark.parametrize("text", ["[]", "{", '"SELECT 1"'])
-def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "p.json").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"p\.json is no JSON"):
-        read_bird(tmp_path / "p.json", [])
 
 
 GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}

@@ -81,7 +81,8 @@ async def test_as_in_the_paper_blank_results_vote_too(tmp_path: Path, paper: boo
 
 
 async def test_all_models_count_all_questions_of_the_folder_and_of_the_gold_none_more(tmp_path: Path) -> None:
-    found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]})
+    found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]}, c={"q1": [None]})
+    assert row(found, "majority", model="c").ex == 0, "who never answers has rows, too"
     assert found.without_gold == ["other"]
     assert {r.questions for r in found.rows} == {3}
     assert row(found, "majority", model="a").ex == pytest.approx(2 / 3)

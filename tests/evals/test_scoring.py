@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.questions import EvalQuestion
+from quorum.evals.running.databases import GOLD_LIMITS
 from quorum.evals.scorers.base import GoldCheck, Prediction
 from quorum.evals.scoring import gold_suite, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
@@ -78,11 +79,20 @@ async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> N
 
 async def test_gold_that_fails_cannot_be_scored_and_is_in_no_mean(tmp_path: Path, pred: Path) -> None:
     suite = small_suite(tmp_path, golds={"q1": "SELECT 3", "q2": "SELECT nope FROM pet"})
-    write(pred, q1="SELECT 3", q2="SELECT 3")
+    write(pred, q1="SELECT 3", q2="SELECT nada FROM pet")
     scores = await score_suite(suite, pred)
     assert scores.as_json() == {"q1": 1, "q2": None}
     assert {id: v.reason for id, v in scores.unscorable.items()} == {"q2": "the gold fails"}
     assert (scores.mean("ex").mean, scores.mean("ex").n) == (1.0, 1)
+
+
+async def test_a_part_of_a_result_is_no_match(
+    tmp_path: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.evals.scoring.GOLD_LIMITS", dataclasses.replace(GOLD_LIMITS, rows=1))
+    write(pred, q2="SELECT name FROM pet WHERE age > 3 UNION ALL SELECT 'Cy'", q3="SELECT 1")
+    scores = await score_suite(small_suite(tmp_path), pred, ["q2", "q3"])
+    assert scores.as_json() == {"q2": 0, "q3": 1}
 
 
 async def test_a_database_that_cannot_be_opened_leaves_the_others_alone(tmp_path: Path, pred: Path) -> None:

@@ -102,6 +102,9 @@ def test_it_is_declared_as_vega_lite() -> None:
     assert panel["mark"]["type"] == "line"
     assert panel["encoding"]["x"].items() >= {"field": "c0", "title": "day", "type": "temporal"}.items()
     assert panel["encoding"]["color"]["title"] == "channel"
+    steps = chart_of(pa.table({"order_year": [2023, 2024], "n": [1, 2]}))
+    assert isinstance(steps, Chart)
+    assert steps.spec()["vconcat"][0]["encoding"]["x"]["type"] == "ordinal", "a year is no moment"
 
 
 def test_labels_are_text_whatever_they_hold() -> None:

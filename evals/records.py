@@ -29,8 +29,9 @@ class _Kept:
         Raises:
             ValueError: It is no object, or something that each has is missing.
         """
+        kind: Any = cls
         try:
-            found: Self = _adapter(cls).validate_python(values)
+            found: Self = _adapter(kind).validate_python(values)
         except ValidationError as error:
             raise ValueError(first_in_words(error)) from None
         return found

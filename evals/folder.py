@@ -10,20 +10,16 @@ DIR/
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Manifest, Record
 from quorum.knowledge.atomic import lock, replace_file
 from quorum.knowledge.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MANIFEST = "eval.json"
 RESULTS = "results.jsonl"
@@ -73,94 +69,6 @@ class EvalFolder:
                     found.pop(record.id, None)
                     found[record.id] = record
         return found
-
-
-def merged(folders: list[Path]) -> Iterator[tuple[Manifest, dict[str, Record], list[Path]]]:
-    """The evaluations in ``folders``, shards of the same one put together, in the order in which they come.
-
-    Shards belong together if they are of one division of the same questions, asked with the same options by
-    the same version, and judged by the same rules. Their questions come in the suite's order.
-
-    Raises:
-        ConfigurationError: A folder holds no evaluation, one shard was given twice, or shards were cut
-            from lists of questions that are not the same.
-    """
-    groups: dict[str, list[Path]] = {}
-    manifests = {folder: EvalFolder(folder).manifest() for folder in _distinct(folders)}
-    for folder, manifest in manifests.items():
-        whole = manifest.shard.endswith("/1")
-        groups.setdefault(f"{folder}" if whole else _identity(manifest), []).append(folder)
-    for members in groups.values():
-        yield _merge(sorted(members, key=lambda folder: _number(manifests[folder])), manifests)
-
-
-def _distinct(folders: list[Path]) -> list[Path]:
-    """A folder that was named twice counts once."""
-    found: dict[Path, Path] = {}
-    for folder in folders:
-        found.setdefault(folder.resolve(), folder)
-    return list(found.values())
-
-
-def _merge(
-    members: list[Path], manifests: dict[Path, Manifest]
-) -> tuple[Manifest, dict[str, Record], list[Path]]:
-    _check_division(members, manifests)
-    records = {id: record for folder in members for id, record in EvalFolder(folder).records().items()}
-    parts = [manifests[folder] for folder in members]
-    manifest = dataclasses.replace(
-        parts[0],
-        asked=tuple(_in_order(parts)),
-        shard=", ".join(part.shard for part in parts),
-        missing=tuple(dict.fromkeys(text for part in parts for text in part.missing)),
-        started=min(part.started for part in parts),
-    )
-    return manifest, records, members
-
-
-def _check_division(members: list[Path], manifests: dict[Path, Manifest]) -> None:
-    """Raise ConfigurationError unless every shard occurs once and all are of the same number of questions."""
-    shards = [manifests[folder].shard for folder in members]
-    if twice := next((shard for shard in shards if shards.count(shard) > 1), ""):
-        places = [str(folder) for folder in members if manifests[folder].shard == twice]
-        raise ConfigurationError(
-            f"Shard {twice} was given more than once: {' and '.join(places)}.",
-            hint="Give each shard once; report repeated evaluations one at a time.",
-        )
-    ids = [item.id for folder in members for item in manifests[folder].asked]
-    sizes = [_whole(manifests[folder]) for folder in members]
-    unlike = len(members) > 1 and max(least for least, _ in sizes) > min(most for _, most in sizes)
-    if unlike or len(set(ids)) < len(ids):
-        asked = ", ".join(
-            f"{manifests[folder].shard} asks {len(manifests[folder].asked)}" for folder in members
-        )
-        raise ConfigurationError(
-            f"The shards were not cut from the same questions: {asked}.",
-            hint="Run all shards with the same --limit and --ids, or report them one at a time.",
-        )
-
-
-def _whole(shard: Manifest) -> tuple[int, int]:
-    """Return the least and most questions that the list had from which the shard was cut."""
-    number, count = _number(shard), int(shard.shard.partition("/")[2])
-    return number + count * (len(shard.asked) - 1), number + count * len(shard.asked) - 1
-
-
-def _in_order(parts: list[Manifest]) -> list[Asked]:
-    """The questions of shards as the suite has them: shard 2 of 8 holds every eighth, from the second."""
-    placed = [(place, _number(part), asked) for part in parts for place, asked in enumerate(part.asked)]
-    return [asked for _, _, asked in sorted(placed, key=lambda item: item[:2])]
-
-
-def _number(manifest: Manifest) -> int:
-    return int(manifest.shard.partition("/")[0])
-
-
-def _identity(manifest: Manifest) -> str:
-    """Return a key that the shards of one evaluation share."""
-    count = manifest.shard.partition("/")[2]
-    parts = [manifest.suite, manifest.rules, manifest.metrics, manifest.options, manifest.version, count]
-    return json.dumps(parts, default=str)
 
 
 def _record(path: Path, number: int, line: bytes) -> Record:

@@ -16,6 +16,32 @@ ENDPOINTS = ("endpoint", "database")
 Such a question is asked again when the run is started again."""
 
 
+class _Kept:
+    """Is kept as JSON."""
+
+    def as_dict(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    @classmethod
+    def from_dict(cls, values: object) -> Self:
+        """Read it again; keys of other versions are left out.
+
+        Raises:
+            ValueError: It is no object, or something that each has is missing.
+        """
+        kind: Any = cls
+        try:
+            found: Self = _adapter(kind).validate_python(values)
+        except ValidationError as error:
+            raise ValueError(first_in_words(error)) from None
+        return found
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 @dataclass(frozen=True)
 class CandidateRow:
     """A candidate of an answer.
@@ -113,7 +139,7 @@ class Linking:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(_Kept):
     """One question as it ended.
 
     Attributes:
@@ -211,19 +237,6 @@ class Record:
         """The candidates of the last round."""
         return tuple(row for row in self.candidates if not row.superseded)
 
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: object) -> Self:
-        """A record from its line; keys of other versions are left out.
-
-        Raises:
-            ValueError: It is no object, or something that every record has is missing.
-        """
-        found: Self = _read(cls, values)
-        return found
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -256,7 +269,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(_Kept):
     """A description of an evaluation: enough to go on with it, and to compare two.
 
     Attributes:
@@ -280,24 +293,3 @@ class Manifest:
     missing: tuple[str, ...] = ()
     version: str = ""
     started: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: object) -> Self:
-        """A manifest from its file; as ``Record.from_dict``."""
-        found: Self = _read(cls, values)
-        return found
-
-
-def _read(kind: Any, values: object) -> Any:
-    try:
-        return _adapter(kind).validate_python(values)
-    except ValidationError as error:
-        raise ValueError(first_in_words(error)) from None
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

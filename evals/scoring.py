@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from quorum.evals.paths import check_folder
-from quorum.evals.questions import EvalQuestion, Suite, check_known
+from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.running.databases import GOLD_LIMITS, GoldRun
-from quorum.evals.scorers.base import EX, GoldCheck, GoldState, Metric, Prediction, RunSql, Scorer, Verdict
-from quorum.evals.scorers.spider2 import Score, Spider2Gold, Spider2Scorer, load_gold
-from quorum.evals.submissions import Found, Predictions, bird_file, find_predictions, read_bird
+from quorum.evals.scorers.base import GoldCheck, GoldState, Prediction, RunSql, Scorer, Verdict
+from quorum.evals.scorers.spider2 import Spider2Scorer, load_gold
+from quorum.evals.submissions import Predictions, bird_file, find_predictions, read_bird
 from quorum.evals.tables import UnreadableCsv, read_frame
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
 from quorum.tools.databases import connect
@@ -34,16 +34,14 @@ class Scores:
     """The verdicts on predictions.
 
     Attributes:
-        metrics: That the verdicts have, ``ex`` first.
-        rules: Whose rules they follow.
+        scorer: By whose rules they are.
         verdicts: By id, of all questions asked for.
         answered: Ids of those that have a prediction that can be read.
         unreadable: Ids of those whose result is there and cannot be read; they score 0.
         predictions: What was found, and what belongs to no question.
     """
 
-    metrics: tuple[Metric, ...]
-    rules: str
+    scorer: Scorer
     verdicts: dict[str, Verdict]
     answered: frozenset[str]
     predictions: Predictions
@@ -63,8 +61,8 @@ class Scores:
         return {id: verdict for id, verdict in self.verdicts.items() if verdict.match is None}
 
 
-def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
-    """Open Spider 2.0's gold, from its own folder or from that of the benchmark.
+def gold_suite(folder: Path, edition: str = "") -> Suite:
+    """Return the questions of Spider 2.0's gold, from its own folder or from that of the benchmark.
 
     Args:
         edition: ``lite`` or ``snow``; empty if either will do.
@@ -80,43 +78,17 @@ def open_gold(folder: Path, edition: str = "") -> Spider2Gold:
             f"{gold.folder} is the gold of Spider 2.0-{gold.edition.title()}, not of -{edition.title()}.",
             hint="Name the other suite, or spider2 for either.",
         )
-    return gold
+    questions = tuple(EvalQuestion(id, "", "", "schema://", "") for id in gold.ids)
+    return Suite(f"The gold in {gold.folder}", gold.folder, questions, _ResultScorer(gold))
 
 
-def score_results(
-    gold: Spider2Gold,
-    folder: Path,
-    ids: Iterable[str] | None = None,
-    *,
-    on_done: Callable[[int, int], None] = lambda *_: None,
-) -> Scores:
-    """Score a folder of ``<id>.csv`` by Spider 2.0's official comparison.
+class _ResultScorer(Spider2Scorer):
+    """Judges result files as the official program: a question without a gold result scores 0."""
 
-    Args:
-        ids: Questions asked for; all of the gold if None.
-        on_done: Called with how many questions are done, of how many.
-
-    Raises:
-        ConfigurationError: There is no such folder or question.
-    """
-    asked = gold.ids if ids is None else list(ids)
-    check_known(asked, gold.ids, f"The gold in {gold.folder}")
-    predictions = find_predictions(folder, gold.standards.keys())
-    verdicts, unreadable, scorer = {}, [], Spider2Scorer(gold)
-    for id in asked:
-        found = predictions.found.get(id, Found())
-        try:
-            frame = read_frame(found.csv) if found.csv else None
-        except UnreadableCsv as error:
-            verdicts[id] = scorer.wrong(f"the result cannot be read: {error}")
-            unreadable.append(id)
-        else:
-            score = gold.compare(id, frame) if frame else Score(False, MISSING)
-            verdicts[id] = Verdict({EX: float(score.match)}, score.reason)
-        on_done(len(verdicts), len(asked))
-    answered = frozenset(id for id in asked if id in predictions.found).difference(unreadable)
-    metrics, rules = Spider2Scorer.metrics, Spider2Scorer.rules
-    return Scores(metrics, rules, verdicts, answered, predictions, tuple(unreadable))
+    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:  # noqa: ARG002
+        if not isinstance(prediction.result, Path):
+            return self.wrong(MISSING)
+        return self.gold.compare(question.id, await asyncio.to_thread(read_frame, prediction.result))
 
 
 async def score_suite(
@@ -128,6 +100,7 @@ async def score_suite(
 ) -> Scores:
     """Score predictions of a suite by its scorer: ``<id>.csv``, ``<id>.sql``, or BIRD's JSON file.
 
+    Of ``gold_suite`` results alone are scored.
     Queries run read-only on the question's database. Where that cannot be opened, its questions cannot be
     scored.
 
@@ -140,11 +113,12 @@ async def score_suite(
     """
     predictions = _predictions(suite, pred)
     asked = suite.chosen(ids=ids)
-    metrics, unreadable = suite.scorer.metrics, set[str]()
+    unreadable = set[str]()
 
     async def judge(question: EvalQuestion, run: RunSql | None) -> Verdict:
         try:
-            return await judged(question, predictions.found.get(question.id, Found()), suite.scorer, run)
+            found = predictions.found.get(question.id, Prediction())
+            return await judged(question, found, suite.scorer, run)
         except UnreadableCsv as error:
             unreadable.add(question.id)
             return suite.scorer.wrong(f"the result cannot be read: {error}")
@@ -155,10 +129,9 @@ async def score_suite(
         lambda _, reason: suite.scorer.unscorable(reason, "not_live"),
         on_done=lambda done: on_done(done, len(asked)),
     )
-    predicted = (id for id in verdicts if predictions.found.get(id, Found()) != Found())
+    predicted = (id for id in verdicts if predictions.found.get(id, Prediction()) != Prediction())
     return Scores(
-        metrics,
-        suite.scorer.rules,
+        suite.scorer,
         verdicts,
         frozenset(predicted).difference(unreadable),
         predictions,
@@ -169,7 +142,8 @@ async def score_suite(
 def _predictions(suite: Suite, pred: Path) -> Predictions:
     file = bird_file(pred) if suite.name == "bird" else None
     if file is None:
-        return find_predictions(pred, [question.id for question in suite.questions], sql=True)
+        sql = not isinstance(suite.scorer, _ResultScorer)
+        return find_predictions(pred, [question.id for question in suite.questions], sql=sql)
     if suite.missing:
         raise ConfigurationError(
             f"{file} goes by the questions' places, and some are not here: {' '.join(suite.missing)}",
@@ -178,28 +152,24 @@ def _predictions(suite: Suite, pred: Path) -> Predictions:
     return read_bird(file, suite.questions)
 
 
-async def judged(question: EvalQuestion, found: Found, scorer: Scorer, run: RunSql | None) -> Verdict:
-    """The verdict on what was found for a question.
+async def judged(question: EvalQuestion, found: Prediction, scorer: Scorer, run: RunSql | None) -> Verdict:
+    """The verdict on what was found for a question: its query is run.
 
     Raises:
         UnreadableCsv: Its result cannot be read.
     """
+    why = "" if found.sql or found.result else MISSING
     if found.sql and run is not None:
         outcome = await run(found.sql)
         if isinstance(outcome, QueryError):
-            verdict = await scorer.score(question, Prediction(found.sql), run)
-            return _because(verdict, f"the query fails: {outcome.describe()}")
-        prediction = Prediction(found.sql, outcome.table, bool(outcome.truncated))
-        return await scorer.score(question, prediction, run)
-    verdict = await scorer.score(question, Prediction(found.sql, found.csv), run)
-    if found == Found():
-        return _because(verdict, MISSING)
-    return verdict if found.csv else _because(verdict, "the query cannot run: its database is not here")
-
-
-def _because(verdict: Verdict, reason: str) -> Verdict:
-    """The verdict with the reason why nothing was compared, unless the gold is at fault."""
-    return dataclasses.replace(verdict, reason=reason) if verdict.match is False else verdict
+            found, why = Prediction(found.sql), f"the query fails: {outcome.describe()}"
+        else:
+            found = Prediction(found.sql, outcome.table, bool(outcome.truncated))
+    elif found.sql and not found.result:
+        why = "the query cannot run: its database is not here"
+    verdict = await scorer.score(question, found, run)
+    at_fault = why and verdict.match is False  # and not the gold
+    return dataclasses.replace(verdict, reason=why) if at_fault else verdict
 
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ themselves.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -23,7 +23,8 @@ from typing import Literal, TypeAlias
 from quorum.evals.paths import check_folder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.reports.evaluations import Opened, shards_of
+from quorum.evals.reports.evaluations import Opened
+from quorum.evals.scorers.base import Prediction
 from quorum.evals.tables import pandas_csv
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.results.files import read_result
@@ -57,8 +58,11 @@ def export(found: Opened, kind: Format, out: Path) -> Exported:
         ConfigurationError: ``out`` is not empty or cannot be written to, or shards are missing where BIRD
             needs every question in its place.
     """
-    if kind == "bird":
-        _check_whole(found.manifest.shard)
+    if kind == "bird" and found.lacks:
+        raise ConfigurationError(
+            f"The evaluation is not whole: {found.lacks}.",
+            hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
+        )
     try:
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
@@ -71,68 +75,42 @@ def export(found: Opened, kind: Format, out: Path) -> Exported:
         raise ConfigurationError(f"Cannot write to {out}: {error.strerror}.") from error
 
 
-def _check_whole(shard: str) -> None:
-    shards, count = shards_of(shard)
-    if len(shards) < count:
-        raise ConfigurationError(
-            f"Only {len(shards)} of {count} shards are here: {shard}.",
-            hint="BIRD's program pairs entries by their place: put all shards into one folder and name that.",
-        )
-
-
-class _NoAnswer(Exception):
-    """A question is left out, for this reason."""
-
-
-def _result(found: Opened, record: Record) -> Iterable[str]:
-    if not record.result:
-        raise _NoAnswer("it has no result")
-    if record.truncated:
-        raise _NoAnswer(f"the run's limits cut its result after {record.rows} rows")
-    try:
-        return pandas_csv(read_result(found.places[record.id] / record.result))
-    except QuorumError as error:
-        raise _NoAnswer(str(error)) from error
-
-
-def _query(_: Opened, record: Record) -> Iterable[str]:
-    if not record.sql:
-        raise _NoAnswer("it has no SQL")
-    return (record.sql, "\n")
-
-
-CONTENTS: dict[Format, tuple[str, Callable[[Opened, Record], Iterable[str]]]] = {
-    "spider2-csv": (".csv", _result),
-    "spider2-sql": (".sql", _query),
-    "bird": ("", _query),
-}
-"""By format: the suffix of a question's file, none where all are in one; and what is written for it."""
-
-
 def _write(found: Opened, out: Path, kind: Format) -> Exported:
-    suffix, contents = CONTENTS[kind]
     written, left_out, entries = [], {}, {}
     for place, asked in enumerate(found.manifest.asked):
         record = found.records.get(asked.id)
         sql = record.sql if record and record.sql else NO_ANSWER
         entries[str(place)] = f"{sql}{BIRD_MARK}{asked.database}"
-        if record is None:
-            left_out[asked.id] = "it has not been asked yet"
-            continue
-        try:
-            texts = contents(found, record)
-        except _NoAnswer as error:
-            left_out[asked.id] = f"{error} ({record.error})" if record.error else str(error)
+        text, why = _text(found, record, results=kind == "spider2-csv")
+        if why:
+            left_out[asked.id] = why
             continue
         written.append(asked.id)
-        if suffix:
-            with (out / f"{asked.id}{suffix}").open("w", encoding="utf-8", newline="") as file:
-                file.writelines(texts)
-    if not suffix:
+        if kind != "bird":
+            file = out / f"{asked.id}.{kind.removeprefix('spider2-')}"
+            file.write_text(text, encoding="utf-8", newline="")
+    if kind == "bird":
         text = json.dumps(entries, ensure_ascii=False, indent=4)
         (out / BIRD_FILE).write_text(text + "\n", encoding="utf-8")
     efforts = tuple(id for id in written if found.records[id].status != "answered")
     return Exported(tuple(written), left_out, efforts)
+
+
+def _text(found: Opened, record: Record | None, *, results: bool) -> tuple[str, str]:
+    """Return what a question's file holds, its result or its query; or why it has none."""
+    if record is None:
+        return "", "it has not been asked yet"
+    why = "it has no result" if results else "it has no SQL"
+    if not results and record.sql:
+        return f"{record.sql}\n", ""
+    if results and record.result and record.truncated:
+        why = f"the run's limits cut its result after {record.rows} rows"
+    elif results and record.result:
+        try:
+            return pandas_csv(read_result(found.places[record.id] / record.result)), ""
+        except QuorumError as error:
+            why = str(error)
+    return "", why + (f" ({record.error})" if record.error else "")
 
 
 BIRD_MARK = "\t----- bird -----\t"
@@ -140,30 +118,17 @@ BIRD_MARK = "\t----- bird -----\t"
 
 
 @dataclass(frozen=True)
-class Found:
-    """The prediction for a question.
-
-    Attributes:
-        sql: Empty if there is none; it counts where both are there.
-        csv: The result's file; None if there is none.
-    """
-
-    sql: str = ""
-    csv: Path | None = None
-
-
-@dataclass(frozen=True)
 class Predictions:
     """The predictions in a folder or a file.
 
     Attributes:
-        found: By question id.
+        found: By question id; of one with both a query and a result's file, the query counts.
         unknown: Names of files, or keys of BIRD's JSON, that belong to no question; sorted.
         unread: Names of files that are no predictions of these kinds; sorted.
         remarks: What else there is to know, for people.
     """
 
-    found: dict[str, Found]
+    found: dict[str, Prediction]
     unknown: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -187,7 +152,7 @@ def find_predictions(folder: Path, ids: Collection[str], *, sql: bool = False) -
     queries = {path.stem: read_sql(path) for path in own if path.suffix == ".sql" and path.stem in ids}
     both = sum(bool(text) for id, text in queries.items() if id in results)
     return Predictions(
-        {id: Found(queries.get(id, ""), results.get(id)) for id in [*results, *queries]},
+        {id: Prediction(queries.get(id, ""), results.get(id)) for id in [*results, *queries]},
         tuple(path.name for path in own if path.stem not in ids),
         tuple(path.name for path in files if path.suffix not in kinds),
         (f"{both} questions have both a query and a result: the query counts.",) if both else (),
@@ -248,7 +213,7 @@ def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
             continue
         question = questions[place]
         sql, _, database = entry.partition(BIRD_MARK) if isinstance(entry, str) else ("", "", "")
-        found[question.id] = Found(sql.strip())
+        found[question.id] = Prediction(sql.strip())
         if database.strip() not in ("", question.database):
             elsewhere.append(f"{key} ({database.strip()}, not {question.database})")
     remark = (

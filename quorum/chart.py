@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from quorum.evals.reports.vega import BAR, LABEL, LABELS, SCHEMA, WIDTH, Spec, draw
+from quorum.evals.reports.vega import BAR, LABEL, LABELS, SCHEMA, WIDTH, Spec, axis, draw
 from quorum.text import cell, cells, count
 from quorum.tools.results.values import plain_column
 
@@ -113,49 +113,34 @@ class Chart:
         }
 
     def _marks(self, number: str, measure: Column) -> Spec:
-        series = self.series and {
-            "field": "series",
-            "type": "nominal",
-            "title": cell(self.series.name, LABEL),
-        }
-        return {
-            "width": WIDTH,
-            "height": 180,
-            "mark": {"type": self.mark, "point": True} if self.mark == "line" else self.mark,
-            "encoding": {
-                "x": self._along(),
-                "y": _numbers(f"c{number}", measure),
-                **({"color": series} if series else {}),
-            },
-        }
+        encoding = {"x": self._along(), "y": _numbers(f"c{number}", measure)}
+        if self.series:
+            encoding["color"] = axis("series", cell(self.series.name, LABEL), "nominal")
+        mark = {"type": self.mark, "point": True} if self.mark == "line" else self.mark
+        return {"width": WIDTH, "height": 180, "mark": mark, "encoding": encoding}
 
     def _along(self) -> Spec:
         if self.across.kind == "number":
             return _numbers("c0", self.across)
         if self.across.kind == "label":
             return {**_PLACES, "title": cell(self.across.name, 2 * LABEL)}
-        axis: Spec = {"field": "c0", "title": cell(self.across.name, 2 * LABEL)}
+        title = cell(self.across.name, 2 * LABEL)
         if self.across.kind == "step":
-            return {**axis, "type": "ordinal"}
+            return axis("c0", title, "ordinal")
         texts = [value for value in self.across.values if value is not None]
         ticks = sorted({moment.timestamp() for text in texts if (moment := _moment(text))})
         longest = max(map(len, texts))
         form = QUARTERS if any("Q" in text for text in texts) else TIMES.get(longest, TIMES[0])
         values = [1000 * ticks[n] for n in _apart(ticks, min(longest, 10))]
-        return {
-            **axis,
-            "type": "temporal",
-            "scale": {"type": "utc"},
-            "axis": {"values": values, "labelExpr": form, "labelOverlap": False, "labelFlush": False},
-        }
+        labels = {"values": values, "labelExpr": form, "labelOverlap": False, "labelFlush": False}
+        return axis("c0", title, "temporal", scale={"type": "utc"}, axis=labels)
 
     def spec_text(self) -> str:
         return json.dumps(self.spec(), ensure_ascii=False, indent=1) + "\n"
 
 
 def _numbers(field: str, column: Column) -> Spec:
-    title = cell(column.name, 2 * LABEL)
-    return {"field": field, "type": "quantitative", "title": title, "scale": {"zero": False}}
+    return axis(field, cell(column.name, 2 * LABEL), scale={"zero": False})
 
 
 def _apart(places: Sequence[float], letters: int) -> list[int]:
@@ -267,7 +252,7 @@ def _cut(
     """Return the chart of the first rows and measures, which says what it leaves out."""
 
     def head(column: Column) -> Column:
-        return Column(column.name, column.kind, column.values[:most])
+        return replace(column, values=column.values[:most])
 
     notes = [f"the first {most:,} of {count(rows, 'row')}"] if rows > most else []
     if left := [column.name for column in measures[PANELS:]]:

@@ -105,28 +105,24 @@ def _template() -> Template:
     return made.get_template("trace.html")
 
 
-def write_pages(runs: Iterable[tuple[str, Path]]) -> set[Path]:
+def write_pages(runs: Iterable[tuple[str, Path]]) -> None:
     """Write the page of each run into its folder, unless one is there that is as new as its events.
 
     Standard error says in one line which runs cannot be read.
 
     Args:
         runs: The question's id and the run's folder.
-
-    Returns:
-        The folders that have a page.
     """
     from quorum.evals.paths import write_text
     from quorum.evals.reports.templating import TRACE_PAGE
 
-    asked, written, lost = list(runs), set(), dict[str, str]()
+    asked, lost = list(runs), dict[str, str]()
     with counting("writing traces") as on_done:
         for number, (id, folder) in enumerate(asked, 1):
             page = folder / TRACE_PAGE
             try:
                 if not _is_newest(page):
                     write_text(page, page_of(report_of(RunFolder(folder)), charts=False))
-                written.add(folder)
             except QuorumError as error:
                 lost.setdefault(id, str(error))
             on_done(number, len(asked))
@@ -135,7 +131,6 @@ def write_pages(runs: Iterable[tuple[str, Path]]) -> set[Path]:
         which = f"Question {ids[0]} has" if len(lost) == 1 else f"{count(len(lost), 'question')} have"
         others = f" ({', '.join(ids)}{', …' if len(lost) > len(ids) else ''})" if len(lost) > 1 else ""
         click.echo(f"{which} no trace to link to{others}. {lost[ids[0]]}", err=True)
-    return written
 
 
 def _is_newest(page: Path) -> bool:

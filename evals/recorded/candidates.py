@@ -128,6 +128,7 @@ class RecordedBallots:
         right: Ids of the candidates that are known to meet the gold.
         final: Whether the recorded pipeline's own choice meets the gold; None where nothing is recorded, and
             for the pool, which no pipeline chose from.
+        dialect: Of their SQL.
     """
 
     question: str
@@ -135,6 +136,7 @@ class RecordedBallots:
     overlaps: ResultOverlaps
     right: frozenset[str]
     final: bool | None = None
+    dialect: str = "sqlite"
 
     def only(self, kept: Iterable[Ballot]) -> RecordedBallots:
         """Return these ballots alone."""
@@ -159,7 +161,6 @@ class Source:
         unknown: Questions of which nothing says so.
         learnable: Questions that say something of every expert: weights are learned from these.
         several: A model may have several candidates in a question.
-        dialect_of: The SQL dialect of a question.
         ballots: A question's, in each of ``names``.
     """
 
@@ -169,7 +170,6 @@ class Source:
     unknown: Sequence[str]
     learnable: Sequence[str]
     several: bool
-    dialect_of: Callable[[str], str]
     ballots: Callable[[str], Mapping[str, RecordedBallots]]
 
     @property
@@ -217,7 +217,6 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
         unknown=unknown,
         learnable=[question for question in asked if question not in unknown] if gold else [],
         several=any(sum(not each.final for each in own) > 1 for own in every),
-        dialect_of=lambda _: dialect,
         ballots=lambda question: ballots(question),
     )
 
@@ -238,7 +237,7 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
             own = [each for each in read if name in (each[0].expert, POOLED)]
             right = frozenset(ballot.candidate for ballot, _, is_right in own if is_right)
             voting = _clustered([ballot for ballot, _, _ in own], forms)
-            made[name] = RecordedBallots(question, voting, overlaps, right, finals.get(name))
+            made[name] = RecordedBallots(question, voting, overlaps, right, finals.get(name), dialect)
         return made
 
     return source
@@ -246,7 +245,7 @@ def source_of(recorded: Recorded, gold: Spider2Gold | None = None, *, dialect: s
 
 def _read(candidate: RecordedCandidate, gold: Spider2Gold | None) -> tuple[Ballot, Canonical | None, bool]:
     """Return the candidate's ballot, its result (None if it failed), and whether that meets the gold."""
-    right = gold is not None and gold.score(candidate.question, candidate.path).match
+    right = gold is not None and gold.score(candidate.question, candidate.path).match is True
     ballot = Ballot(f"{candidate.model}/{candidate.name}", candidate.model, candidate.sql)
     table = candidate.table
     if table is None:
@@ -277,21 +276,20 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
         QuorumError: An answer is damaged.
     """
     asked = {id: records[id] for id in sorted(records)}
+    runs = {id: places[id] / record.run for id, record in asked.items()}
     read = {
-        id: run
+        id: voters
         for id, record in asked.items()
-        if any(row.match is not None for row in record.candidates)
-        and (run := _Run.of(places[id] / record.run))
+        if any(row.match is not None for row in record.candidates) and (voters := _voters(runs[id]))
     }
-    voted = {id: [each.model for each in run.voted] for id, run in read.items()}
+    voted = {id: [each.model for each in voters] for id, voters in read.items()}
     models = sorted({model for each in voted.values() for model in each})
 
     def ballots(id: str) -> dict[str, RecordedBallots]:
-        every = RecordedBallots(id, (), ResultOverlaps({}), frozenset())
-        if id in read:
-            right = frozenset(row.id for row in asked[id].candidates if row.match and not row.superseded)
-            every = RecordedBallots(id, *read[id].ballots(), right)
-        by_model = {model: every.only(it for it in every.ballots if it.expert == model) for model in models}
+        own, overlaps = _ballots(runs[id], read.get(id, []))
+        right = frozenset(row.id for row in asked[id].candidates if row.match and not row.superseded)
+        every = RecordedBallots(id, own, overlaps, right if own else frozenset(), dialect=asked[id].dialect)
+        by_model = {model: every.only(it for it in own if it.expert == model) for model in models}
         return {**by_model, POOLED: every}
 
     return Source(
@@ -301,53 +299,49 @@ def source_of_records(records: Mapping[str, Record], places: Mapping[str, Path])
         unknown=[id for id in asked if id not in read],
         learnable=[id for id, each in voted.items() if set(each) == set(models)],
         several=any(len(each) > len(set(each)) for each in voted.values()),
-        dialect_of=lambda id: asked[id].dialect,
         ballots=ballots,
     )
 
 
-@dataclass(frozen=True)
-class _Run:
-    """A run's candidates that voted last, with the files of their results by fingerprint."""
+def _voters(run: Path) -> list[AnswerCandidate]:
+    """Return a run's candidates that voted last; none if nobody did, or if an answer or result is gone."""
+    answer = RunFolder(run).answer()
+    if answer is None or (answer.vote and answer.vote.settled == "verified"):
+        return []
+    voted = [each for each in answer.candidates if not each.superseded]
+    return voted if all(file.is_file() for file in _files(run, voted).values()) else []
 
-    voted: list[AnswerCandidate]
-    files: dict[str, Path]
 
-    @classmethod
-    def of(cls, run: Path) -> _Run | None:
-        """Return None if the answer is gone, or a result of its candidates, or if there was no vote."""
-        answer = RunFolder(run).answer()
-        if answer is None or (answer.vote and answer.vote.settled == "verified"):
-            return None
-        voted = [each for each in answer.candidates if not each.superseded]
-        results = run / "results"
-        files = {it.fingerprint: results / Path(it.result_file).name for it in voted if it.result_file}
-        return cls(voted, files) if all(file.is_file() for file in files.values()) else None
+def _files(run: Path, voters: Iterable[AnswerCandidate]) -> dict[str, Path]:
+    """Return the files of results by fingerprint."""
+    return {it.fingerprint: run / "results" / Path(it.result_file).name for it in voters if it.result_file}
 
-    def ballots(self) -> tuple[tuple[Ballot, ...], ResultOverlaps]:
-        """Return the ballots, and what compares their results.
 
-        Raises:
-            QuorumError: A result is damaged.
-        """
-        # where all results are the same, nothing depends on what they hold
-        tables = {mark: read_result(file) for mark, file in self.files.items() if len(self.files) > 1}
-        forms = {mark: canonical(table) for mark, table in tables.items()}
-        blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
-        ordered = any(fingerprint(form) != mark for mark, form in forms.items())
-        overlaps = ResultOverlaps(forms, ordered=ordered)
-        made = tuple(
-            Ballot(
-                it.id,
-                it.model,
-                it.sql,
-                fingerprint=it.fingerprint,
-                blank=it.fingerprint in blank,
-                error=it.error_kind,
-                approved=it.approved,
-                repairs=it.repairs,
-                cluster=overlaps.clusters.get(it.fingerprint, it.fingerprint),
-            )
-            for it in self.voted
+def _ballots(run: Path, voters: Sequence[AnswerCandidate]) -> tuple[tuple[Ballot, ...], ResultOverlaps]:
+    """Return the ballots, and what compares their results.
+
+    Raises:
+        QuorumError: A result is damaged.
+    """
+    files = _files(run, voters)
+    # where all results are the same, nothing depends on what they hold
+    tables = {mark: read_result(file) for mark, file in files.items() if len(files) > 1}
+    forms = {mark: canonical(table) for mark, table in tables.items()}
+    blank = {mark for mark, table in tables.items() if is_blank(table, forms[mark])}
+    ordered = any(fingerprint(form) != mark for mark, form in forms.items())
+    overlaps = ResultOverlaps(forms, ordered=ordered)
+    made = tuple(
+        Ballot(
+            it.id,
+            it.model,
+            it.sql,
+            fingerprint=it.fingerprint,
+            blank=it.fingerprint in blank,
+            error=it.error_kind,
+            approved=it.approved,
+            repairs=it.repairs,
+            cluster=overlaps.clusters.get(it.fingerprint, it.fingerprint),
         )
-        return made, overlaps
+        for it in voters
+    )
+    return made, overlaps

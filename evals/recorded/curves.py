@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import cycle
 from pathlib import Path
 
 from quorum.evals.paths import write_bytes
@@ -47,7 +48,7 @@ def weights(learned: OnlineWeights) -> Spec:
     """Figures 15, 17, 19: how fast the weight goes to the stronger models."""
     lines: dict[str, Line] = {
         one_line(expert): (colour, (), learned.shares(expert))
-        for expert, colour in zip(learned.experts, _colours(learned), strict=True)
+        for expert, colour in zip(learned.experts, cycle(EXPERTS), strict=False)
     }
     lines["unweighted vote"] = ("#7a7a7a", DOTTED, [1 / len(learned.experts)] * (learned.questions + 1))
     return _curves(lines, "share of all weight", (0, 1), first=0)
@@ -59,7 +60,7 @@ def error(learned: OnlineWeights) -> Spec:
         label: (colour, (), [each.mistakes / each.rounds for each in learned.bounds(vote)])
         for vote, (label, colour) in VOTES.items()
     }
-    for (expert, lost), colour in zip(learned.experts.items(), _colours(learned), strict=True):
+    for (expert, lost), colour in zip(learned.experts.items(), cycle(EXPERTS), strict=False):
         rates = [sum(lost[:number]) / number for number in range(1, len(lost) + 1)]
         lines[f"{one_line(expert)} alone"] = (colour, DASHED, rates)
     lines |= _bound(learned, DRAWN_EXPERT, 0, 1) | _bound(learned, "wma", 0, 1)
@@ -114,7 +115,3 @@ def _bound(learned: OnlineWeights, vote: str, less: int, top: float) -> dict[str
         return {}
     label, colour = VOTES[vote]
     return {f"bound of {label.split()[0]}": (colour, DOTTED, values)}
-
-
-def _colours(learned: OnlineWeights) -> list[str]:
-    return [EXPERTS[number % len(EXPERTS)] for number in range(len(learned.experts))]

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import zip_longest
+from typing import TypeAlias
 
 from quorum.evals.recorded.candidates import RecordedBallots
 from quorum.graph.ballots import Ballot, Rules, Vote
@@ -42,13 +43,8 @@ def expected(parts: Iterable[tuple[float, Outcome]]) -> Outcome:
     )
 
 
-@dataclass(frozen=True)
-class Ending:
-    """One possible end of a vote: a cluster that wins with some probability."""
-
-    chance: float
-    vote: Vote
-    outcome: Outcome
+Ending: TypeAlias = tuple[float, Vote, Outcome]
+"""One possible end of a vote: a cluster that wins with some probability."""
 
 
 class ReplayedVote:
@@ -95,16 +91,16 @@ class ReplayedVote:
                 self._endings[names] = await self._hold(cast)
             weighted = self._strategy in WEIGHTED
             to_come = [self._rules.weight(ballot.expert) if weighted else 1.0 for ballot in rest]
-            over = [ending for ending in self._endings[names] if stopping.enough(ending.vote, to_come)]
-            chance = sum(ending.chance for ending in over)
-            outcome = expected((ending.chance / chance, ending.outcome) for ending in over)
+            over = [(p, end) for p, vote, end in self._endings[names] if stopping.enough(vote, to_come)]
+            chance = sum(p for p, _ in over)
+            outcome = expected((p / chance, end) for p, end in over)
             self._ended[stopping.name, names] = chance, outcome
         return self._ended[stopping.name, names]
 
     async def _hold(self, cast: Sequence[Ballot]) -> list[Ending]:
         vote = await hold_vote(cast, self._strategy, self._rules)
         if vote.winner is None:
-            return [Ending(1.0, vote, Outcome())]
+            return [(1.0, vote, Outcome())]
         chances = _chances(vote, cast, self._rules)
         return [
             self._ending(replace(vote, winner=own[0], share=cluster.share), {it: chances[it] for it in own})
@@ -116,10 +112,10 @@ class ReplayedVote:
         """A cluster wins, by one of its candidates."""
         total, sure = sum(chances.values()), confidence(vote)
         if vote.cannot_answer:
-            return Ending(total, vote, Outcome(tie=float(vote.tie)))
+            return total, vote, Outcome(tie=float(vote.tie))
         right = sum(chances[name] for name in chances if name in self._recorded.right) / total
         brier = right * (sure - 1) ** 2 + (1 - right) * sure**2
-        return Ending(total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, brier))
+        return total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, brier)
 
 
 def _chances(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:

@@ -7,16 +7,15 @@ evaluations, whose records hold their votes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 
 from quorum.evals.recorded.candidates import Source
 from quorum.evals.recorded.expected import arrivals
-from quorum.evals.records import Record
+from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.statistics import Calibration as Quality
 from quorum.evals.reports.statistics import calibrate
 from quorum.graph.ballots import Rules
@@ -79,19 +78,19 @@ async def votes_of_candidates(source: Source) -> list[KnownVote]:
     return known
 
 
-def votes_of_records(records: Iterable[Record], folder: Path) -> Iterator[KnownVote]:
-    """The votes of the evaluation in a folder whose answers, or best efforts, are known to be right or wrong.
+def votes_of_records(found: Opened) -> Iterator[KnownVote]:
+    """The votes of an evaluation whose answers, or best efforts, are known to be right or wrong.
 
     What their writers assumed and other readings show is read from the answers, where these are there.
     """
-    for record in records:
+    for record in found.records.values():
         vote = record.vote or {}
         if vote.get("settled") == "verified":
             continue  # nobody voted
         for cluster in vote.get("clusters") or ():
             if record.match is not None and vote.get("winner") in cluster["candidates"]:
                 assumed, readings = None, vote.get("doubt")
-                answer = RunFolder(folder / record.run).answer()
+                answer = RunFolder(found.places[record.id] / record.run).answer()
                 if answer and readings is not None:  # their writers could name both
                     agreeing = [each for each in answer.candidates if each.id in cluster["candidates"]]
                     assumed = fmean(len(each.assumptions) for each in agreeing)
@@ -99,7 +98,7 @@ def votes_of_records(records: Iterable[Record], folder: Path) -> Iterator[KnownV
                 values = features(
                     len(cluster["candidates"]), cluster["share"], assumed, readings, tokens(record.sql)
                 )
-                yield KnownVote(record.id, values, record.match, folder.resolve().name)
+                yield KnownVote(record.id, values, record.match, found.name)
 
 
 def refit(votes: Sequence[KnownVote]) -> Refit:

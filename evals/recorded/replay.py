@@ -15,8 +15,8 @@ of arrival (``quorum.evals.recorded.expected``). Candidates that were not record
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -85,32 +85,6 @@ class Replay:
     without_gold: list[str]
 
 
-@dataclass(eq=False)
-class _Results:
-    """Outcomes of a group's questions, one after the other.
-
-    Attributes:
-        possible: Whether a candidate is right.
-        outcomes: By strategy and stopping rule.
-    """
-
-    possible: list[bool] = field(default_factory=list)
-    outcomes: dict[tuple[str, str], list[Outcome]] = field(default_factory=dict)
-
-    async def add(self, recorded: RecordedBallots, rules: Rules, orders: int) -> None:
-        """Count every vote over one more question."""
-        ballots, final = recorded.ballots, recorded.final
-        drawn = arrivals(ballots, recorded.question, orders)
-        self.possible.append(bool(recorded.right))
-        for strategy in STRATEGIES:
-            vote = ReplayedVote(recorded, strategy, rules)
-            for stopping in STOPPINGS:
-                outcome = await vote.outcome(find_stopping(stopping), drawn)
-                self.outcomes.setdefault((strategy, stopping), []).append(outcome)
-        chosen = Outcome(float(final or 0), samples=len(ballots), answered=float(final is not None))
-        self.outcomes.setdefault((FINAL, NEVER), []).append(chosen)
-
-
 async def replay(
     source: Source,
     *,
@@ -128,36 +102,47 @@ async def replay(
     Raises:
         ConfigurationError: A dialect is unknown.
     """
-    names, asked, learned = source.names, source.questions, start(source)
-    learnable = frozenset(source.learnable)
-    results = {name: _Results() for name in names}
-    for done, question in enumerate(asked, start=1):
+    learned, learnable = start(source), frozenset(source.learnable)
+    outcomes: dict[tuple[str, str, str], list[Outcome]] = {}
+    possible: dict[str, list[bool]] = {model: [] for model in source.names}
+    for done, question in enumerate(source.questions, start=1):
         found = source.ballots(question)
-        for group in names:
-            ballots = found[group]
-            weights = learned.weights if learned and group == POOLED else {}
-            rules = Rules(weights, seed=0, dialect=source.dialect_of(question), overlaps=ballots.overlaps)
-            await results[group].add(ballots, rules, orders)
+        for model in source.names:
+            recorded = found[model]
+            weights = learned.weights if learned and model == POOLED else {}
+            rules = Rules(weights, seed=0, dialect=recorded.dialect, overlaps=recorded.overlaps)
+            possible[model].append(bool(recorded.right))
+            async for strategy, stopping, outcome in _outcomes(recorded, rules, orders):
+                outcomes.setdefault((model, strategy, stopping), []).append(outcome)
         if learned and question in learnable:
-            await learn_question(learned, found, source.dialect_of(question), feedback)
+            await learn_question(learned, found, feedback)
         if progress:
-            progress(done, len(asked))
-    rows = [row for name in names for row in _rows(name, results[name], known=source.known)]
+            progress(done, len(source.questions))
+    rows = [
+        _row(*name, of_questions, possible[name[0]], known=source.known)
+        for name, of_questions in outcomes.items()
+        if name[1] != FINAL or any(outcome.answered for outcome in of_questions)
+    ]
     return Replay(rows, learned, list(source.unknown))
 
 
-def _rows(model: str, results: _Results, *, known: bool) -> list[Row]:
-    """Return a group's rows, what the recorded pipeline chose first, if it did."""
-    made = [_row(model, name, results, outcomes, known=known) for name, outcomes in results.outcomes.items()]
-    chosen = any(outcome.answered for outcome in results.outcomes[FINAL, NEVER])
-    kept = [row for row in made if chosen or row.strategy != FINAL]
-    return sorted(kept, key=lambda row: row.strategy != FINAL)
+async def _outcomes(
+    recorded: RecordedBallots, rules: Rules, orders: int
+) -> AsyncIterator[tuple[str, str, Outcome]]:
+    """Yield a question's outcome by strategy and stopping rule, first what the recorded pipeline chose."""
+    ballots, final = recorded.ballots, recorded.final
+    yield FINAL, NEVER, Outcome(float(final or 0), samples=len(ballots), answered=float(final is not None))
+    drawn = arrivals(ballots, recorded.question, orders)
+    for strategy in STRATEGIES:
+        vote = ReplayedVote(recorded, strategy, rules)
+        for stopping in STOPPINGS:
+            yield strategy, stopping, await vote.outcome(find_stopping(stopping), drawn)
 
 
 def _row(
-    model: str, name: tuple[str, str], results: _Results, outcomes: list[Outcome], *, known: bool
+    model: str, strategy: str, stopping: str, outcomes: list[Outcome], possible: list[bool], *, known: bool
 ) -> Row:
-    (strategy, stopping), count, final = name, len(outcomes), name[0] == FINAL
+    count, final = len(outcomes), strategy == FINAL
     mean = expected([(1 / count, outcome) for outcome in outcomes])
     low, high = bootstrap_interval([outcome.right for outcome in outcomes], resamples=RESAMPLES)
     return Row(
@@ -168,7 +153,7 @@ def _row(
         ex=mean.right if known else None,
         ex_low=low if known else None,
         ex_high=high if known else None,
-        pass_at_k=fmean(results.possible) if known else None,
+        pass_at_k=fmean(possible) if known else None,
         ties=None if final else mean.tie * count,
         samples_mean=mean.samples,
         brier=mean.brier / mean.answered if known and mean.answered and not final else None,

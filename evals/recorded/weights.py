@@ -21,13 +21,14 @@ for a whole one. What this takes for granted is checked question by question (``
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Literal
 
 from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source
 from quorum.evals.recorded.expected import ReplayedVote
+from quorum.evals.reports.format import count
 from quorum.graph.ballots import NO_VERDICT, UNANSWERABLE, Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import WEIGHTED
@@ -132,10 +133,6 @@ class OnlineWeights:
         """The expert's part of all weight before each question and after the last, 0 to 1."""
         return [weights[expert] / sum(weights.values()) for weights in self.history]
 
-    def ex(self, lost: Iterable[float]) -> float:
-        """Execution accuracy of an expert or a vote, 0 to 1."""
-        return 1 - sum(lost) / max(1, self.questions)
-
     def no_bound(self, vote: str) -> str:
         """Return why the algorithms' bounds do not hold for a vote; "" if they hold."""
         if vote not in BOUNDED:
@@ -146,10 +143,10 @@ class OnlineWeights:
             zip(*self.experts.values(), strict=True), zip(*self.punished.values(), strict=True), strict=True
         )
         if unlike := sum(lost != punished for lost, punished in pairs):
-            return UNLIKE.format(_questions(unlike))
+            return UNLIKE.format(count(unlike, "question"))
         if self.epsilon(1) > MAX_EPSILON:
             return FEW
-        return OVERRULED.format(_questions(self.overruled)) if vote == "wma" and self.overruled else ""
+        return OVERRULED.format(count(self.overruled, "question")) if vote == "wma" and self.overruled else ""
 
     def bounds(self, vote: str) -> list[Bounds]:
         """After each question: a vote's mistakes and regret, the best expert's, and the algorithms' bounds.
@@ -172,10 +169,6 @@ class OnlineWeights:
         return last.wma if vote == "wma" else last.rwma
 
 
-def _questions(number: int) -> str:
-    return "1 question" if number == 1 else f"{number:,} questions"
-
-
 Feedback = Literal["gold", "execution"]
 """Who says that an expert was wrong: the verdicts of the gold, or that its SQL did not run (SSEV, 3.1.2)."""
 
@@ -191,10 +184,10 @@ def start(source: Source) -> OnlineWeights | None:
 
 
 async def learn_question(
-    learned: OnlineWeights, found: Mapping[str, RecordedBallots], dialect: str, feedback: Feedback
+    learned: OnlineWeights, found: Mapping[str, RecordedBallots], feedback: Feedback
 ) -> None:
     """Learn from one question: an expert's answer is the majority of its own candidates."""
-    rules = Rules(seed=0, dialect=dialect)
+    rules = Rules(seed=0, dialect=found[POOLED].dialect)
     weighted = replace(rules, weights=learned.weights)
     lost = {name: await _lost(found.get(name), "majority", rules) for name in learned.experts}
     votes = {
@@ -221,8 +214,7 @@ async def learn(source: Source, feedback: Feedback = "gold") -> OnlineWeights | 
     """Return the weights after all questions, in the order of ids; None where ``start`` gives none."""
     if learned := start(source):
         for question in source.learnable:
-            ballots, dialect = source.ballots(question), source.dialect_of(question)
-            await learn_question(learned, ballots, dialect, feedback)
+            await learn_question(learned, source.ballots(question), feedback)
     return learned
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from quorum.evals.records import Record
@@ -17,7 +15,6 @@ from quorum.evals.reports.format import (
     amount,
     count,
     dollars,
-    fenced,
     gist,
     listed,
     markdown,
@@ -32,13 +29,11 @@ from quorum.evals.reports.statistics import bootstrap_interval, mcnemar, mean_of
 from quorum.knowledge.errors import ConfigurationError
 
 ALPHA = 0.05
-TITLES = {"gained": "Gained: B is right, A is not", "lost": "Lost: A is right, B is not"}
 
 WITHOUT_SQL = ("valid", "table_recall", "column_recall")
 """Figures that are 0 of a question without SQL whose other side has SQL."""
 
-Link: TypeAlias = Callable[[Path], str]
-"""The address of a run's trace from the file that shows it; empty without one."""
+Change: TypeAlias = Literal["gained", "lost"]
 
 
 @dataclass(frozen=True)
@@ -67,15 +62,6 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Flip:
-    """A question that one of the two has right. ``gained``: B has, A has not."""
-
-    change: Literal["gained", "lost"]
-    a: Record
-    b: Record
-
-
-@dataclass(frozen=True)
 class Comparison:
     """Two evaluations compared.
 
@@ -85,6 +71,7 @@ class Comparison:
         unscorable: Ids of shared questions whose gold is unusable: who has them right is not compared.
         compared: Questions that ended in both and can be scored.
         figures: By name, those that both have; ``ex`` first.
+        changes: By id, each question that one of the two has right: ``gained`` if B has, ``lost`` if A has.
         differing: The options that differ, and the version, as ``option``, ``a``, ``b``.
     """
 
@@ -94,13 +81,16 @@ class Comparison:
     unscorable: tuple[str, ...]
     compared: int
     figures: dict[str, Pair]
-    flips: tuple[Flip, ...]
+    changes: dict[str, Change]
     differing: tuple[dict[str, Any], ...]
 
     @property
-    def counts(self) -> Counter[str]:
-        """Return how many questions were ``gained`` and ``lost``."""
-        return Counter(flip.change for flip in self.flips)
+    def sides(self) -> dict[str, Opened]:
+        return {"a": self.a, "b": self.b}
+
+    def ids(self, change: Change) -> list[str]:
+        """Return the questions that were ``gained`` or ``lost``."""
+        return [id for id, each in self.changes.items() if each == change]
 
     def only(self, half: Opened) -> int:
         """Return the number of questions that one of the two alone asks for."""
@@ -111,51 +101,42 @@ class Comparison:
         return sum(id not in half.records or not half.records[id].finished for id in self.shared)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all figures, ready for JSON."""
+        """Return all figures, and the questions that flipped with the SQL of both, ready for JSON."""
         return {
             "suite": self.a.manifest.suite,
             "rules": self.a.manifest.rules,
-            "a": self._half(self.a),
-            "b": self._half(self.b),
+            **{
+                letter: {
+                    "name": half.name,
+                    "asked": len(half.asked),
+                    "only": self.only(half),
+                    "unanswered": self.waiting(half),
+                    "recipe": half.recipe,
+                    "models": half.models,
+                }
+                for letter, half in self.sides.items()
+            },
             "shared": len(self.shared),
             "unscorable": self.unscorable,
             "compared": self.compared,
-            "gained": self.counts["gained"],
-            "lost": self.counts["lost"],
+            "gained": len(self.ids("gained")),
+            "lost": len(self.ids("lost")),
             "figures": {name: dataclasses.asdict(pair) for name, pair in self.figures.items()},
             "differing": self.differing,
             "flips": [
-                {
-                    "id": flip.a.id,
-                    "question": flip.a.question,
-                    "change": flip.change,
-                    "a": _as_dict(self.a, flip.a),
-                    "b": _as_dict(self.b, flip.b),
-                }
-                for flip in self.flips
+                {"id": id, "question": self.a.records[id].question, "change": change}
+                | {letter: _flipped(half, half.records[id]) for letter, half in self.sides.items()}
+                for id, change in self.changes.items()
             ],
         }
 
-    def _half(self, half: Opened) -> dict[str, Any]:
-        return {
-            "name": half.name,
-            "asked": len(half.asked),
-            "only": self.only(half),
-            "unanswered": self.waiting(half),
-            "recipe": half.recipe,
-            "models": half.models,
-        }
 
-
-def _as_dict(half: Opened, record: Record) -> dict[str, str]:
+def _flipped(half: Opened, record: Record) -> dict[str, str]:
+    """Return what one side said, why it is not right, and its run's folder within the evaluation's."""
     run = half.run_of(record.id)
     place = run.relative_to(half.folder).as_posix() if run else ""
-    return {"sql": record.sql, "reason": _reason(record), "error": record.error, "run": place}
-
-
-def _reason(record: Record) -> str:
-    """Return why a question is not right, in words."""
-    return record.reason or gist(record.message)
+    reason = record.reason or gist(record.message)
+    return {"sql": record.sql, "reason": reason, "error": record.error, "run": place}
 
 
 def compare(a: Opened, b: Opened) -> Comparison:
@@ -187,11 +168,9 @@ def compare(a: Opened, b: Opened) -> Comparison:
         unscorable=tuple(lacking),
         compared=len(compared),
         figures={pair.name: pair for pair in pairs if pair.n},
-        flips=tuple(
-            Flip("gained" if after else "lost", a.records[id], b.records[id])
-            for id, (before, after) in rights.items()
-            if before != after
-        ),
+        changes={
+            id: "gained" if after else "lost" for id, (before, after) in rights.items() if before != after
+        },
         differing=tuple(_differing(a, b)),
     )
 
@@ -263,13 +242,8 @@ def _differing(a: Opened, b: Opened) -> Iterator[dict[str, Any]]:
 # As Markdown
 
 
-def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
-    """Return the comparison as Markdown: short for the terminal, or whole for a pull request.
-
-    Args:
-        link: With it every question that flipped is shown with the SQL of both sides and the address of its
-            traces; without it they are listed by id.
-    """
+def markdown_of(comparison: Comparison) -> str:
+    """Return the comparison as Markdown, for the terminal or a pull request; questions that flipped by id."""
     a, b = comparison.a, comparison.b
     parts = [
         f"# {markdown(a.manifest.suite)}: {markdown(a.name)} against {markdown(b.name)}",
@@ -288,7 +262,7 @@ def markdown_of(comparison: Comparison, link: Link | None = None) -> str:
         rows = [(f"`{it['option']}`", _option(it["a"]), _option(it["b"])) for it in comparison.differing]
         parts += ["## Options that differ", table("option | A | B", rows)]
     judged = f"Judged by: {markdown(a.manifest.rules)}"
-    return "\n\n".join([*parts, judged, *_flips(comparison, link)]) + "\n"
+    return "\n\n".join([*parts, judged, *_flips(comparison)]) + "\n"
 
 
 def result(comparison: Comparison) -> str:
@@ -300,7 +274,7 @@ def result(comparison: Comparison) -> str:
         f"EX of B minus A: {points(ex.b - ex.a)} percentage points (95 % interval {points(ex.low)} to "
         f"{points(ex.high)}, over {count(ex.n, 'question')}; McNemar's p {probability(ex.p_value)})."
     )
-    gained, lost = comparison.counts["gained"], comparison.counts["lost"]
+    gained, lost = len(comparison.ids("gained")), len(comparison.ids("lost"))
     if not gained + lost:
         return f"{said} No question that is compared tells them apart."
     better = "B is better" if gained > lost else "A is better"
@@ -319,9 +293,8 @@ def notes(comparison: Comparison) -> Iterator[str]:
                 f"{letter} has not asked {count(waiting, 'question')} that both ask for yet "
                 "(not reached, or no endpoint): they are not compared."
             )
-        shards, whole = half.shards
-        if missing := [str(number) for number in range(1, whole + 1) if number not in shards]:
-            yield f"{letter} is not whole: shard {', '.join(missing)} of {whole} is missing."
+        if half.lacks:
+            yield f"{letter} is not whole: {half.lacks}."
         if only := comparison.only(half):
             yield f"Left out: {count(only, 'question')} that only {letter} asks for."
     if lacking := comparison.unscorable:
@@ -349,30 +322,14 @@ def _option(value: Any) -> str:
     return markdown(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
-def _flips(comparison: Comparison, link: Link | None) -> Iterator[str]:
-    for change, title in TITLES.items():
-        flips = [flip for flip in comparison.flips if flip.change == change]
-        if not flips:
-            continue
-        yield f"## {title} ({count(len(flips), 'question')})"
-        if link is None:
-            records = (flip.a for flip in flips)
+def _flips(comparison: Comparison) -> Iterator[str]:
+    titles: dict[Change, str] = {
+        "gained": "Gained: B is right, A is not",
+        "lost": "Lost: A is right, B is not",
+    }
+    for change, title in titles.items():
+        if ids := comparison.ids(change):
+            yield f"## {title} ({count(len(ids), 'question')})"
+            records = map(comparison.a.records.__getitem__, ids)
             rows = [(f"`{it.id}`", markdown(it.database), markdown(it.question)) for it in records]
             yield table("id | database | question", rows)
-            continue
-        for flip in flips:
-            place = ", ".join(part for part in (flip.a.database, flip.a.difficulty) if part)
-            yield f"### `{flip.a.id}` ({markdown(place)})"
-            yield markdown(flip.a.question, 1_000)
-            for letter, half, record in (("A", comparison.a, flip.a), ("B", comparison.b, flip.b)):
-                yield _side(letter, half, record, link)
-                yield fenced(record.sql) if record.sql else "No SQL."
-
-
-def _side(letter: str, half: Opened, record: Record, link: Link) -> str:
-    head = f"**{letter}, {'right' if right(record) else 'wrong'}**"
-    run = half.run_of(record.id)
-    if target := link(run) if run else "":
-        head += f" ([trace]({target}))"
-    why = " ".join(part for part in (record.error.replace("_", " "), _reason(record)) if part)
-    return f"{head}: {markdown(why)}" if why else head

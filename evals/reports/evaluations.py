@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.evals.folder import MANIFEST, EvalFolder, merged
+from quorum.evals.folder import MANIFEST, EvalFolder
 from quorum.evals.paths import check_folder
 from quorum.evals.records import Asked, Manifest, Record
 from quorum.evals.reports.frame import Frame, answered, right
@@ -56,8 +57,12 @@ class Opened:
         return tuple(str(model) for model in self.manifest.options.get("models") or ())
 
     @property
-    def shards(self) -> tuple[tuple[int, ...], int]:
-        return shards_of(self.manifest.shard)
+    def lacks(self) -> str:
+        """Return which shards are not here: ``shard 1, 3 of 3 is missing``; empty if it is whole."""
+        parts = [part.partition("/") for part in self.manifest.shard.split(", ")]
+        here, whole = {int(number) for number, _, _ in parts}, int(parts[0][2])
+        absent = [str(number) for number in range(1, whole + 1) if number not in here]
+        return f"shard {', '.join(absent)} of {whole} is missing" if absent else ""
 
     @property
     def changed_options(self) -> dict[str, Any]:
@@ -107,7 +112,10 @@ def is_evaluation(folder: Path) -> bool:
 
 
 def open_evaluations(folders: Sequence[Path]) -> tuple[Opened, ...]:
-    """Read evaluations in the order in which they are named.
+    """Read evaluations in the order in which they are named; a folder that is named twice counts once.
+
+    Shards belong together if they are of one division of the same questions, asked with the same options by
+    the same version, and judged by the same rules.
 
     Args:
         folders: Of evaluations, or folders whose subfolders are evaluations.
@@ -115,18 +123,83 @@ def open_evaluations(folders: Sequence[Path]) -> tuple[Opened, ...]:
     Raises:
         ConfigurationError: A folder holds no evaluation, or shards do not fit together.
     """
-    found = list(merged([member for folder in folders for member in members_of(folder)]))
-    titles = names([members for _, _, members in found])
+    members: dict[Path, Path] = {}
+    for folder in (member for each in folders for member in members_of(each)):
+        members.setdefault(folder.resolve(), folder)
+    manifests = {folder: EvalFolder(folder).manifest() for folder in members.values()}
+    groups: dict[str, list[Path]] = {}
+    for folder, manifest in manifests.items():
+        whole = manifest.shard.endswith("/1")
+        groups.setdefault(f"{folder}" if whole else _identity(manifest), []).append(folder)
+    shards = [sorted(own, key=lambda folder: _number(manifests[folder])) for own in groups.values()]
+    titles = names(shards)
     return tuple(
-        Opened(name, members[0], tuple(members), manifest, records, _places(manifest, members))
-        for name, (manifest, records, members) in zip(titles, found, strict=True)
+        _merged(name, {folder: manifests[folder] for folder in own})
+        for name, own in zip(titles, shards, strict=True)
     )
 
 
-def _places(manifest: Manifest, folders: Sequence[Path]) -> dict[str, Path]:
-    if len(folders) == 1:
-        return {asked.id: folders[0] for asked in manifest.asked}
-    return {asked.id: folder for folder in folders for asked in EvalFolder(folder).manifest().asked}
+def _merged(name: str, shards: Mapping[Path, Manifest]) -> Opened:
+    """Put the shards of one evaluation together; their questions come in the suite's order.
+
+    Raises:
+        ConfigurationError: One was given twice, or they were cut from lists that are not the same.
+    """
+    _check_division(shards)
+    parts, folders = list(shards.values()), tuple(shards)
+    manifest = replace(
+        parts[0],
+        asked=tuple(_in_order(parts)),
+        shard=", ".join(part.shard for part in parts),
+        missing=tuple(dict.fromkeys(text for part in parts for text in part.missing)),
+        started=min(part.started for part in parts),
+    )
+    records = {id: record for folder in folders for id, record in EvalFolder(folder).records().items()}
+    places = {asked.id: folder for folder, part in shards.items() for asked in part.asked}
+    return Opened(name, folders[0], folders, manifest, records, places)
+
+
+def _check_division(parts: Mapping[Path, Manifest]) -> None:
+    """Raise ConfigurationError unless every shard occurs once and all are of the same number of questions."""
+    shards = [part.shard for part in parts.values()]
+    if twice := next((shard for shard in shards if shards.count(shard) > 1), ""):
+        places = [str(folder) for folder, part in parts.items() if part.shard == twice]
+        raise ConfigurationError(
+            f"Shard {twice} was given more than once: {' and '.join(places)}.",
+            hint="Give each shard once; report repeated evaluations one at a time.",
+        )
+    ids = [item.id for part in parts.values() for item in part.asked]
+    sizes = [_whole(part) for part in parts.values()]
+    unlike = len(parts) > 1 and max(least for least, _ in sizes) > min(most for _, most in sizes)
+    if unlike or len(set(ids)) < len(ids):
+        asked = ", ".join(f"{part.shard} asks {len(part.asked)}" for part in parts.values())
+        raise ConfigurationError(
+            f"The shards were not cut from the same questions: {asked}.",
+            hint="Run all shards with the same --limit and --ids, or report them one at a time.",
+        )
+
+
+def _whole(shard: Manifest) -> tuple[int, int]:
+    """Return the least and most questions that the list had from which the shard was cut."""
+    number, count = _number(shard), int(shard.shard.partition("/")[2])
+    return number + count * (len(shard.asked) - 1), number + count * len(shard.asked) - 1
+
+
+def _in_order(parts: list[Manifest]) -> list[Asked]:
+    """The questions of shards as the suite has them: shard 2 of 8 holds every eighth, from the second."""
+    placed = [(place, _number(part), asked) for part in parts for place, asked in enumerate(part.asked)]
+    return [asked for _, _, asked in sorted(placed, key=lambda item: item[:2])]
+
+
+def _number(manifest: Manifest) -> int:
+    return int(manifest.shard.partition("/")[0])
+
+
+def _identity(manifest: Manifest) -> str:
+    """Return a key that the shards of one evaluation share."""
+    count = manifest.shard.partition("/")[2]
+    parts = [manifest.suite, manifest.rules, manifest.metrics, manifest.options, manifest.version, count]
+    return json.dumps(parts, default=str)
 
 
 def open_evaluation(folder: Path) -> Opened:
@@ -146,38 +219,20 @@ def open_evaluation(folder: Path) -> Opened:
 
 
 def names(evaluations: Sequence[Sequence[Path]]) -> list[str]:
-    """Return the shortest names that tell evaluations apart: ``monday/run`` and ``friday/run``.
+    """Return the shortest ends of paths that tell evaluations apart: ``monday/run`` and ``friday/run``.
 
-    Shards that are all that lies in one folder have that folder's name.
+    Shards that are all that lies in one folder have that folder's name, others that of the first.
 
     Args:
         evaluations: The folders of each, one or more (shards).
     """
-    homes = [_home([folder.resolve() for folder in members]) for members in evaluations]
-    parts = [home.parts for home, _ in homes]
-    return [
-        _short(own, [other for place, other in enumerate(parts) if place != number])
-        + (f" and {more} more" if (more := homes[number][1]) else "")
-        for number, own in enumerate(parts)
-    ]
+    homes = [_home([folder.resolve() for folder in members]).parts for members in evaluations]
+    lengths = range(1, max(map(len, homes), default=0) + 1)
+    enough = next((n for n in lengths if len({home[-n:] for home in homes}) == len(set(homes))), 1)
+    return ["/".join(home[-enough:]) for home in homes]
 
 
-def _home(members: Sequence[Path]) -> tuple[Path, int]:
-    """Return the folder that an evaluation is named after, and the number of its other folders."""
+def _home(members: Sequence[Path]) -> Path:
     parent = members[0].parent
     inside = {path.parent for path in parent.glob(f"*/{MANIFEST}")}
-    return (parent, 0) if len(members) > 1 and inside == set(members) else (members[0], len(members) - 1)
-
-
-def _short(own: Sequence[str], others: Sequence[Sequence[str]]) -> str:
-    """Return the last parts of a path that no other path ends with."""
-    for count in range(1, len(own)):
-        if all(own[-count:] != other[-count:] for other in others):
-            return "/".join(own[-count:])
-    return own[-1]
-
-
-def shards_of(text: str) -> tuple[tuple[int, ...], int]:
-    """Return the numbers of a manifest's shards, and how many there are: ``1/8, 3/8`` is ((1, 3), 8)."""
-    parts = [part.strip().partition("/") for part in text.split(",")]
-    return tuple(sorted(int(number) for number, _, _ in parts)), int(parts[0][2])
+    return parent if len(members) > 1 and inside == set(members) else members[0]

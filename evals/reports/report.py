@@ -6,10 +6,12 @@ Markdown is GitHub's flavour, for pull requests. Nothing in it names a place of 
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from quorum.evals.paths import write_text
 from quorum.evals.records import Record
@@ -39,7 +41,7 @@ from quorum.evals.reports.frame import (
 )
 from quorum.evals.reports.plots import plots_of
 from quorum.evals.reports.statistics import Mean
-from quorum.evals.reports.templating import TRACE_PAGE, relative_link, render, sections_of
+from quorum.evals.reports.templating import TRACE_PAGE, render, sections_of
 
 WHY = {
     "missing": "the suite has no gold",
@@ -200,9 +202,8 @@ def notes(found: Opened) -> Iterator[str]:
     if lost := Counter(record.gold for record in frame.records if unscorable(record)):
         why = ", ".join(f"{WHY.get(state, state)} ({number})" for state, number in sorted(lost.items()))
         yield f"{count(lost.total(), 'question')} of {asked} cannot be scored: {why}."
-    shards, shard_count = found.shards
-    if absent := [str(number) for number in range(1, shard_count + 1) if number not in shards]:
-        yield f"{len(shards)} of {shard_count} shards: shard {', '.join(absent)} is missing."
+    if found.lacks:
+        yield f"It is not whole: {found.lacks}."
     if waiting := asked - len(frame.records):
         yield f"{count(waiting, 'question')} of {asked} without a record yet. Counted as wrong."
     if failed := frame.count(lambda record: not record.finished):
@@ -306,4 +307,6 @@ def page_of(found: Sequence[Opened], folder: Path) -> str:
 def _link(found: Opened, id: str, folder: Path) -> str:
     """Return the page of a question's run, relative to ``folder``; empty without one."""
     run = found.run_of(id)
-    return relative_link(run / TRACE_PAGE, folder) if run and (run / TRACE_PAGE).is_file() else ""
+    if run is None or not (run / TRACE_PAGE).is_file():
+        return ""
+    return quote(Path(os.path.relpath(run / TRACE_PAGE, folder)).as_posix())

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from quorum.evals.reports import format as shown
 
@@ -30,11 +28,6 @@ _HEADING = re.compile("##+ (.+)")
 
 TRACE_PAGE = "trace.html"
 """The page of a run, in the run's folder, if somebody has written it."""
-
-
-def relative_link(target: Path, folder: Path) -> str:
-    """Return an address of ``target`` for a page in ``folder``."""
-    return quote(Path(os.path.relpath(target, folder)).as_posix())
 
 
 def render(template: str, **values: Any) -> str:

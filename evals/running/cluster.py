@@ -22,7 +22,7 @@ from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.evaluation import Evaluation
-from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError, install_hint
+from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError, missing_extra
 from quorum.tools.garbage import rare_collections
 
 if TYPE_CHECKING:
@@ -77,10 +77,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
         import dask
         import distributed
     except ImportError as error:
-        raise ConfigurationError(
-            "Several processes need Dask.",
-            hint=install_hint("cluster"),
-        ) from error
+        raise missing_extra("cluster", "Asking in several processes", needs="distributed") from error
     lib: Any = distributed  # most of it has no types
     if address:
         try:

@@ -73,15 +73,13 @@ def _nearest(own: Linked, golds: Iterable[Linked]) -> Linking:
 
 
 def _compare(own: Linked, gold: Linked) -> Linking:
-    tables, columns = _Overlap(own.tables, gold.tables), _Overlap(own.columns, gold.columns)
-    return Linking(tables.recall, tables.precision, columns.recall, columns.precision)
+    return Linking(*_shares(own.tables, gold.tables), *_shares(own.columns, gold.columns))
 
 
-class _Overlap:
-    def __init__(self, own: Collection[object], gold: Collection[object]) -> None:
-        shared = len(set(own) & set(gold))
-        self.recall = shared / len(gold) if gold else None
-        self.precision = shared / len(own) if own else None
+def _shares(own: Collection[object], gold: Collection[object]) -> tuple[float | None, float | None]:
+    """Return recall and precision; None of nothing."""
+    shared = len(set(own) & set(gold))
+    return shared / len(gold) if gold else None, shared / len(own) if own else None
 
 
 def _rank(linking: Linking) -> tuple[float, ...]:

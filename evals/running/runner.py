@@ -12,13 +12,13 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
-from typing import Protocol
+from typing import TypeAlias
 
 from quorum.evals.folder import MANIFEST, EvalFolder, EvalWriter
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Manifest, Record
 from quorum.evals.running.attempts import Attempts, begin_attempts
-from quorum.evals.running.cluster import Shares, Workers
+from quorum.evals.running.cluster import RemoteAsker, Shares, Workers
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation, check_same, now
 from quorum.evals.running.total_budget import TotalUsedUp
@@ -38,30 +38,20 @@ START_GAP, START_SECONDS = 0.01, 1.0
 reach the processor, the databases and the endpoint in bursts."""
 
 
-class Asker(Protocol):
-    """The place where questions are asked: this process or another one."""
-
-    async def record(self, question: EvalQuestion) -> Record:
-        """Ask a question and return its record."""
-
-    async def close(self, url: str) -> None:
-        """Close the database after its last question."""
+Asker: TypeAlias = Attempts | RemoteAsker
+"""Asks in this process, or in another one."""
 
 
 class GaveUp(QuorumError):
     """The model's endpoint is gone, so no more questions are asked."""
 
 
-def _nobody(_: object) -> None:
-    """Ignores its arguments."""
-
-
 async def run_evaluation(
     evaluation: Evaluation,
     *,
     workers: Workers | None = None,
-    on_begin: Callable[[Collection[Record]], None] = _nobody,
-    on_record: Callable[[Record], None] = _nobody,
+    on_begin: Callable[[Collection[Record]], None] = lambda _: None,
+    on_record: Callable[[Record], None] = lambda _: None,
 ) -> dict[str, Record]:
     """Ask every question that has no record yet.
 

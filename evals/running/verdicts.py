@@ -7,7 +7,7 @@ import dataclasses
 import traceback
 from collections.abc import Collection
 from pathlib import Path
-from typing import NamedTuple
+from typing import TypeAlias
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
@@ -26,6 +26,9 @@ from quorum.knowledge.errors import (
 from quorum.tools.guard import allowed
 from quorum.tools.query import QueryResult
 from quorum.tools.results.files import read_result
+
+Shown: TypeAlias = Answer | AnswerCandidate | AnswerReading
+"""What holds a query's result."""
 
 NOT_HERE = "Only the schema of its database is here."
 
@@ -56,10 +59,10 @@ async def judge(
     """
     verdicts = _Verdicts(question, scorer, database, folder / "runs" / question.id / "results")
     shown = _shown(answer)
-    found = await verdicts.of(answer.sql, shown.file, truncated=shown.truncated)
+    found = await verdicts.of(answer.sql, shown)
     candidates = [await _row(each, verdicts) for each in answer.candidates]
     written = [each for each in answer.readings if each.sql]
-    others = [await verdicts.of(each.sql, each.result_file, truncated=each.truncated) for each in written]
+    others = [await verdicts.of(each.sql, each) for each in written]
     if others and found.match is not None:
         metrics = {**found.metrics, **scorer.of_shown(question, [found, *others])}
         found = dataclasses.replace(found, metrics=metrics)
@@ -68,8 +71,8 @@ async def judge(
         error, message = FAULT, verdicts.fault
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
-        executes=bool(shown.file) if question.live and answer.sql else None,
-        valid=await _valid(answer.sql, database, ran=bool(shown.file)) if answer.sql else None,
+        executes=bool(shown) if question.live and answer.sql else None,
+        valid=await _valid(answer.sql, database, ran=bool(shown)) if answer.sql else None,
         error=error,
         message=message,
         candidates=tuple(candidates),
@@ -88,7 +91,7 @@ async def judge_nothing(question: EvalQuestion, scorer: Scorer, database: OpenDa
     Raises:
         DatabaseUnavailable: The connection was lost while gold was run.
     """
-    return await _Verdicts(question, scorer, database, Path()).of("", "")
+    return await _Verdicts(question, scorer, database, Path()).of("", None)
 
 
 def record_of(question: EvalQuestion, status: str) -> Record:
@@ -130,21 +133,17 @@ class _Verdicts:
         self._gold: Known = {}
         self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
-    async def of(self, sql: str, file: str, *, truncated: bool = False) -> Verdict:
-        """The verdict on a query and its result's file; without a file it counts as no answer.
-
-        Args:
-            truncated: The file holds only a part of the result.
+    async def of(self, sql: str, shown: Shown | None) -> Verdict:
+        """The verdict on a query and its result; without a result it counts as no answer.
 
         Raises:
-            QuorumError: The file is missing or damaged.
+            QuorumError: The result's file is missing or damaged.
         """
-        name = Path(file).name
-        sql = sql if name else ""
-        key = (sql, name, truncated)
+        name = Path(shown.result_file).name if shown else ""
+        key = (sql if name else "", name, bool(shown and shown.truncated))
         if key not in self._verdicts:
             table = await asyncio.to_thread(read_result, self.results / name) if name else None
-            self._verdicts[key] = await self._scored(Prediction(sql, table, truncated))
+            self._verdicts[key] = await self._scored(Prediction(key[0], table, key[2]))
         return self._verdicts[key]
 
     async def of_query(self, sql: str) -> Verdict:
@@ -152,7 +151,7 @@ class _Verdicts:
         run = run_on(self.database, self.question, self._gold)
         outcome = await run.predicted(sql) if run else None
         if not isinstance(outcome, QueryResult):
-            return await self.of("", "")
+            return await self.of("", None)
         return await self._scored(Prediction(sql, outcome.table, bool(outcome.truncated)))
 
     async def _scored(self, prediction: Prediction) -> Verdict:
@@ -172,46 +171,31 @@ class _Verdicts:
 
 async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
     """Add what a simulated user would have chosen: the first choice with the result they mean."""
-    every: list[Answer | AnswerCandidate | AnswerReading] = [*answer.readings, *answer.candidates, answer]
+    every: list[Shown] = [*answer.readings, *answer.candidates, answer]
     kept = {each.sql: each for each in every if each.result_file}
     rows = []
     for choice in asking.choices:
         shown = kept.get(choice.sql)
-        verdict = (
-            await verdicts.of(choice.sql, shown.result_file, truncated=shown.truncated)
-            if shown
-            else await verdicts.of_query(choice.sql)
-        )
+        verdict = await verdicts.of(choice.sql, shown) if shown else await verdicts.of_query(choice.sql)
         rows.append(dataclasses.replace(choice, match=verdict.match, met=verdict.met))
     fitting = (row.label for row in rows if asking.suits(row, asking.intent))
     return dataclasses.replace(asking, choices=tuple(rows), chosen=next(fitting, ""))
 
 
-class _Shown(NamedTuple):
-    """File of a result, empty without; its rows; whether there were more."""
-
-    file: str = ""
-    rows: int | None = None
-    truncated: bool = False
-
-
-def _shown(answer: Answer) -> _Shown:
-    """Return what the SQL of the answer returned; a blank result did not vote, but is one."""
-    if answer.result_file:
-        return _Shown(answer.result_file, answer.row_count, answer.truncated)
+def _shown(answer: Answer) -> Shown | None:
+    """Return what holds the result of the answer's SQL; a blank result did not vote, but is one."""
     same = (each for each in answer.candidates if each.sql == answer.sql and each.result_file)
-    found = next(same, None)
-    return _Shown(found.result_file, found.row_count, found.truncated) if found else _Shown()
+    return answer if answer.result_file else next(same, None)
 
 
-def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
+def _kept(question: EvalQuestion, answer: Answer, shown: Shown | None) -> Record:
     """The record with what is copied from the answer."""
     return dataclasses.replace(
         record_of(question, answer.status),
         sql=answer.sql,
-        result=f"runs/{question.id}/results/{Path(shown.file).name}" if shown.file else "",
-        rows=shown.rows,
-        truncated=shown.truncated,
+        result=f"runs/{question.id}/results/{Path(shown.result_file).name}" if shown else "",
+        rows=shown.row_count if shown else None,
+        truncated=bool(shown and shown.truncated),
         vote=answer.vote.model_dump(mode="json") if answer.vote else None,
         confidence=answer.confidence,
         usage=answer.usage,
@@ -220,7 +204,7 @@ def _kept(question: EvalQuestion, answer: Answer, shown: _Shown) -> Record:
 
 
 async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
-    verdict = await verdicts.of(candidate.sql, candidate.result_file, truncated=candidate.truncated)
+    verdict = await verdicts.of(candidate.sql, candidate)
     return CandidateRow(
         id=candidate.id,
         model=candidate.model,

@@ -22,7 +22,7 @@ import asyncio
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from string import ascii_lowercase
@@ -46,14 +46,6 @@ TOLERANCE = 1e-2  # absolute, as in the official evaluation; relative: what math
 NO_GOLD = "no gold result is published"
 NOT_LIVE = "its database is not here, so no query of it can run"
 EMPTY = "the result is empty"
-
-
-@dataclass(frozen=True)
-class Score:
-    """A verdict: whether a gold result is met, and its file, or why none is, for people."""
-
-    match: bool
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -91,8 +83,8 @@ class Spider2Gold:
         """All questions of the edition, sorted."""
         return sorted(self.standards)
 
-    def score(self, question: str, prediction: Path | pa.Table | None) -> Score:
-        """Compare a question's result with its gold.
+    def score(self, question: str, prediction: Path | pa.Table | None) -> Verdict:
+        """Compare a question's result with its gold; the reason of a match is the gold file's name.
 
         Args:
             prediction: A CSV file with a header; a table, which is compared as if it had been saved
@@ -103,16 +95,16 @@ class Spider2Gold:
         """
         self._check_known(question)
         if prediction is None or (isinstance(prediction, Path) and not prediction.is_file()):
-            return Score(False, "there is no result")
+            return _wrong("there is no result")
         try:
             predicted = (
                 read_frame(prediction) if isinstance(prediction, Path) else frame_of(pandas_csv(prediction))
             )
         except UnreadableCsv as error:
-            return Score(False, f"the result cannot be read: {error}")
+            return _wrong(f"the result cannot be read: {error}")
         return self.compare(question, predicted)
 
-    def compare(self, question: str, predicted: Frame) -> Score:
+    def compare(self, question: str, predicted: Frame) -> Verdict:
         """Compare a result that was read already.
 
         The gold files are tried in turn; the first that the program fails on ends the comparison.
@@ -122,10 +114,10 @@ class Spider2Gold:
         """
         self._check_known(question)
         if predicted.rows == 0:
-            return Score(False, EMPTY)
+            return _wrong(EMPTY)
         files = self.files.get(question, ())
         if not files:
-            return Score(False, "the question has no gold result")
+            return _wrong("the question has no gold result")
         standard, reasons = self.standards[question], []
         lettered = None if files[0].stem == question else len(files)
         try:
@@ -134,11 +126,11 @@ class Spider2Gold:
                 columns = required(standard.condition_cols, place, lettered, len(gold.columns), self.edition)
                 reason = _missing(gold, columns, found, standard.ignore_order)
                 if not reason:
-                    return Score(True, path.name)
+                    return Verdict({EX: 1.0}, path.name)
                 reasons.append(f"{path.name}: {reason}")
         except (NoColumns, OverflowError, UnreadableCsv) as error:
             reasons.append(f"the official program fails: {error}")
-        return Score(False, "; ".join(reasons))
+        return _wrong("; ".join(reasons))
 
     def _check_known(self, question: str) -> None:
         if question not in self.standards:
@@ -155,6 +147,10 @@ class Spider2Gold:
             self._latest.clear()
             self._latest[question] = golds
         return golds
+
+
+def _wrong(reason: str) -> Verdict:
+    return Verdict({EX: 0.0}, reason)
 
 
 def _missing(gold: Frame, columns: Sequence[int], found: Sequence[list[Any]], ignore_order: bool) -> str:
@@ -317,13 +313,14 @@ class Spider2Scorer(Scorer):
         if prediction.result is None and not question.live:
             return self.unscorable(NOT_LIVE, "not_live")
         if prediction.result is None:
-            return self.wrong("there is no result")
+            return _wrong("there is no result")
         rows = None if isinstance(prediction.result, Path) else prediction.result.num_rows
         nearest = await asyncio.to_thread(_nearest, files, rows)
         if prediction.truncated:
-            return Verdict({EX: 0.0}, "the result was cut, so it is not the whole one", gold_rows=nearest)
-        score = await asyncio.to_thread(self.gold.score, question.id, prediction.result)
-        return Verdict({EX: float(score.match)}, score.reason, gold_rows=nearest)
+            verdict = _wrong("the result was cut, so it is not the whole one")
+        else:
+            verdict = await asyncio.to_thread(self.gold.score, question.id, prediction.result)
+        return replace(verdict, gold_rows=nearest)
 
     def gold_files(self, question: EvalQuestion) -> tuple[Path, ...]:
         """Return the gold results, and the file that says how they are to be compared."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.ambrosia import AMBIGUOUS, PLAIN, AmbrosiaScorer
-from quorum.evals.suites.files import on_files, on_sqlite, read_lines, read_table, text_of
+from quorum.evals.suites.files import on_files, on_sqlite, read_items, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://ambrosia-benchmark.github.io"
@@ -45,13 +45,13 @@ def load(folder: Path) -> Suite:
         if not path.is_file():
             message = f"{folder} has neither {LINES} nor {TABLE}."
             raise ConfigurationError(message, hint=f"Get the data from {SOURCE}.")
-        found = _of_table(path, read_table(path, source=SOURCE))
+        found = _of_table(path, read_items(path, source=SOURCE))
     questions, missing = on_files(path, found, source=SOURCE)
     return Suite("ambrosia", folder, questions, AmbrosiaScorer(), tuple(missing))
 
 
 def _of_lines(path: Path) -> Iterator[tuple[EvalQuestion, Path]]:
-    for number, item in enumerate(read_lines(path, source=SOURCE), start=1):
+    for number, item in enumerate(read_items(path, source=SOURCE), start=1):
         gold = item.get("gold")
         if not isinstance(gold, list) or not all(isinstance(sql, str) for sql in gold):
             raise ConfigurationError(f"Entry {number} of {path} has no gold.")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.bird import BirdScorer
-from quorum.evals.suites.files import Item, on_files, on_sqlite, read_lines, read_list, text_of
+from quorum.evals.suites.files import Item, on_files, on_sqlite, read_items, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://bird-bench.github.io"
@@ -34,8 +34,6 @@ def load(folder: Path) -> Suite:
         ConfigurationError: The questions or every database is missing, or a question is damaged.
     """
     path = _questions_file(folder)
-    items = (read_lines if path.suffix == ".jsonl" else read_list)(path, source=SOURCE)
-
     databases = path.parent / LAYOUTS[path.name]
 
     def question(item: Item, number: int) -> tuple[EvalQuestion, Path]:
@@ -48,7 +46,7 @@ def load(folder: Path) -> Suite:
         }
         return on_sqlite(str(item.get("question_id", number)), text, file, [gold], **more), file
 
-    found = (question(item, number) for number, item in enumerate(items))
+    found = (question(item, number) for number, item in enumerate(read_items(path, source=SOURCE)))
     questions, missing = on_files(path, found, source=SOURCE)
     return Suite("bird", folder, questions, BirdScorer(), tuple(missing))
 

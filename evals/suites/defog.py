@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.defog import DefogScorer, accepted_queries
-from quorum.evals.suites.files import Item, on_files, read_lines, read_table, sqlite_url, text_of
+from quorum.evals.suites.files import Item, on_files, read_items, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 
 SOURCE = "https://github.com/defog-ai/sql-eval"
@@ -100,16 +101,11 @@ def _lacking(paths: Sequence[Path], names: Sequence[str]) -> list[str]:
 
 def _entries(paths: Sequence[Path]) -> Iterator[tuple[str, Item, Path, int]]:
     """Yield each entry with its id, its place among all, and its file and number there."""
-    placed = ((path, number, item) for path in paths for number, item in enumerate(_items(path)))
-    for place, (path, number, item) in enumerate(placed):
-        yield f"{place:04}", item, path, number
-
-
-def _items(path: Path) -> list[Item]:
-    if path.name == LINES:
-        return read_lines(path, source=SOURCE)
-    strict = path.name not in ON_POSTGRES  # defog's own has a quote that is not doubled
-    return read_table(path, source=SOURCE, strict=strict)
+    place = count()
+    for path in paths:
+        strict = path.name not in ON_POSTGRES  # defog's own has a quote that is not doubled
+        for number, item in enumerate(read_items(path, source=SOURCE, strict=strict)):
+            yield f"{next(place):04}", item, path, number
 
 
 def _question(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -18,66 +19,43 @@ Item: TypeAlias = dict[str, Any]
 """An entry of a questions' file."""
 
 
-def read_list(path: Path, *, source: str) -> list[Item]:
-    """The objects of a JSON list.
+def read_items(path: Path, *, source: str, strict: bool = True) -> list[Item]:
+    """Return the entries of a JSON list or of JSON Lines, or the rows of a CSV file by its header's names.
 
     Args:
-        source: Where to get the file, for the error.
+        source: Where to get the file, for errors.
+        strict: Refuse a CSV file that is cut within quotes.
 
     Raises:
-        ConfigurationError: The file is missing, or is no list of objects.
+        ConfigurationError: The file is missing, cannot be read, or holds something else.
     """
+    text, again = read_text(path, source, newline=""), f"Get it again from {source}."
     try:
-        items = json.loads(read_text(path, source))
-    except ValueError as error:
-        raise ConfigurationError(
-            f"{path} is no JSON: {error}.", hint=f"Get it again from {source}."
-        ) from error
+        if path.suffix == ".csv":
+            csv.field_size_limit(sys.maxsize)
+            return list(csv.DictReader(StringIO(text, newline=""), strict=strict))
+        items = json.loads(text) if path.suffix == ".json" else list(_json_lines(text))
+    except (csv.Error, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}.", hint=again) from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise ConfigurationError(f"{path} is no list of questions.", hint=f"Get it again from {source}.")
+        raise ConfigurationError(f"{path} is no list of questions.", hint=again)
     return items
 
 
-def read_lines(path: Path, *, source: str) -> list[Item]:
-    """The objects of a JSON Lines file; blank lines are skipped.
-
-    Raises:
-        ConfigurationError: The file is missing, or a line is no object.
-    """
-    found = []
-    for number, line in enumerate(read_text(path, source).split("\n"), start=1):
+def _json_lines(text: str) -> Iterator[Any]:
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                item = json.loads(line)
+                yield json.loads(line)
             except ValueError as error:
-                raise ConfigurationError(f"Line {number} of {path} is no JSON: {error}.") from error
-            if not isinstance(item, dict):
-                raise ConfigurationError(f"Line {number} of {path} is no object.")
-            found.append(item)
-    return found
+                raise ValueError(f"line {number} is no JSON: {error}") from error
 
 
-def read_table(path: Path, *, source: str, strict: bool = True) -> list[Item]:
-    """Return the rows of a CSV file by the names in its header.
+def read_text(path: Path, source: str, newline: str | None = None) -> str:
+    """Read a file of a benchmark.
 
     Args:
-        strict: Refuse a file that is cut within quotes.
-
-    Raises:
-        ConfigurationError: The file cannot be read, or is damaged.
-    """
-    csv.field_size_limit(sys.maxsize)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as lines:
-            return list(csv.DictReader(lines, strict=strict))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ConfigurationError(
-            f"{path} cannot be read: {error}.", hint=f"Get it again from {source}."
-        ) from error
-
-
-def read_text(path: Path, source: str) -> str:
-    """Read a file of a benchmark.
+        newline: As of ``open``.
 
     Raises:
         ConfigurationError: It is missing, or no UTF-8 text.
@@ -85,7 +63,8 @@ def read_text(path: Path, source: str) -> str:
     if not path.is_file():
         raise ConfigurationError(f"There is no {path}.", hint=f"It is part of what {source} offers.")
     try:
-        return path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline=newline) as file:
+            return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}.") from error
 

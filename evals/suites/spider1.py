@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.spider1 import Spider1Scorer
-from quorum.evals.suites.files import Item, on_files, on_sqlite, read_list, text_of
+from quorum.evals.suites.files import Item, on_files, on_sqlite, read_items, text_of
 
 SOURCE = "https://yale-lily.github.io/spider"
 
@@ -37,7 +37,6 @@ def _load(name: str, folder: Path, questions_file: str, databases: str) -> Suite
         file = folder / databases / database / f"{database}.sqlite"
         return on_sqlite(f"{number:04}", text, file, [gold]), file
 
-    items = read_list(path, source=SOURCE)
-    found = (question(item, number) for number, item in enumerate(items))
+    found = (question(item, number) for number, item in enumerate(read_items(path, source=SOURCE)))
     questions, missing = on_files(path, found, source=SOURCE)
     return Suite(name, folder, questions, Spider1Scorer(), tuple(missing))

@@ -19,7 +19,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from string import ascii_lowercase
 from urllib.parse import quote
@@ -28,7 +28,7 @@ from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.reports.format import count, listed
 from quorum.evals.scorers.spider2 import STANDARDS, Edition, Spider2Gold, Spider2Scorer, load_gold
 from quorum.evals.submissions import read_sql
-from quorum.evals.suites.files import read_lines, read_text, sqlite_url, text_of
+from quorum.evals.suites.files import read_items, read_text, sqlite_url, text_of
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders
 
@@ -112,7 +112,7 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
         ConfigurationError: The file is missing, a line lacks what a question must have, or an id recurs.
     """
     found: dict[str, _Asked] = {}
-    for number, item in enumerate(read_lines(path, source=f"{SOURCE} ({path.stem}/)"), start=1):
+    for number, item in enumerate(read_items(path, source=f"{SOURCE} ({path.stem}/)"), start=1):
         id = text_of(item, "instance_id", path, number)
         if id in found or not re.fullmatch(r"\w[\w.-]*", id, re.ASCII):
             raise ConfigurationError(
@@ -125,34 +125,33 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
     return list(found.values())
 
 
-class _Places:
-    """Finds databases. A name's case, and what is between its letters, may differ on disk."""
+def _urls(folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> dict[str, str]:
+    """Return the URL of each question's database, "" where it is not there.
 
-    def __init__(self, folder: Path, *, files: bool, schemas: bool) -> None:
-        self.folder, self.files, self.schemas = folder, files, schemas
-        self._of_engine = cache(self._described)
+    A name's case, and what is between its letters, may differ on disk.
+    """
+    places = [path for pattern in FILES if files for path in sorted(folder.glob(pattern))]
+    sqlite = {_key(path.stem): path for path in reversed(places)}
+    engines = {each.engine for each in asked if schemas and each.engine}
+    described = {engine: _described(folder / DATABASES, engine) for engine in engines}
+    found = {}
+    for each in asked:
+        key = _key(each.database)
+        if each.engine == "sqlite" and key in sqlite:
+            found[each.id] = sqlite_url(sqlite[key])
+        else:
+            schema = described.get(each.engine, {}).get(key)
+            found[each.id] = f"schema://{quote(str(schema.absolute()))}" if schema else ""
+    return found
 
-    def url(self, asked: _Asked) -> str:
-        """Return the URL of the question's database; "" if it is not there."""
-        key = _key(asked.database)
-        if self.files and asked.engine == "sqlite" and key in self._sqlite:
-            return sqlite_url(self._sqlite[key])
-        schema = self._of_engine(asked.engine).get(key) if self.schemas and asked.engine else None
-        return f"schema://{quote(str(schema.absolute()))}" if schema else ""
 
-    @cached_property
-    def _sqlite(self) -> dict[str, Path]:
-        found = [path for pattern in FILES for path in sorted(self.folder.glob(pattern))]
-        return {_key(path.stem): path for path in reversed(found)}
-
-    def _described(self, engine: str) -> dict[str, Path]:
-        databases = self.folder / DATABASES
-        own = databases / engine
-        try:
-            found = find_database_folders(own if own.is_dir() else databases)
-        except ConfigurationError:  # none at all: said of the questions that want one
-            return {}
-        return {_key(path.name): path for path in reversed(found) if path.parent in (own, databases)}
+def _described(databases: Path, engine: str) -> dict[str, Path]:
+    own = databases / engine
+    try:
+        found = find_database_folders(own if own.is_dir() else databases)
+    except ConfigurationError:  # none at all: said of the questions that want one
+        return {}
+    return {_key(path.name): path for path in reversed(found) if path.parent in (own, databases)}
 
 
 def _key(name: str) -> str:
@@ -160,9 +159,8 @@ def _key(name: str) -> str:
 
 
 def _load(name: str, folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> Suite:
-    places, gold = _Places(folder, files=files, schemas=schemas), _gold(folder, name)
+    urls, gold = _urls(folder, asked, files=files, schemas=schemas), _gold(folder, name)
     tables, toks = _gold_tables(folder, EDITIONS[name]), _tokens(gold.folder)
-    urls = {each.id: places.url(each) for each in asked}
     left_out = _left_out([each for each in asked if not urls[each.id]], schemas=schemas)
     if not any(urls.values()):
         what = f"no database of {name}'s {len(asked)} questions" if asked else f"no question of {name}"
@@ -216,7 +214,7 @@ def _gold(folder: Path, name: str) -> Spider2Gold:
 
 def _tokens(gold: Path) -> dict[str, int]:
     """Return the numbers of tokens that the benchmark states."""
-    lines = [line for path in gold.glob(STANDARDS) for line in read_lines(path, source=SOURCE)]
+    lines = [line for path in gold.glob(STANDARDS) for line in read_items(path, source=SOURCE)]
     stated = {item["instance_id"]: str(item.get("toks", "")) for item in lines}
     return {id: int(tokens) for id, tokens in stated.items() if tokens.isdecimal()}
 
@@ -232,7 +230,7 @@ def _gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
     """
     path = folder.absolute().parent / GOLD_TABLES / f"spider2-{edition}-gold-tables.jsonl"
     found = {}
-    for number, item in enumerate(read_lines(path, source=SOURCE) if path.is_file() else [], start=1):
+    for number, item in enumerate(read_items(path, source=SOURCE) if path.is_file() else [], start=1):
         names = item.get("gold_tables")
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise ConfigurationError(f"Entry {number} of {path} names no tables.", hint="Get the file again.")

@@ -78,13 +78,14 @@ def _scored(
     ids: tuple[str, ...] | None,
     on_done: OnDone,
 ) -> Scores:
-    from quorum.evals.scoring import open_gold, score_results, score_suite
+    from quorum.evals.scoring import gold_suite, score_suite
     from quorum.evals.suites import part_of
     from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:
-        return score_results(open_gold(needed(gold, "--gold"), SPIDER2[suite]), pred, ids, on_done=on_done)
-    loaded = open_suite(suite, gold, db, flag="--gold")
+        loaded = gold_suite(needed(gold, "--gold"), SPIDER2[suite])
+    else:
+        loaded = open_suite(suite, gold, db, flag="--gold")
     for text in part_of(loaded, ids=ids).missing:
         click.echo(f"Missing: {printable(text)}", err=True)
     return asyncio.run(score_suite(loaded, pred, ids, on_done=on_done))
@@ -95,13 +96,13 @@ def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     from quorum.evals.reports.format import mean_plus_minus
     from quorum.render import console, plain_table
 
-    means = [(metric, scores.mean(metric.name)) for metric in scores.metrics]
+    means = [(metric, scores.mean(metric.name)) for metric in scores.scorer.metrics]
     rows = [(it.title, mean_plus_minus(mean) + " %" * (mean.n > 0), f"{mean.n:,}") for it, mean in means]
     out, asked = console(), count(len(scores.verdicts), "question")
     title = f"{one_line(suite, 60)}: {len(scores.answered):,} of {asked} answered"
     out.print(Text(title, style="bold"))
     out.print(plain_table("metric | >mean | >n", rows))
-    out.print(Text(f"Rules: {scores.rules}. ± is the standard error.", style="dim"), soft_wrap=True)
+    out.print(Text(f"Rules: {scores.scorer.rules}. ± is the standard error.", style="dim"), soft_wrap=True)
     for id, verdict in scores.verdicts.items() if verbose else ():
         mark = {True: "right", False: "wrong", None: "?"}[verdict.match]
         out.print(Text(f"{mark:<6} {id}  {one_line(verdict.reason, 400)}"), soft_wrap=True)

@@ -181,15 +181,11 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, out: Path | 
 
 
 def _known_votes(folder: Path, gold: Path | None) -> list[KnownVote]:
-    from quorum.evals.folder import EvalFolder
     from quorum.evals.recorded.refit import votes_of_candidates, votes_of_records
-    from quorum.evals.reports.evaluations import is_evaluation, members_of
+    from quorum.evals.reports.evaluations import is_evaluation, open_evaluations
 
     if is_evaluation(folder):
-        members = members_of(folder)
-        return [
-            vote for each in members for vote in votes_of_records(EvalFolder(each).records().values(), each)
-        ]
+        return [vote for each in open_evaluations([folder]) for vote in votes_of_records(each)]
     source = _source(folder, gold, "")
     if not source.known:
         raise ConfigurationError(

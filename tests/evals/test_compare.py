@@ -33,8 +33,7 @@ def compared(folder: Path, a: Sequence[Record], b: Sequence[Record], **values: A
 
 def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
     found = compared(tmp_path, right("abc"), right("bcdef"))
-    changes = {flip.a.id: flip.change for flip in found.flips}
-    assert changes == {"a": "lost"} | dict.fromkeys("def", "gained")
+    assert found.changes == {"a": "lost"} | dict.fromkeys("def", "gained")
     ex = found.figures["ex"]
     assert (ex.n, ex.a, ex.b, ex.gained, ex.lost, ex.p_value) == (8, 3 / 8, 5 / 8, 3, 1, 0.625)
     assert (ex.low, ex.high) == (-0.25, 0.625)
@@ -53,9 +52,7 @@ def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
     assert "| EX | 8 | 37.5 % | 62.5 % | +25.0 | -25.0 to +62.5 | 1 | 3 | 0.62 |" in terminal
     assert "## Gained: B is right, A is not (3 questions)" in terminal
     assert "| `d` | shop | What is d? |" in terminal
-    assert "SELECT" not in terminal, "flips are listed without their SQL"
-    fenced = compared(tmp_path / "4", [record("a")], [record("a", match=False, sql="SELECT '```'")])
-    assert "````sql\nSELECT '```'\n````" in markdown_of(fenced, str)
+    assert [flip["a"]["sql"] for flip in found.as_dict()["flips"]] == ["SELECT 1"] * 4
 
 
 def test_which_questions_count(tmp_path: Path) -> None:
@@ -65,7 +62,7 @@ def test_which_questions_count(tmp_path: Path) -> None:
     b = [record("a"), unanswered("b", "endpoint"), withheld, lacking]  # and nothing of e to h
     found = compared(tmp_path, right(IDS), b)
     assert (found.compared, found.unscorable, found.waiting(found.b)) == (2, ("d",), 5)
-    assert [(flip.a.id, flip.change) for flip in found.flips] == [("c", "lost")]
+    assert found.changes == {"c": "lost"}
     assert list(notes(found)) == [
         "B has not asked 5 questions that both ask for yet (not reached, or no endpoint): they are not "
         "compared.",

@@ -5,18 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from quorum.evals.records import Course
 from quorum.evals.running.run_events import RunEvents
 from quorum.graph.runs import RunFolder
-from tests.engines import start_no_process
 from tests.graph.shop import BROKEN, GOOD, OTHER, in_turn, make_shop, run_graph, script, taking_turns
-
-
-@pytest.fixture(autouse=True)
-def _engines(monkeypatch: pytest.MonkeyPatch) -> None:
-    start_no_process(monkeypatch)
 
 
 async def course(folder: Path, said: Any, **given: Any) -> Course:

@@ -11,19 +11,16 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.folder import EvalWriter
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import score_results
+from quorum.evals.scoring import gold_suite, score_suite
 from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
+from tests.evals.evaluations import asked, manifest
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
-
-
-def asked(id: str) -> Asked:
-    return Asked(id, "pets", "sqlite", "", False)
 
 
 def record(id: str, table: pa.Table | None = None, **values: Any) -> tuple[Record, pa.Table | None]:
@@ -37,7 +34,7 @@ def evaluation(
 ) -> Path:
     """An evaluation's folder, results kept as runs keep them."""
     with EvalWriter(folder) as writer:
-        writer.begin(Manifest("small", "rules", (), {}, tuple(map(asked, ids)), shard))
+        writer.begin(manifest([asked(id, database="pets") for id in ids], shard=shard))
         for each, table in records:
             file = f"runs/{each.id}/results"
             name = "" if table is None else f"{file}/{write_result(table, folder / file).name}"
@@ -105,7 +102,7 @@ def test_a_shard_that_is_missing_is_said(tmp_path: Path) -> None:
     for number in (1, 3):
         own = [record(id) for id in ids[number - 1 :: 3]]
         evaluation(tmp_path / "shards" / f"s{4 - number}", [each.id for each, _ in own], own, f"{number}/3")
-    with pytest.raises(ConfigurationError, match=r"Only 2 of 3 shards are here: 1/3, 3/3\."):
+    with pytest.raises(ConfigurationError, match=r"not whole: shard 2 of 3 is missing\."):
         export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 
 
@@ -129,10 +126,11 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
+async def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
     gold = load_gold(write_gold(tmp_path / "gold", q1=7))
     direct = gold.score("q1", TABLES[name])
     folder = tmp_path / "eval"
     evaluation(folder, ["q1"], [record("q1", TABLES[name])])
     export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
-    assert score_results(gold, tmp_path / "out").as_json() == {"q1": int(direct.match)}
+    scores = await score_suite(gold_suite(gold.folder), tmp_path / "out")
+    assert scores.as_json() == {"q1": int(direct.match or 0)}

@@ -250,24 +250,19 @@ GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
         ("SELECT COUNT(*) FROM orders", Linking(1.0, 1.0, 0.0, None)),
         ("SELECT 1", Linking(0.0, None, 0.0, None)),
         ("SELECT FROM WHERE (", Linking(0.0, None, 0.0, None)),
+        (" \n", None),
     ],
 )
-def test_recall_and_precision(sql: str, expected: Linking) -> None:
+def test_recall_and_precision(sql: str, expected: Linking | None) -> None:
     assert linking_of(sql, [GOLD], CATALOG) == expected
 
 
-@pytest.mark.parametrize(
-    ("sql", "gold"),
-    [("", [GOLD]), (" \n", [GOLD]), (GOLD, []), (GOLD, ["not ( SQL"]), (GOLD, ["SELECT 1"])],
-)
-def test_nothing_is_told_without_sql_or_gold_that_can_be_read(sql: str, gold: list[str]) -> None:
-    assert linking_of(sql, gold, CATALOG) is None
-
-
-def test_the_nearest_of_several_gold_queries_counts() -> None:
+def test_the_nearest_of_several_gold_queries_counts_and_without_any_nothing_is_told() -> None:
     far, near = "SELECT name FROM customers", "SELECT city FROM orders"
     for golds in ([far, near, "not ( SQL"], [near, far]):
         assert linking_of("SELECT city FROM orders", golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
+    for unread in ([], ["not ( SQL"], ["SELECT 1"]):
+        assert linking_of(GOLD, unread, CATALOG) is None
 
 
 @pytest.mark.heavy

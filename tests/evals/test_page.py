@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import re
 import traceback
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -17,42 +15,12 @@ from quorum.evals.reports.report import notes, page_of, report
 from quorum.evals.reports.templating import html_of
 from tests.evals.conftest import HOSTILE
 from tests.evals.evaluations import asked, opened, record, unanswered
+from tests.pages import Page, alone
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
 
 ONE = Plot("One", alt="one: 1", caption="One.", svg=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
-
-
-class Page(HTMLParser):
-    """Tags, addresses and texts of a page."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.images: list[dict[str, str | None]] = []
-        self.text = ""
-        self.open: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        named = dict(attributes)
-        if tag == "img":
-            self.images.append(named)
-        elif tag not in ("meta", "br", "input"):
-            self.open.append(tag)
-        self.addresses += [
-            value or "" for name, value in attributes if name in ("src", "href", "action", "data")
-        ]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] not in ("style", "script"):
-            self.text += data
 
 
 @pytest.fixture
@@ -62,16 +30,8 @@ def html(pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: p
 
 
 def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_others_say(html: str) -> None:
-    page = Page(html)
-    assert page.open == []  # every tag is closed
-    assert page.tags.count("script") == 1
-    assert not set(page.tags) & {"link", "iframe", "object", "embed", "form", "base"}
-    assert all(address.startswith("data:image/svg+xml;base64,") for address in page.addresses)
-    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
-    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
-    assert not re.search(r"""url\(|@import|src=["']http|<b>bank""", html)
+    page = alone(html)
+    assert not re.search(r"src=[\"']http|<b>bank", html)
     assert HOSTILE in page.text
 
 
@@ -81,9 +41,9 @@ def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
     page = Page(html)
     assert len(page.images) == 2
     for image in page.images:
-        data = (image["src"] or "").removeprefix("data:image/svg+xml;base64,")
+        data = image["src"].removeprefix("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(data, validate=True)
-        assert re.search(r"\d", image["alt"] or "")
+        assert re.search(r"\d", image["alt"])
     markdown = report([pictured_evaluation])
     figures = re.findall(r"[\d.,]+ ?%|\d[\d.,]{2,}", markdown)
     assert len(figures) > 60

@@ -1,4 +1,4 @@
-"""The plots of a report: what is drawn, what is said where nothing can be, and the same bytes each time."""
+"""The plots of a report: what is drawn, what is said where nothing can be, and that a browser shows them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.reports.plots import Plot, by_group, plots_of
+from quorum.evals.reports.report import write_page
 from quorum.evals.reports.vega import WIDTH
+from tests.browser import Browser
 from tests.evals.evaluations import asked, opened, record, unanswered
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
@@ -64,3 +66,25 @@ def test_what_has_no_data_is_a_sentence(tmp_path: Path, lacking: object) -> None
     plots = plots_of(opened(tmp_path / "run", [lacking, record("b", match=None, gold="missing")]))
     assert [bool(plot.svg) for plot in plots] == [False, False]
     assert all(plot.why.endswith(".") for plot in plots)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
+def test_a_report_is_seen_whole_and_its_questions_can_be_searched(
+    browser: Browser, pictured_evaluation: Opened, tmp_path: Path, width: int, dark: bool
+) -> None:
+    pytest.importorskip("PIL", reason="Pillow is not installed; it comes with quorum-sql[dev]")
+    write_page([pictured_evaluation], tmp_path / "page.html")
+    typed = "const it = document.querySelector('.search'); it.value = 'Q07'"
+    search = f"{{ {typed}; it.dispatchEvent(new Event('input')) }}"
+    visit = browser.visit(tmp_path / "page.html", width=width, dark=dark, script=search)
+    listed = visit.text.partition("each by itself")[2]
+    assert ("q07" in listed, "q08" in listed) == (True, False)
+    assert (visit.messages, visit.requests, visit.width) == ([], [], width), "nothing scrolls sideways"
+    assert visit.cut == [] or width > 420, "nor does a table on a phone"
+    assert len(visit.images) == 2
+    for image in visit.images:
+        assert image.visible, image.alt
+        assert image.width > 0.75 * min(width, 600)
+        assert 0 <= image.x <= width - image.width
+        assert visit.colours(image) > 20, image.alt

@@ -13,7 +13,7 @@ from quorum.evals.records import CandidateRow
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.confidence import Calibration, features, load, tokens
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import record
+from tests.evals.evaluations import opened, record
 from tests.evals.recordings import write_candidates, write_gold
 from tests.quorum.conftest import candidate, made
 
@@ -99,9 +99,7 @@ def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
     spoke = [candidate(f"c{n}", assumptions=["Paid ones."] * n) for n in range(3)]
     shown = [{"says": "Cheap."}, {"says": "Low."}]
     answer = made({"candidates": spoke, "readings": shown, "readings_tried": 2})
-    run = tmp_path / "runs" / "doubted"
-    run.mkdir(parents=True)
-    (run / "answer.json").write_text(answer.model_dump_json())
+    run = tmp_path / "eval" / "runs" / "doubted"
     records = [
         record("right", candidates=rows, vote=vote),
         record("doubted", candidates=rows, vote=told),
@@ -110,9 +108,12 @@ def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
         record("single"),
         record("nobody", candidates=rows, vote={"winner": None, "clusters": []}),
     ]
+    found = opened(tmp_path / "eval", records)
+    run.mkdir(parents=True)
+    (run / "answer.json").write_text(answer.model_dump_json())
     values, size = features(3, 0.75, size=tokens(records[0].sql)), tokens(records[0].sql)
-    assert list(votes_of_records(records, tmp_path)) == [
-        KnownVote("right", values, True, tmp_path.name),
-        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, tmp_path.name),
-        KnownVote("wrong", values, False, tmp_path.name),
+    assert list(votes_of_records(found)) == [
+        KnownVote("right", values, True, "eval"),
+        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, "eval"),
+        KnownVote("wrong", values, False, "eval"),
     ]

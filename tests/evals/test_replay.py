@@ -81,7 +81,8 @@ async def test_as_in_the_paper_blank_results_vote_too(tmp_path: Path, paper: boo
 
 
 async def test_all_models_count_all_questions_of_the_folder_and_of_the_gold_none_more(tmp_path: Path) -> None:
-    found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]})
+    found = await replayed(tmp_path, a={"q1": [1], "q2": [2], "other": [5]}, b={"q1": [1]}, c={"q1": [None]})
+    assert row(found, "majority", model="c").ex == 0, "who never answers has rows, too"
     assert found.without_gold == ["other"]
     assert {r.questions for r in found.rows} == {3}
     assert row(found, "majority", model="a").ex == pytest.approx(2 / 3)
@@ -104,6 +105,9 @@ async def test_stopping_is_averaged_over_orders_of_arrival(tmp_path: Path) -> No
     assert row(found, "majority", "beta:0.9").samples_mean == pytest.approx(3.75, abs=0.05)
     found = await replayed(tmp_path / "b", m={"q1": [1, 7, 7, 7]}, orders=1000)
     assert row(found, "random", "beta:0.9").ex == pytest.approx(0.75 * 0.25, abs=0.02)
+    found = await replayed(tmp_path / "c", m={"q1": [1, 1, 1, 1, 1, 7]}, orders=1000)
+    # three agree in half of the orders; of five, a draw of the four that agree is enough, else one of six
+    assert row(found, "random", "beta:0.8").ex == pytest.approx(0.5 + 0.5 * (4 / 5 + 1 / 5 * 5 / 6), abs=0.01)
 
 
 async def test_what_a_draw_is_expected_to_give_is_what_many_draws_give(tmp_path: Path) -> None:

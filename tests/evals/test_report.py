@@ -255,7 +255,7 @@ def test_notes_say_what_the_figures_leave_out(tmp_path: Path) -> None:
         "An ablation, no result of a system: questions saw only the tables that their gold needs "
         '("oracle tables"). 7 questions saw the whole schema: a, b, c, d, e and 2 more.',
         "1 question of 9 cannot be scored: no gold SQL runs (1).",
-        "1 of 3 shards: shard 1, 3 is missing.",
+        "It is not whole: shard 1, 3 of 3 is missing.",
         "1 question of 9 without a record yet. Counted as wrong.",
         "1 question failed for want of the model's endpoint or the database. Counted as wrong; the same "
         "`quorum eval run` asks again.",
@@ -330,11 +330,11 @@ def test_shards_are_put_together_in_the_suites_order(tmp_path: Path) -> None:
     second, first = shard(tmp_path / "y", 2, "bd"), shard(tmp_path / "x", 1, "ace")
     (found,) = open_evaluations([second, first])
     assert list(found.asked) == list("abcde")
-    assert (found.shards, found.frame.mean("ex").n) == (((1, 2), 2), 5)
+    assert (found.lacks, found.frame.mean("ex").n) == ("", 5)
     assert [found.run_of(id) for id in "ab"] == [first / "runs" / "a", second / "runs" / "b"]
     assert found.name == tmp_path.name
     shard(tmp_path / "z", 1, "f")
-    assert open_evaluations([second, first])[0].name == "x and 1 more"
+    assert open_evaluations([second, first])[0].name == "x"
 
 
 @pytest.mark.parametrize(
@@ -343,7 +343,7 @@ def test_shards_are_put_together_in_the_suites_order(tmp_path: Path) -> None:
 )
 def test_shards_that_were_not_run_alike_stay_apart(tmp_path: Path, other: dict[str, Any]) -> None:
     found = open_evaluations([shard(tmp_path / "x", 1, "a"), shard(tmp_path / "y", 2, "b", **other)])
-    assert [each.shards for each in found] == [((1,), 2), ((2,), 2)]
+    assert [each.lacks for each in found] == [f"shard {number} of 2 is missing" for number in (2, 1)]
 
 
 def test_what_does_not_fit_together_is_refused_and_a_folder_named_twice_counts_once(tmp_path: Path) -> None:
@@ -363,4 +363,4 @@ def test_evaluations_in_subfolders_are_found_and_told_apart_by_name(tmp_path: Pa
         write(tmp_path / parent / "spider", manifest([asked("a")]), [record("a")])
     write(tmp_path / "one" / "bird", manifest([asked("a")]), [])
     found = open_evaluations([tmp_path / "one", tmp_path / "two"])
-    assert [each.name for each in found] == ["bird", "one/spider", "two/spider"]
+    assert [each.name for each in found] == ["one/bird", "one/spider", "two/spider"]

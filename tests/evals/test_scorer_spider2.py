@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.recorded.candidates import load_candidates
-from quorum.evals.scorers.base import GoldCheck, Prediction
-from quorum.evals.scorers.spider2 import NOT_LIVE, Score, Spider2Gold, Spider2Scorer, load_gold, required
+from quorum.evals.scorers.base import GoldCheck, Prediction, Verdict
+from quorum.evals.scorers.spider2 import NOT_LIVE, Spider2Gold, Spider2Scorer, load_gold, required
 from quorum.evals.scoring import sweep
 from quorum.evals.suites import load_suite
 from quorum.evals.tables import UnreadableCsv, cells, frame_of, pandas_csv, read_frame
@@ -47,10 +47,10 @@ def make_gold(
 
 
 @pytest.fixture
-def score(tmp_path: Path) -> Callable[..., Score]:
+def score(tmp_path: Path) -> Callable[..., Verdict]:
     """Score a prediction's CSV text against gold text, or against several files by name."""
 
-    def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Score:
+    def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Verdict:
         folder = tmp_path / f"gold{len(list(tmp_path.iterdir()))}"
         file = tmp_path / f"{folder.name}.csv"
         file.write_text(prediction, encoding="utf-8", newline="")
@@ -85,7 +85,7 @@ def score(tmp_path: Path) -> Callable[..., Score]:
         ),
     ],
 )
-def test_cells(score: Callable[..., Score], gold: str, prediction: str, same: bool) -> None:
+def test_cells(score: Callable[..., Verdict], gold: str, prediction: str, same: bool) -> None:
     assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
     assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
@@ -138,7 +138,12 @@ def test_cells(score: Callable[..., Score], gold: str, prediction: str, same: bo
 )
 @pytest.mark.parametrize("edition", ["lite", "snow"])
 def test_results(
-    score: Callable[..., Score], gold: Any, prediction: str, options: dict[str, Any], same: bool, edition: str
+    score: Callable[..., Verdict],
+    gold: Any,
+    prediction: str,
+    options: dict[str, Any],
+    same: bool,
+    edition: str,
 ) -> None:
     assert score(gold, prediction, edition=edition, **options).match is same
 
@@ -157,7 +162,7 @@ def test_columns_that_are_required(columns: Any, variants: int | None, edition: 
     assert list(required(columns, 0, variants, 3, edition)) == wanted
 
 
-def test_the_reason_says_what_is_missing(score: Callable[..., Score]) -> None:
+def test_the_reason_says_what_is_missing(score: Callable[..., Verdict]) -> None:
     assert score({"q_b.csv": "a\n1\n"}, "x\n1\n").reason == "q_b.csv"
     assert "column 1 (people)" in score("city,people\nRome,3\n", "c,n\nRome,4\n").reason
     assert "1 row wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.scorers.base import GoldCheck
-from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import open_gold, score_results, score_suite, verify_gold
-from quorum.evals.submissions import BIRD_MARK, Found, bird_file, find_predictions, read_bird
+from quorum.evals.running.databases import GOLD_LIMITS
+from quorum.evals.scorers.base import GoldCheck, Prediction
+from quorum.evals.scoring import gold_suite, score_suite, verify_gold
+from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.recordings import write_gold
 from tests.evals.small_suite import GOLDS as GOLDS_OF
@@ -35,10 +35,10 @@ def write(folder: Path, **texts: str) -> None:
             (folder / f"{id}.csv").write_text(f"n\n{text}\n")
 
 
-def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path, pred: Path) -> None:
-    gold = load_gold(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3, q4=4))
+async def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path, pred: Path) -> None:
+    suite = gold_suite(write_gold(tmp_path / "gold", q1=1, q2=2, q3=3, q4=4))
     write(pred, q1="1", q2="7", q9="1")
-    scores = score_results(gold, pred)
+    scores = await score_suite(suite, pred)
     assert scores.as_json() == {"q1": 1, "q2": 0, "q3": 0, "q4": 0}
     assert scores.answered == {"q1", "q2"}
     assert scores.predictions.unknown == ("q9.csv",)
@@ -46,17 +46,17 @@ def test_a_missing_result_scores_0_and_all_of_the_gold_are_asked(tmp_path: Path,
     assert reasons[::2] == ["q1.csv", "there is no prediction"]
     mean = scores.mean("ex")
     assert (mean.mean, mean.n, mean.se) == (0.25, 4, pytest.approx(0.25))  # sqrt(0.25 / 4)
-    assert list(score_results(gold, pred, ["q2", "q1"]).as_json().items()) == [("q2", 0), ("q1", 1)]
-    with pytest.raises(ConfigurationError, match=r"no question 'q7' \(and 1 more"):
-        score_results(gold, pred, ["q1", "q7", "q8"])
+    assert (await score_suite(suite, pred, ["q2", "q1"])).as_json() == {"q1": 1, "q2": 0}
+    with pytest.raises(ConfigurationError, match=r"The gold in .* no question 'q7' \(and 1 more"):
+        await score_suite(suite, pred, ["q1", "q7", "q8"])
 
 
 def test_the_gold_may_be_named_by_the_benchmarks_folder(tmp_path: Path) -> None:
     write_gold(tmp_path / "snow" / "evaluation_suite" / "gold", q1=1)
-    assert open_gold(tmp_path / "snow").ids == ["q1"]
-    assert open_gold(tmp_path / "snow", "snow").edition == "snow"
+    for edition in ("", "snow"):
+        assert [question.id for question in gold_suite(tmp_path / "snow", edition).questions] == ["q1"]
     with pytest.raises(ConfigurationError, match=r"2\.0-Snow, not of -Lite"):
-        open_gold(tmp_path / "snow", "lite")
+        gold_suite(tmp_path / "snow", "lite")
 
 
 async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> None:
@@ -79,11 +79,20 @@ async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> N
 
 async def test_gold_that_fails_cannot_be_scored_and_is_in_no_mean(tmp_path: Path, pred: Path) -> None:
     suite = small_suite(tmp_path, golds={"q1": "SELECT 3", "q2": "SELECT nope FROM pet"})
-    write(pred, q1="SELECT 3", q2="SELECT 3")
+    write(pred, q1="SELECT 3", q2="SELECT nada FROM pet")
     scores = await score_suite(suite, pred)
     assert scores.as_json() == {"q1": 1, "q2": None}
     assert {id: v.reason for id, v in scores.unscorable.items()} == {"q2": "the gold fails"}
     assert (scores.mean("ex").mean, scores.mean("ex").n) == (1.0, 1)
+
+
+async def test_a_part_of_a_result_is_no_match(
+    tmp_path: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quorum.evals.scoring.GOLD_LIMITS", dataclasses.replace(GOLD_LIMITS, rows=1))
+    write(pred, q2="SELECT name FROM pet WHERE age > 3 UNION ALL SELECT 'Cy'", q3="SELECT 1")
+    scores = await score_suite(small_suite(tmp_path), pred, ["q2", "q3"])
+    assert scores.as_json() == {"q2": 0, "q3": 1}
 
 
 async def test_a_database_that_cannot_be_opened_leaves_the_others_alone(tmp_path: Path, pred: Path) -> None:
@@ -114,10 +123,10 @@ def files(tmp_path: Path) -> Path:
 
 def test_files_belong_to_questions_by_their_names(files: Path, tmp_path: Path) -> None:
     found = find_predictions(files, ["q1", "q2", "q3"])
-    assert found.found == {"q1": Found("", files / "q1.csv"), "q2": Found("", files / "q2.csv")}
+    assert found.found == {"q1": Prediction("", files / "q1.csv"), "q2": Prediction("", files / "q2.csv")}
     assert (found.unknown, found.unread) == (("q9.csv",), ("notes.txt", "q1.sql", "q8.sql"))
     found = find_predictions(files, ["q1", "q2", "q3"], sql=True)
-    assert found.found["q1"] == Found("SELECT 1", files / "q1.csv")
+    assert found.found["q1"] == Prediction("SELECT 1", files / "q1.csv")
     assert found.unknown == ("q8.sql", "q9.csv")
     assert found.remarks == ("1 questions have both a query and a result: the query counts.",)
     with pytest.raises(ConfigurationError, match=r"no folder .*nowhere"):
@@ -139,11 +148,15 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     }
     file.write_text(json.dumps(entries))
     found = read_bird(file, questions)
-    assert found.found == {"q1": Found("SELECT 1"), "q2": Found("SELECT 2"), "q3": Found()}
+    assert found.found == {"q1": Prediction("SELECT 1"), "q2": Prediction("SELECT 2"), "q3": Prediction()}
     assert found.unknown == ("3", "x")
     assert found.remarks == ()
     file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}shops"}))
     assert "1 (shops, not pets)" in read_bird(file, questions).remarks[0]
+    for text in ("[]", "{", '"SELECT 1"'):
+        file.write_text(text)
+        with pytest.raises(ConfigurationError, match=r"predict_dev\.json is no JSON"):
+            read_bird(file, questions)
 
 
 def test_birds_file_is_found(tmp_path: Path) -> None:
@@ -158,13 +171,6 @@ def test_birds_file_is_found(tmp_path: Path) -> None:
         bird_file(folder)
     (folder / "0000.sql").write_text("SELECT 1")
     assert bird_file(folder) is None  # a folder of queries
-
-
-@pytest.mark.parametrize("text", ["[]", "{", '"SELECT 1"'])
-def test_a_file_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "p.json").write_text(text)
-    with pytest.raises(ConfigurationError, match=r"p\.json is no JSON"):
-        read_bird(tmp_path / "p.json", [])
 
 
 GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}

@@ -100,6 +100,7 @@ def said(suite: Suite, start: str) -> str:
 
 
 async def test_each_question_is_placed_by_the_engine_that_its_id_tells(lite: Path) -> None:
+    write_database(lite / "resource" / "databases" / "PATENTS.sqlite")  # of the name of Snowflake's
     suite = load_suite("spider2-lite", lite)
     questions = by_id(suite)
     assert {id: (question.dialect, question.live) for id, question in questions.items()} == {

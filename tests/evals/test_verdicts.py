@@ -119,7 +119,8 @@ async def test_a_part_of_a_result_is_not_judged_as_the_whole(judge: Judge, right
 async def test_a_best_effort_is_judged_by_its_own_result(judge: Judge, tmp_path: Path) -> None:
     """A blank result does not vote, so the answer has none; its SQL ran all the same."""
     blank = kept(tmp_path, {"orders": [0]})
-    record = await judge(answer(candidate("c1", file=blank, row_count=1), status="no_answer"))
+    other = candidate("c0", "SELECT 40", kept(tmp_path, RIGHT), row_count=9)
+    record = await judge(answer(other, candidate("c1", file=blank, row_count=1), status="no_answer"))
     assert (record.status, record.error) == ("no_answer", "empty_result")
     assert (record.executes, record.rows, record.match) == (True, 1, False)
     assert record.result.endswith(Path(blank).name)

@@ -92,6 +92,24 @@ def test_what_is_left_out_is_said() -> None:
     assert points.note == "the first 2,000 of 5,000 rows"
 
 
+<<<<<<< HEAD
+=======
+def test_it_is_declared_as_vega_lite() -> None:
+    chart = chart_of(pa.table(CHANNELS))
+    assert isinstance(chart, Chart)
+    spec = chart.spec()
+    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
+    assert spec["data"]["values"][1] == {"c0": "2024-01-01", "c1": 1, "series": "b"}
+    (panel,) = spec["vconcat"]
+    assert panel["mark"]["type"] == "line"
+    assert panel["encoding"]["x"].items() >= {"field": "c0", "title": "day", "type": "temporal"}.items()
+    assert panel["encoding"]["color"]["title"] == "channel"
+    steps = chart_of(pa.table({"order_year": [2023, 2024], "n": [1, 2]}))
+    assert isinstance(steps, Chart)
+    assert steps.spec()["vconcat"][0]["encoding"]["x"]["type"] == "ordinal", "a year is no moment"
+
+
+>>>>>>> evals
 def test_labels_are_text_whatever_they_hold() -> None:
     chart = chart_of(pa.table({"x": ["$\\frac$ <script>", "\x1b[31m\u202e 日本"], "n": [1, 2]}))
     assert isinstance(chart, Chart)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import io
 import itertools
 import re
 from html import unescape
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ from quorum.render import show_answer, show_report
 from quorum.report import Report, report_of
 from quorum.tools.results.files import write_result
 from tests.browser import Browser
+from tests.pages import Page, alone
 from tests.quorum.conftest import COLUMNS, HOSTILE, ROWS, SQL, VOTE, candidate, made, unfinished_run
 
 NUMBERS = itertools.count()
@@ -232,37 +231,19 @@ HERE = Path(__file__).parents[2].as_uri() + "/"
 """Links to the code lead there; they are followed by a person, never by the page."""
 
 
-class _Page(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.addresses: list[str] = []
-        self.ids: list[str] = []
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        links = ("src", "href", "action", "data")
-        code = tag == "a" and (dict(attributes).get("href") or "").startswith(HERE)
-        self.addresses += [value or "" for name, value in attributes if name in links and not code]
-        self.ids += [value or "" for name, value in attributes if name == "id"]
+def test_the_page_is_one_file_without_requests_that_runs_its_search_alone(html: str) -> None:
+    alone(html, "#", HERE)
+    assert not re.search(r"https?://", html)
 
 
-def test_the_page_is_one_file_without_requests_that_holds_the_whole_story_and_escapes_it(html: str) -> None:
-    page = _Page(html)
-    assert not set(page.tags) & {"link", "iframe", "object", "embed", "form", "base"}
-    assert all(address.startswith(("#", "data:image/svg+xml;base64,")) for address in page.addresses)
-    assert not re.search(r"url\(|@import|https?://", html)
-    (script,) = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
-    assert f'http-equiv="Content-Security-Policy" content="{policy}"' in html
+def test_the_page_holds_the_whole_story_and_escapes_it(html: str) -> None:
     shown = ("2 of 3 candidates agree; 1 differs", "67 %", "SelfRefiner", "1,200", *COLUMNS)
     for part in (*shown, ">prompt</summary>", ">reply</summary>"):
         assert part in html
     assert html.count("<script>") == 1
     assert html.count("&lt;script&gt;") >= 6  # question, prompt, reply, error, rows, answer
     assert not set(html) & set("\x1b\u202e")
+    page = Page(html)
     links = {address for address in page.addresses if address.startswith("#")}
     assert links == {"#candidate-c1", "#candidate-c2", "#candidate-c3"}
     assert {"candidate-c1", "candidate-c2"} <= set(page.ids)

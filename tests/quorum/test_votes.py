@@ -42,6 +42,7 @@ def test_json_is_a_list_of_rows_and_where_no_bound_holds_the_reason_is_said(runs
     assert (majority["ex"], majority["questions"], majority["samples_mean"]) == (1.0, 2, 2.5)
     (final,) = [row for (model, strategy, _), row in rows.items() if (model, strategy) == ("strong", "final")]
     assert (final["ex"], final["pass_at_k"], final["ties"]) == (0.5, 1.0, None)
+    assert rows["weak", "final", "never"]["ex"] == 0
     assert "(bound" not in result.stderr
     assert "Where no bound is shown, none holds: an expert has several candidates" in result.stderr
     first = votes("replay", runs, "--gold", gold, "--json", "--orders", "1", "--paper").stderr

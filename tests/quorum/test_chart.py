@@ -92,8 +92,6 @@ def test_what_is_left_out_is_said() -> None:
     assert points.note == "the first 2,000 of 5,000 rows"
 
 
-<<<<<<< HEAD
-=======
 def test_it_is_declared_as_vega_lite() -> None:
     chart = chart_of(pa.table(CHANNELS))
     assert isinstance(chart, Chart)
@@ -109,7 +107,6 @@ def test_it_is_declared_as_vega_lite() -> None:
     assert steps.spec()["vconcat"][0]["encoding"]["x"]["type"] == "ordinal", "a year is no moment"
 
 
->>>>>>> evals
 def test_labels_are_text_whatever_they_hold() -> None:
     chart = chart_of(pa.table({"x": ["$\\frac$ <script>", "\x1b[31m\u202e 日本"], "n": [1, 2]}))
     assert isinstance(chart, Chart)

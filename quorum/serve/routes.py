@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field
@@ -17,7 +17,6 @@ from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
 from quorum.chart import Mark
-from quorum.event_text import step_of
 from quorum.files import TABLES
 from quorum.graph.clarification import MAX_REPLY
 from quorum.knowledge.errors import DatabaseUnavailable
@@ -148,7 +147,7 @@ async def ask(call: Call, body: Ask) -> QuestionBody:
     """Begin a question."""
     given = body.model_dump(exclude_none=True)
     text, id = given.pop("question"), given.pop("id")
-    return await question_body(await call.service.ask(call.who, text, run_id=id, **given), call.service)
+    return await question_body(await call.service.ask(call.who, text, run_id=id, **given))
 
 
 @way(f"GET {_ONE}")
@@ -161,7 +160,7 @@ async def question(
         async with asyncio.timeout(wait):
             while found.status == "running":
                 await found.change()
-    return await question_body(found, call.service)
+    return await question_body(found)
 
 
 @way(f"GET {_ONE}/events", "text/event-stream")
@@ -176,7 +175,7 @@ async def events(call: Call) -> Response:
     async def counted() -> AsyncIterator[bytes]:
         monitor.streams += 1
         try:
-            async for text in stream(found, after, call.service.clean):
+            async for text in stream(found, after):
                 yield text
         finally:
             monitor.streams -= 1
@@ -187,31 +186,31 @@ async def events(call: Call) -> Response:
 @way(f"POST {_ONE}/reply", status=202)
 async def reply(call: Call, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
     """Reply to what it waits for; ``waiting.how`` says what that may be."""
-    return await question_body(await call.service.reply(call.who, call.id, reply), call.service)
+    return await question_body(await call.service.reply(call.who, call.id, reply))
 
 
 @way(f"POST {_ONE}/cancel")
 async def cancel(call: Call) -> QuestionBody:
     """Stop it."""
-    return await question_body(await call.service.cancel(call.who, call.id), call.service)
+    return await question_body(await call.service.cancel(call.who, call.id))
 
 
 @way(f"POST {_ONE}/resume", status=202)
 async def resume(call: Call) -> QuestionBody:
     """Go on with it, if an end of the server has interrupted it."""
-    return await question_body(await call.service.resume(call.who, call.id), call.service)
+    return await question_body(await call.service.resume(call.who, call.id))
 
 
 @way(f"POST {_ONE}/keep")
 async def keep(call: Call, note: Note = "") -> TaughtBody:
     """Keep its answer as verified."""
-    return bodies.taught_body(await call.service.keep(call.who, call.id, note=note))
+    return await call.service.keep(call.who, call.id, note=note)
 
 
 @way(f"POST {_ONE}/correct")
 async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
     """Keep the right query for it."""
-    return bodies.taught_body(await call.service.correct(call.who, call.id, sql, note=note))
+    return await call.service.keep(call.who, call.id, sql, note=note)
 
 
 def _arrow(table: pa.Table) -> bytes:
@@ -303,8 +302,8 @@ async def spent(call: Call) -> bodies.Spent:
     return await call.service.spent(call.who)
 
 
-async def question_body(found: Question, service: Service) -> QuestionBody:
-    """Return a question for clients, with its answer if there is one; its errors name no place."""
+async def question_body(found: Question) -> QuestionBody:
+    """Return a question for clients, with its answer if there is one."""
     at, error = f"/v1/questions/{found.id}", found.error
     links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
     answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
@@ -316,16 +315,16 @@ async def question_body(found: Question, service: Service) -> QuestionBody:
         after=found.after,
         status=found.status,
         waiting=bodies.waiting_body(found.waiting, found.database) if found.waiting else None,
-        error=service.clean(Exception.__str__(error)) if error else "",
-        hint=service.clean(error.hint) if error else "",
-        answer=bodies.answer_body(service.cleaned(await found.answer()), at) if answered else None,
+        error=found.clean(Exception.__str__(error)) if error else "",
+        hint=found.clean(error.hint) if error else "",
+        answer=bodies.answer_body(await found.answer(), at) if answered else None,
         links=links,
     )
 
 
-async def stream(found: Question, after: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
+async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
     """Yield a question's steps as server-sent events, at last ``end`` with its status."""
-    steps = aiter(found.events(after))
+    steps = aiter(found.steps(after, width=300))
     waiting: asyncio.Task[Any] | None = None
     try:
         while True:
@@ -337,10 +336,11 @@ async def stream(found: Question, after: int, clean: Callable[[str], str]) -> As
             item, waiting = waiting.result(), None
             if item is None:
                 break
-            number, event = item
-            step = step_of(event, width=300)
-            about = {name: value for name, value in asdict(step).items() if name not in ("origin", "gist")}
-            yield _sent({**about, "text": clean(step.gist), "live": step.live}, event["kind"], number)
+            number, step = item
+            about = {
+                name: getattr(step, name) for name in ("t", "kind", "agent", "candidate", "tone", "live")
+            }
+            yield _sent({**about, "text": step.gist}, step.kind, number)
     finally:
         if waiting:
             waiting.cancel()

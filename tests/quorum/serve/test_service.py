@@ -28,7 +28,7 @@ ME, OTHER = Caller("me"), Caller("other")
 
 
 async def kinds_of(asked: Question, after: int = 0) -> list[tuple[int, str]]:
-    return [(number, event["kind"]) async for number, event in asked.events(after)]
+    return [(number, step.kind) async for number, step in asked.steps(after)]
 
 
 async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> None:
@@ -51,8 +51,8 @@ async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> No
         with pytest.raises(Refused, match="There is no question"):
             await service.question(ME, odd)
     assert (await service.spent(ME)).calls == answer.usage["model_calls"]
-    kept = (await service.keep(ME, asked.id)).pair
-    assert kept.by == "me"
+    kept = await service.keep(ME, asked.id)
+    assert kept.credit.startswith("verified by me on ")
     again = await service.ask(ME, QUESTION)
     assert (await again.answer()).usage["model_calls"] == 0
     for odd in ("\u202e\x1b[31m\x00 {{7*7}} {0} '; DROP TABLE orders; --", "\ud800"):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
@@ -83,7 +83,7 @@ class Assistants:
 
     def __init__(self, service: Service, keys: Keys | None) -> None:
         self.service, self.keys = service, keys
-        server = mcp_server(service, lambda context: context.request.scope["caller"])
+        server = mcp_server(service, lambda context: cast(Request, context.request).scope["caller"])
         self.manager = StreamableHTTPSessionManager(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -214,7 +214,8 @@ class Service:
             Refused: The caller has no such question.
         """
         found = self._running.get(run_id) or self._lost.get(run_id)
-        found = found or await asyncio.to_thread(self._found, run_id)
+        if found is None:
+            found = await asyncio.to_thread(self._found, run_id)
         if found.by != who.name or (who.name and found.database not in self.databases(who)):
             raise _missing(run_id)
         return found

@@ -121,7 +121,7 @@ async def _streamed(question: Question, head: dict[str, Any], *, usage: bool) ->
 
     yield chunk({"role": "assistant", "content": ""})
     async for _, step in question.steps():
-        if step.live:
+        if step and step.live:
             yield chunk({"content": f"> {markdown(f'{step.agent}: {step.gist}', 200)}\n"})
     try:
         text, used = await _outcome(question)

@@ -235,7 +235,7 @@ class Call:
             while True:
                 async for number, step in question.steps(seen):
                     seen = number
-                    if step.live:
+                    if step and step.live:
                         await session.report_progress(seen, message=f"{step.agent}: {step.gist}")
                 if question.waiting is None:
                     return _answered(await question.answer())

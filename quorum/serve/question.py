@@ -135,24 +135,37 @@ class Question:
         said: dict[str, Any] = {name: self.clean(getattr(found, name)) for name in ("error", "hint")}
         return Answer.of(found).model_copy(update=said | {"warnings": [*map(self.clean, found.warnings)]})
 
-    async def steps(self, after: int = 0, width: int = 100) -> AsyncIterator[tuple[int, Step]]:
+    async def steps(
+        self, after: int = 0, width: int = 100, alive: float | None = None
+    ) -> AsyncIterator[tuple[int, Step | None]]:
         """Yield its events behind number ``after`` with their numbers, as they come, until it ends or waits.
 
         Of a text that is longer than ``quorum.graph.trace.LONG`` an event has the first characters.
+
+        Args:
+            alive: Seconds without an event after which None is yielded for one.
         """
         number, place, path = 0, 0, self.folder.folder / "events.jsonl"
+        clock = asyncio.get_running_loop().time
+        heard = clock()
         while True:
             changed, last = self._changed, self.status != "running"
             lines, place = await asyncio.to_thread(_lines, path, place)
             for line in lines:
-                number += 1
+                number, heard = number + 1, clock()
                 if number > after:
                     step = step_of(with_texts(json.loads(line), _heads), width)
                     yield number, replace(step, gist=self.clean(step.gist))
-            if not lines:
-                if last:
-                    return
-                await self.change(changed)
+            if lines:
+                continue
+            if last:
+                return
+            try:
+                async with asyncio.timeout_at(heard + alive if alive else None):
+                    await self.change(changed)
+            except TimeoutError:
+                heard = clock()
+                yield number, None
 
 
 def _heads(sha: str) -> str:

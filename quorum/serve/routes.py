@@ -305,45 +305,27 @@ async def spent(call: Call) -> bodies.Spent:
 async def question_body(found: Question) -> QuestionBody:
     """Return a question for clients, with its answer if there is one."""
     at, error = f"/v1/questions/{found.id}", found.error
-    links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
     answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
+    fields: Any = {name: getattr(found, name) for name in ("id", "database", "session", "after", "status")}
     return QuestionBody(
-        id=found.id,
         question=found.text,
-        database=found.database,
-        session=found.session,
-        after=found.after,
-        status=found.status,
         waiting=bodies.waiting_body(found.waiting, found.database) if found.waiting else None,
         error=found.clean(Exception.__str__(error)) if error else "",
         hint=found.clean(error.hint) if error else "",
         answer=bodies.answer_body(await found.answer(), at) if answered else None,
-        links=links,
+        links={"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")},
+        **fields,
     )
 
 
 async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
     """Yield a question's steps as server-sent events, at last ``end`` with its status."""
-    steps = aiter(found.steps(after, width=300))
-    waiting: asyncio.Task[Any] | None = None
-    try:
-        while True:
-            waiting = waiting or asyncio.ensure_future(anext(steps, None))
-            done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
-            if not done:
-                yield b": alive\n\n"
-                continue
-            item, waiting = waiting.result(), None
-            if item is None:
-                break
-            number, step = item
-            about = {
-                name: getattr(step, name) for name in ("t", "kind", "agent", "candidate", "tone", "live")
-            }
-            yield _sent({**about, "text": step.gist}, step.kind, number)
-    finally:
-        if waiting:
-            waiting.cancel()
+    async for number, step in found.steps(after, width=300, alive=ALIVE_SECONDS):
+        if step is None:
+            yield b": alive\n\n"
+            continue
+        about = {name: getattr(step, name) for name in ("t", "kind", "agent", "candidate", "tone", "live")}
+        yield _sent({**about, "text": step.gist}, step.kind, number)
     yield _sent({"status": found.status}, "end")
 
 

@@ -28,7 +28,7 @@ from quorum.knowledge.errors import (
     QuorumError,
 )
 from quorum.serve.bodies import ErrorBody, Fault, wrong
-from quorum.serve.keys import Caller, Keys
+from quorum.serve.keys import Caller
 from quorum.serve.mcp import mcp_server
 from quorum.serve.openapi import document
 from quorum.serve.question import Refused
@@ -56,15 +56,14 @@ _STATUS: dict[type[QuorumError], int] = {
 _HEADERS = {429: {"retry-after": "5"}, 503: {"retry-after": "5"}, 401: {"www-authenticate": "Bearer"}}
 
 
-def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
+def make_app(service: Service, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     """Return the ASGI application.
 
     Args:
-        keys: Without them anybody may ask.
         hosts: Names by which the server may be called; empty for any.
     """
-    routes = [Route(way.path, _endpoint(service, keys, way), methods=[way.method]) for way in WAYS]
-    assistants, page = Assistants(service, keys), StaticFiles(directory=PAGE, html=True, check_dir=False)
+    routes = [Route(way.path, _endpoint(service, way), methods=[way.method]) for way in WAYS]
+    assistants, page = Assistants(service), StaticFiles(directory=PAGE, html=True, check_dir=False)
     front = [
         Route("/openapi.json", lambda _: JSONResponse(document())),
         Route("/", lambda _: RedirectResponse("/page/")),
@@ -81,19 +80,19 @@ def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str
 class Assistants:
     """Lets callers at the MCP server."""
 
-    def __init__(self, service: Service, keys: Keys | None) -> None:
-        self.service, self.keys = service, keys
+    def __init__(self, service: Service) -> None:
+        self.service = service
         server = mcp_server(service, lambda context: cast(Request, context.request).scope["caller"])
         self.manager = StreamableHTTPSessionManager(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["caller"] = _admitted(self.service, self.keys, Request(scope))
+        scope["caller"] = _admitted(self.service, Request(scope))
         await self.manager.handle_request(scope, receive, send)
 
 
-def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
-        who = _admitted(service, None if way.open else keys, request)
+        who = Caller() if way.open else _admitted(service, request)
         given = await _given(request, way)
         made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
         if isinstance(made, Response):
@@ -103,8 +102,9 @@ def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Reques
     return answered
 
 
-def _admitted(service: Service, keys: Keys | None, request: Request) -> Caller:
+def _admitted(service: Service, request: Request) -> Caller:
     """Return who makes a request, which counts against the caller's rate."""
+    keys = service.keys
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
     who = Caller() if keys is None else keys.caller(key.strip()) if scheme.lower() == "bearer" else None
     if who is None:

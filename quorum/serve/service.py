@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from quorum.graph.leases import Leases
     from quorum.graph.resources import Resources
+    from quorum.serve.keys import Keys
     from quorum.tools.execute import Outcome
 
 MOST_RUNNING = 64
@@ -72,6 +73,7 @@ class Service:
         databases: Each one's URL, or those of several that are read in one question, by its name.
         chat_models: As ``Quorum``.
         shared: A ledger whose budget holds for all questions together.
+        keys: Without them anybody may ask.
         remote: Callers are at other machines, so that no place of this one is told.
     """
 
@@ -82,10 +84,11 @@ class Service:
         chat_models: Mapping[str, BaseChatModel] | None = None,
         shared: Ledger | None = None,
         *,
+        keys: Keys | None = None,
         remote: bool = True,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models
-        self.shared = shared
+        self.shared, self.keys = shared, keys
         self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}

@@ -367,12 +367,7 @@ class Service:
 
     async def spent(self, who: Caller) -> Spent:
         """Return what the caller has used this month, and what is left."""
-        limits, amounts = who.limits(), dict[str, Any]()
-        month, used = await asyncio.to_thread(self._purse(who).look)
-        for name, of in (("usd", "max_usd"), ("calls", "max_calls"), ("bytes", "max_run_bytes")):
-            most = limits[of]
-            amounts |= {name: used[of], f"left_{name}": None if most is None else max(0, most - used[of])}
-        return Spent(name=who.name, month=month, questions=int(used["questions"]), **amounts)
+        return await asyncio.to_thread(self._purse(who).spent)
 
     async def _audit(self, who: Caller, what: str, **about: Any) -> None:
         await asyncio.to_thread(self.monitor.audit, who.name, what, **about)

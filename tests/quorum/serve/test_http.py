@@ -67,17 +67,20 @@ async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out
             assert "default-src 'none'" in each.headers["content-security-policy"]
         assert texts[0].json()["questions"][0]["id"] == id
         assert 'quorum_questions_total{status="answered"} 1' in texts[1].text
-        told = {"kind": "failed", "t": 9, "agent": "run", "message": f"Cannot read {workplace}/shop.db."}
-        with (service.home / "runs" / id / "events.jsonl").open("a") as file:
-            file.write(f"{json.dumps(told)}\n")
-        step = (await events(client, id))[-2][2]
-        assert (step["kind"], "Cannot read" in step["text"]) == ("failed", True)
-        assert str(workplace) not in step["text"]
+        folder, message = service.home / "runs" / id, f"Cannot read {workplace}/shop.db."
+        with (folder / "events.jsonl").open("a") as file:
+            file.write(f"{json.dumps({'kind': 'failed', 't': 9, 'agent': 'run', 'message': message})}\n")
+        (folder / "answer.json").write_text(kept.model_copy(update={"warnings": [message]}).model_dump_json())
+        for text in (str((await events(client, id))[-2]), (await client.get(at)).text):
+            assert "Cannot read" in text
+            assert str(workplace) not in text
         (workplace / "shop.db").unlink()
     async with served(make()) as client:
         failed = await answered(client)
         assert (failed["status"], "shop" in failed["error"]) == ("failed", True)
-        assert str(workplace) not in json.dumps(failed)
+        gone = await client.get("/v1/schema")
+        assert (gone.status_code, gone.headers["retry-after"]) == (503, "5")
+        assert str(workplace) not in json.dumps(failed) + gone.text
 
 
 async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make) -> None:

@@ -205,13 +205,13 @@ def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
     who, used = Caller(max_usd=1.0), {"max_usd": 0.125, "max_calls": 2, "max_run_bytes": 9}
     died, other = (Purse(tmp_path / "me", who) for _ in range(2))
     first = died.claim({"max_usd": 0.75}, run="a")
-    assert other.look()[1]["max_usd"] == 0.75
+    assert other.spent().usd == 0.75
     other.settle(other.claim({}, run="b"), used)
     again = other.claim({"max_usd": 0.75}, run="a")
     assert (again.amounts, again.inherited) == (first.amounts, True)
     other.settle(again, used)
     died.settle(first, used)  # it only hung
-    assert died.look()[1]["max_usd"] == other.look()[1]["max_usd"] == 0.25
+    assert died.spent().usd == other.spent().usd == 0.25
 
 
 async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:

@@ -30,9 +30,8 @@ from quorum.knowledge.errors import (
 from quorum.serve.bodies import ErrorBody, Fault, wrong
 from quorum.serve.keys import Caller
 from quorum.serve.mcp import mcp_server
-from quorum.serve.openapi import document
 from quorum.serve.question import Refused
-from quorum.serve.routes import WAYS, Call, Way
+from quorum.serve.routes import WAYS, Call, Way, document
 from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20

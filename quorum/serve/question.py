@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -35,11 +35,13 @@ class Refused(QuorumError):
         self.status, self.kind = status, kind
 
 
+@dataclass(eq=False)
 class Question:
     """A question that is asked of a service, or was.
 
     Attributes:
         clean: Takes places of this machine out of what it says.
+        thread: The conversation's, of which it is a turn that is asked here.
         status: ``running``, ``waiting`` for a reply, ``cancelled``, ``failed``, ``interrupted`` (by an end of
             its process: it can be resumed), or the answer's.
         waiting: What it asks, if it waits.
@@ -48,24 +50,24 @@ class Question:
         elsewhere: True where another process has taken it over from this one.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        clean: Callable[[str], str],
-        *,
-        by: str,
-        text: str,
-        database: str,
-        session: str,
-        after: str,
-    ) -> None:
-        self.folder, self.id, self.clean, self.by = RunFolder(folder), folder.name, clean, by
-        self.text, self.database, self.session, self.after, self.thread = text, database, session, after, ""
-        self.status, self.elsewhere = "running", False
-        self.task: asyncio.Task[None] | None = None
-        self.waiting: Waiting | None = None
-        self.error: QuorumError | None = None
-        self._changed = asyncio.Event()
+    folder: RunFolder
+    clean: Callable[[str], str]
+    by: str
+    text: str
+    database: str
+    session: str
+    after: str
+    thread: str = ""
+    status: str = "running"
+    waiting: Waiting | None = None
+    error: QuorumError | None = None
+    task: asyncio.Task[None] | None = None
+    elsewhere: bool = False
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def id(self) -> str:
+        return self.folder.run_id
 
     def tell(self) -> None:
         """Wake those who wait for something new."""

@@ -1,4 +1,4 @@
-"""The routes of the HTTP API, in one table over the service."""
+"""The routes of the HTTP API, in one table over the service, and the OpenAPI document that is made of it."""
 
 from __future__ import annotations
 
@@ -9,23 +9,28 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
+from quorum import __version__
 from quorum.chart import Mark
 from quorum.files import TABLES
 from quorum.graph.clarification import MAX_REPLY
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.serve import bodies
 from quorum.serve.bodies import (
+    RUN,
     Ask,
     Body,
     ChartBody,
     Database,
+    ErrorBody,
     Note,
     QuestionBody,
     Rows,
@@ -51,6 +56,8 @@ TRACE_POLICY = (
     "sandbox allow-scripts"
 )
 """The trace's page has style and script in it, so it is shown without this origin's rights."""
+
+ERRORS = {"4XX": "The request is wrong, or may not be made.", "503": "The server, or what it needs, is busy."}
 
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=200, description="at most")]
 Reading: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
@@ -343,3 +350,51 @@ class EventStream(StreamingResponse):
                 await send(message)
 
         await super().stream_response(sent)
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document, version 3.1."""
+    kinds: Any = [(way.takes, "validation") for way in WAYS if way.method == "POST"]
+    kinds += [(model, "serialization") for model in [ErrorBody, *(way.gives for way in WAYS if way.gives)]]
+    _, schemas = models_json_schema(kinds, ref_template="#/components/schemas/{model}")
+    paths: dict[str, dict[str, Any]] = {}
+    for way in WAYS:
+        paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)
+    keys = {"key": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Quorum", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": schemas["$defs"], "securitySchemes": keys},
+    }
+
+
+def _operation(way: Way) -> dict[str, Any]:
+    content = {kind: {"schema": _schema(way.gives)} if way.gives else {} for kind in way.types}
+    fault = {"application/json": {"schema": _schema(ErrorBody)}}
+    made: dict[str, Any] = {
+        "operationId": way.handler.__name__,
+        "summary": way.handler.__doc__,
+        "responses": {
+            str(way.status): {"description": "Done.", "content": content},
+            **{code: {"description": text, "content": fault} for code, text in ERRORS.items()},
+        },
+        "parameters": [],
+        "security": [] if way.open else [{}, {"key": []}],
+    }
+    if "{id}" in way.path:
+        id = {"type": "string", "pattern": RUN}
+        made["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": id}]
+    takes = way.takes.model_json_schema()
+    if way.method == "GET":
+        found = takes["properties"].items()
+        made["parameters"] += [{"name": name, "in": "query", "schema": schema} for name, schema in found]
+    elif takes["properties"]:
+        content = {"application/json": {"schema": _schema(way.takes)}}
+        made["requestBody"] = {"required": "required" in takes, "content": content}
+    return made
+
+
+def _schema(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}

@@ -194,7 +194,8 @@ class Service:
         quorum, run_id = self._session(who, name), run_id or new_run_id()
         thread = ".".join(filter(None, (who.name, name, session))) if session else ""
         about = {"by": who.name, "session": session, "after": after}
-        made = Question(self.home / "runs" / run_id, self.clean, text=text, database=name, **about)
+        folder = RunFolder(self.home / "runs" / run_id)
+        made = Question(folder, self.clean, text=text, database=name, **about)
         asking: Asking = quorum.ask
         if thread or after:
             chat = await asyncio.to_thread(quorum.chat, thread, run=after)
@@ -453,10 +454,10 @@ class Service:
             made.tell()
 
     def _found(self, run_id: str) -> Question:
-        folder = self.home / "runs" / run_id
-        if not re.fullmatch(RUN, run_id) or not (folder / "run.json").is_file():
+        folder = RunFolder(self.home / "runs" / run_id)
+        if not re.fullmatch(RUN, run_id) or not (folder.folder / "run.json").is_file():
             raise _missing(run_id)
-        meta = RunFolder(folder).meta()
+        meta = folder.meta()
         urls = meta.get("options", {}).get("database") or []
         about = {name: str(meta.get(name, "")) for name in ("by", "session", "after")}
         text = str(meta.get("turn") or meta.get("question", ""))

@@ -193,7 +193,7 @@ class Service:
         name, asks = self._named(who, database), self._bounded(options)
         quorum, run_id = self._session(who, name), run_id or new_run_id()
         thread = ".".join(filter(None, (who.name, name, session))) if session else ""
-        about = {"by": who.name, "session": session, "after": after}
+        about: dict[str, Any] = {"by": who.name, "session": session, "after": after}
         folder = RunFolder(self.home / "runs" / run_id)
         made = Question(folder, self.clean, text=text, database=name, **about)
         asking: Asking = quorum.ask
@@ -459,7 +459,7 @@ class Service:
             raise _missing(run_id)
         meta = folder.meta()
         urls = meta.get("options", {}).get("database") or []
-        about = {name: str(meta.get(name, "")) for name in ("by", "session", "after")}
+        about: dict[str, Any] = {name: str(meta.get(name, "")) for name in ("by", "session", "after")}
         text = str(meta.get("turn") or meta.get("question", ""))
         found = Question(folder, self.clean, text=text, database=self._name_of(urls), **about)
         found.look()

@@ -17,7 +17,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -133,8 +133,7 @@ class Lease:
 
     def saver(self) -> BaseCheckpointSaver[str]:
         """Return LangGraph's saver for this run, which writes while the lease is held."""
-        made: BaseCheckpointSaver[str] = _fenced()(self)
-        return made
+        return _fenced()(self)
 
 
 class Expired(NamedTuple):
@@ -171,8 +170,8 @@ class Leases:
         self.target = Target.of(url)
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
         self.held = dict[int, Lease]()
-        given: dict[str, Any] = {"connect_timeout": "5", "tcp_user_timeout": "5000", **self.target.parameters}
-        given |= {"autocommit": True, "row_factory": dict_row}
+        given: dict[str, Any] = {"connect_timeout": "5", "tcp_user_timeout": "5000"}
+        given |= {**self.target.parameters, "autocommit": True, "row_factory": dict_row}
         self.pool: ConnectionPool[Connection[DictRow]] = ConnectionPool(
             kwargs=given,
             min_size=1,
@@ -319,7 +318,7 @@ def _set_up(connection: Connection[DictRow]) -> None:
 
 
 @cache
-def _fenced() -> type[Any]:
+def _fenced() -> Callable[[Lease], BaseCheckpointSaver[str]]:
     """The class of savers, made when first used: psycopg is imported then."""
     import psycopg
     from langgraph.checkpoint.postgres import PostgresSaver

@@ -165,10 +165,9 @@ def _through(
             if read & (hidden | found.keys()):
                 found[view.full_name] = view
             masks = Lineage(tables, frozenset(masked)).masks(tree) if masked else False
-            flags = masks if isinstance(masks, tuple) and len(masks) == len(view.columns) else ()
-            shown = [column.name for column, flag in zip(view.columns, flags, strict=False) if not flag]
-            if masks is not False:
-                masked |= {(view.full_name, c.name) for c in view.columns if c.name not in shown}
+            if not isinstance(masks, tuple) or len(masks) != len(view.columns):
+                masks = (masks is not False,) * len(view.columns)
+            masked |= {(view.full_name, c.name) for c, flag in zip(view.columns, masks, strict=True) if flag}
     return list(found.values())
 
 
@@ -195,9 +194,9 @@ def _fits(rule: str, database: str, paths: list[tuple[str, ...]], tags: set[str]
     if (pattern := found[2]).startswith("tag:"):
         return pattern in tags
     parts = pattern.split(".")
-    same = (path for path in paths if len(path) == len(parts))
-    return any(all(map(fnmatchcase, path, parts)) for path in same) or any(
-        fnmatchcase(path[-1], pattern) for path in paths
+    return any(
+        fnmatchcase(path[-1], pattern) or (len(path) == len(parts) and all(map(fnmatchcase, path, parts)))
+        for path in paths
     )
 
 

@@ -18,12 +18,11 @@ from quorum.shell import SIGNALS
 from quorum.tools.urls import urls_in
 
 if TYPE_CHECKING:
-    from quorum.serve.keys import Keys
+    from quorum.serve.service import Service
     from quorum.settings import Settings
 
 _MALLOC = {-8: 1, -3: 2**16}
 """``M_ARENA_MAX`` and ``M_MMAP_THRESHOLD``, by their numbers in ``malloc.h``."""
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command(cls=Command)
@@ -62,14 +61,17 @@ def command(
         click.echo(add_key(key_file, new_key))
         click.echo(f"Added to {key_file}, which holds its hash only: this is not shown again.", err=True)
         return
-    if host not in _LOOPBACK and key_file is None:
+    hold_no_free_memory()
+    from quorum.serve.http import LOOPBACK
+    from quorum.serve.service import Service
+
+    if host not in LOOPBACK and key_file is None:
         raise ConfigurationError(
             f"At {host} everybody could ask.",
             hint="Name a file of API keys: --keys FILE; --new-key NAME adds one.",
         )
     keys = Keys(key_file) if key_file else None
-    hold_no_free_memory()
-    asyncio.run(_serve(*served(flags), keys, (host, port), open_page=open_page))
+    asyncio.run(_serve(Service(*served(flags), keys=keys), host, port, open_page=open_page))
 
 
 def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
@@ -126,22 +128,14 @@ def hold_no_free_memory() -> None:
             ctypes.CDLL("libc.so.6").mallopt(option, value)
 
 
-async def _serve(
-    settings: Settings,
-    named: dict[str, list[str]],
-    keys: Keys | None,
-    at: tuple[str, int],
-    *,
-    open_page: bool,
-) -> None:
+async def _serve(service: Service, host: str, port: int, *, open_page: bool) -> None:
     import uvicorn
 
-    from quorum.serve.http import make_app
-    from quorum.serve.service import Service
+    from quorum.serve.http import LOOPBACK, make_app
+    from quorum.serve.keys import Caller
     from quorum.serve.takeover import looking_after
 
-    (host, port), service = at, Service(settings, named)
-    app = make_app(service, keys, hosts=frozenset(_LOOPBACK if host in _LOOPBACK else ()))
+    app = make_app(service, LOOPBACK if host in LOOPBACK else frozenset())
     config = uvicorn.Config(
         app, host=host, port=port, log_level="warning", server_header=False, timeout_graceful_shutdown=3
     )
@@ -149,7 +143,7 @@ async def _serve(
     socket = config.bind_socket()
     socket.listen(config.backlog)  # whoever reads the line below may ask at once
     place = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
-    click.echo(f"Serving {', '.join(named)} at {place}; Ctrl-C ends it.", err=True)
+    click.echo(f"Serving {', '.join(service.databases(Caller()))} at {place}; Ctrl-C ends it.", err=True)
     if open_page:
         import webbrowser
 
@@ -158,7 +152,7 @@ async def _serve(
     for signal in SIGNALS:
         asyncio.get_running_loop().add_signal_handler(signal, server.handle_exit, signal, None)
     try:
-        async with looking_after(service, keys):
+        async with looking_after(service):
             await server.serve(sockets=[socket])
     finally:
         left = service.running

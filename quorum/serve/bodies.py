@@ -270,10 +270,9 @@ class TaughtBody(BaseModel):
 
 def taught_body(taught: Taught) -> TaughtBody:
     """Return what was kept, for clients."""
-    pair, count = taught.pair, taught.result.row_count if taught.result else None
-    about: dict[str, Any] = {"id": pair.id, "question": pair.question, "credit": pair.credit}
-    about |= {"replaced": taught.replaced, "warning": taught.warning, "dates": taught.dates}
-    return TaughtBody(row_count=count, **about)
+    about: dict[str, Any] = {name: getattr(taught.pair, name) for name in ("id", "question", "credit")}
+    about |= {name: getattr(taught, name) for name in ("replaced", "warning", "dates")}
+    return TaughtBody(row_count=taught.result.row_count if taught.result else None, **about)
 
 
 def table_body(table: Table, dialect: str) -> TableBody:

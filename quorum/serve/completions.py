@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
 from quorum.evals.reports.format import fenced, markdown
-from quorum.event_text import step_of
 from quorum.graph.answering import NeedsReply
 from quorum.graph.context import LONGEST_QUESTION
 from quorum.knowledge.errors import QuorumError
@@ -70,9 +69,8 @@ async def complete(call: Call, body: Completion) -> Response:
     head = {"id": question.id, "created": int(time.time()), "model": body.model}
     if body.stream:
         usage = bool((body.stream_options or {}).get("include_usage"))
-        streamed = _streamed(question, head, call.service.clean, usage=usage)
-        return EventStream(streamed, media_type="text/event-stream")
-    text, used = await _outcome(question, call.service.clean)
+        return EventStream(_streamed(question, head, usage=usage), media_type="text/event-stream")
+    text, used = await _outcome(question)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": used})
@@ -95,12 +93,12 @@ async def _asked(call: Call, model: str, said: list[Message]) -> Question:
     return await call.service.ask(call.who, text, database=database, **options)
 
 
-async def _outcome(question: Question, clean: Callable[[str], str]) -> tuple[str, dict[str, int]]:
+async def _outcome(question: Question) -> tuple[str, dict[str, int]]:
     """Return what a question comes to as Markdown, and the tokens that it used."""
     usage: dict[str, Any] = {}
     try:
         answer = await question.answer()
-        text, usage = clean(answer.to_markdown()), answer.usage
+        text, usage = question.clean(answer.to_markdown()), answer.usage
     except NeedsReply as waiting:
         query = getattr(waiting.asked, "sql", "")
         lines = [
@@ -113,9 +111,7 @@ async def _outcome(question: Question, clean: Callable[[str], str]) -> tuple[str
     return text, {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-async def _streamed(
-    question: Question, head: dict[str, Any], clean: Callable[[str], str], *, usage: bool
-) -> AsyncIterator[bytes]:
+async def _streamed(question: Question, head: dict[str, Any], *, usage: bool) -> AsyncIterator[bytes]:
     """Yield the steps, each as a line of a quotation, and then what the question comes to."""
 
     def chunk(delta: dict[str, str], end: str | None = None, **more: Any) -> bytes:
@@ -124,13 +120,13 @@ async def _streamed(
         return f"data: {json.dumps(body)}\n\n".encode()
 
     yield chunk({"role": "assistant", "content": ""})
-    async for _, event in question.events():
-        if (step := step_of(event)).live:
-            yield chunk({"content": f"> {markdown(f'{step.agent}: {clean(step.gist)}', 200)}\n"})
+    async for _, step in question.steps():
+        if step and step.live:
+            yield chunk({"content": f"> {markdown(f'{step.agent}: {step.gist}', 200)}\n"})
     try:
-        text, used = await _outcome(question, clean)
+        text, used = await _outcome(question)
     except QuorumError as error:
-        text, used = f"**Failed**: {markdown(clean(str(error)), 1000)}", {}
+        text, used = f"**Failed**: {markdown(question.clean(str(error)), 1000)}", {}
     yield chunk({"content": f"\n{text}"})
     yield chunk({}, "stop")
     if usage:

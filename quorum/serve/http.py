@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from pydantic import ValidationError
 from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -19,7 +20,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import quorum.serve.completions  # noqa: F401 - adds its routes
-from quorum.graph.answering import NeedsReply
 from quorum.knowledge.errors import (
     ConfigurationError,
     DatabaseUnavailable,
@@ -28,11 +28,10 @@ from quorum.knowledge.errors import (
     QuorumError,
 )
 from quorum.serve.bodies import ErrorBody, Fault, wrong
-from quorum.serve.keys import Caller, Keys
+from quorum.serve.keys import Caller
 from quorum.serve.mcp import mcp_server
-from quorum.serve.openapi import document
 from quorum.serve.question import Refused
-from quorum.serve.routes import WAYS, Call, Way
+from quorum.serve.routes import WAYS, Call, Way, document
 from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20
@@ -47,25 +46,30 @@ SAFE = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-_SAFE = [(name.encode(), value.encode()) for name, value in SAFE.items()]
+_STATUS: dict[type[QuorumError], int] = {
+    DatabaseUnavailable: 503,
+    ModelUnavailable: 503,
+    MachineFailed: 503,
+    ConfigurationError: 422,
+}
+_HEADERS = {429: {"retry-after": "5"}, 503: {"retry-after": "5"}, 401: {"www-authenticate": "Bearer"}}
 
 
-def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
+def make_app(service: Service, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     """Return the ASGI application.
 
     Args:
-        keys: Without them anybody may ask.
         hosts: Names by which the server may be called; empty for any.
     """
-    routes = [Route(way.path, _endpoint(service, keys, way), methods=[way.method]) for way in WAYS]
-    assistants, page = Assistants(service, keys), StaticFiles(directory=PAGE, html=True, check_dir=False)
+    routes = [Route(way.path, _endpoint(service, way), methods=[way.method]) for way in WAYS]
+    assistants, page = Assistants(service), StaticFiles(directory=PAGE, html=True, check_dir=False)
     front = [
         Route("/openapi.json", lambda _: JSONResponse(document())),
         Route("/", lambda _: RedirectResponse("/page/")),
         Mount("/page", page),
         Route("/mcp", assistants),
     ]
-    errors: Any = {HTTPException: _http_error, Exception: _our_error}
+    errors: Any = dict.fromkeys((HTTPException, QuorumError, Exception), partial(_failed, service))
     app = Starlette(
         routes=[*routes, *front], exception_handlers=errors, lifespan=lambda _: assistants.manager.run()
     )
@@ -75,34 +79,21 @@ def make_app(service: Service, keys: Keys | None = None, *, hosts: frozenset[str
 class Assistants:
     """Lets callers at the MCP server."""
 
-    def __init__(self, service: Service, keys: Keys | None) -> None:
-        self.service, self.keys = service, keys
-        self.manager = StreamableHTTPSessionManager(mcp_server(service, _admitted))
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        server = mcp_server(service, lambda context: cast(Request, context.request).scope["caller"])
+        self.manager = StreamableHTTPSessionManager(server)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            scope["caller"] = Caller() if self.keys is None else _caller(self.keys, Request(scope))
-            self.service.admit(scope["caller"])
-        except QuorumError as error:
-            await failure(error, self.service)(scope, receive, send)
-        else:
-            await self.manager.handle_request(scope, receive, send)
+        scope["caller"] = _admitted(self.service, Request(scope))
+        await self.manager.handle_request(scope, receive, send)
 
 
-def _admitted(context: ServerRequestContext[Any, Request]) -> Caller:
-    assert context.request is not None
-    return cast(Caller, context.request.scope["caller"])
-
-
-def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
-        try:
-            who = Caller() if keys is None or way.open else _caller(keys, request)
-            service.admit(who)
-            given = await _given(request, way)
-            made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
-        except QuorumError as error:
-            return failure(error, service)
+        who = Caller() if way.open else _admitted(service, request)
+        given = await _given(request, way)
+        made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
         if isinstance(made, Response):
             return made
         return Response(made.model_dump_json(), way.status, media_type="application/json")
@@ -110,13 +101,16 @@ def _endpoint(service: Service, keys: Keys | None, way: Way) -> Callable[[Reques
     return answered
 
 
-def _caller(keys: Keys, request: Request) -> Caller:
+def _admitted(service: Service, request: Request) -> Caller:
+    """Return who makes a request, which counts against the caller's rate."""
+    keys = service.keys
     scheme, _, key = request.headers.get("authorization", "").partition(" ")
-    found = keys.caller(key.strip()) if scheme.lower() == "bearer" else None
-    if found is None:
+    who = Caller() if keys is None else keys.caller(key.strip()) if scheme.lower() == "bearer" else None
+    if who is None:
         hint = "Send `Authorization: Bearer qk_…`; quorum serve --keys FILE --new-key NAME makes one."
         raise Refused("The key is missing or wrong.", 401, "key", hint=hint)
-    return found
+    service.admit(who)
+    return who
 
 
 async def _given(request: Request, way: Way) -> dict[str, Any]:
@@ -139,33 +133,22 @@ async def _given(request: Request, way: Way) -> dict[str, Any]:
     return {"body": made} if way.whole else dict(made)
 
 
-def failure(error: QuorumError, service: Service) -> JSONResponse:
+async def _failed(service: Service, _: Request, error: Exception) -> Response:
     """Return an error as its response; places on the server are left out."""
-    status, kind = 500, type(error).__name__
-    if isinstance(error, Refused):
-        status, kind = error.status, error.kind
-    elif isinstance(error, NeedsReply):
-        status, kind = 409, "waiting"
-    elif isinstance(error, DatabaseUnavailable | ModelUnavailable | MachineFailed):
-        status = 503
-    elif isinstance(error, ConfigurationError):
-        status = 422
-    fault = Fault(message=service.clean(Exception.__str__(error)), hint=service.clean(error.hint), kind=kind)
-    return _error(status, fault)
-
-
-def _error(status: int, fault: Fault, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    about = {429: {"retry-after": "5"}, 503: {"retry-after": "5"}, 401: {"www-authenticate": "Bearer"}}
-    return JSONResponse(ErrorBody(error=fault).model_dump(), status, headers=headers or about.get(status))
-
-
-async def _http_error(_: Request, error: HTTPException) -> Response:
-    fault = Fault(message=f"{error.detail}.", kind="http", hint="GET /openapi.json lists what there is.")
-    return _error(error.status_code, fault, error.headers)
-
-
-async def _our_error(_: Request, error: Exception) -> Response:  # noqa: ARG001 - the log has it
-    return _error(500, Fault(message="The server has a fault; its log says more.", kind="fault"))
+    status, headers = 500, None
+    fault = Fault(message="The server has a fault; its log says more.", kind="fault")
+    if isinstance(error, HTTPException):
+        status, headers = error.status_code, error.headers
+        fault = Fault(message=f"{error.detail}.", kind="http", hint="GET /openapi.json lists what there is.")
+    elif isinstance(error, QuorumError):
+        status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 500)
+        kind = type(error).__name__
+        if isinstance(error, Refused):
+            status, kind = error.status, error.kind
+        message = service.clean(Exception.__str__(error))
+        fault = Fault(message=message, hint=service.clean(error.hint), kind=kind)
+    content = ErrorBody(error=fault).model_dump()
+    return JSONResponse(content, status, headers=headers or _HEADERS.get(status))
 
 
 class Guarded:
@@ -178,14 +161,14 @@ class Guarded:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, size = dict(scope["headers"]), 0
+        headers, size = Headers(scope=scope), 0
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.service.monitor.count("requests_total", status=message["status"])
-                there = {name.lower() for name, _ in message["headers"]}
-                more = [(name, value) for name, value in _SAFE if name not in there]
-                message["headers"] = [*message["headers"], *more]
+                given = MutableHeaders(scope=message)
+                for name, value in SAFE.items():
+                    given.setdefault(name, value)
             await send(message)
 
         async def received() -> Message:
@@ -196,14 +179,14 @@ class Guarded:
                 raise HTTPException(413, f"The body is larger than {LARGEST_BODY:,} bytes")
             return message
 
-        host = headers.get(b"host", b"").decode("latin-1")
+        host, origin, wrong = headers.get("host", ""), headers.get("origin", ""), ""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        origin, wrong = headers.get(b"origin", b"").decode("latin-1"), ""
         if self.hosts and name.strip("[]").lower() not in self.hosts:
             wrong = "The server does not go by this name"
         elif origin and origin.partition("://")[2] != host:
             wrong = "Pages of other origins may not ask"
         if wrong:
-            await (await _http_error(Request(scope), HTTPException(403, wrong)))(scope, receive, sent)
+            refused = await _failed(self.service, Request(scope), HTTPException(403, wrong))
+            await refused(scope, receive, sent)
             return
         await self.app(scope, received, sent)

@@ -19,6 +19,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from quorum.graph.values import Bytes
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.errors import ConfigurationError, first_in_words
+from quorum.serve.bodies import Spent
 from quorum.serve.question import Refused
 
 SHARES = 20
@@ -197,10 +198,14 @@ class Purse:
                 used[name] += amounts[name] - (claim.amounts.get(name, 0) if current else 0)
             used["dearest"] = max(used["dearest"], amounts["max_usd"])
 
-    def look(self) -> tuple[str, dict[str, float]]:
-        """Return the month, and what was used in it."""
+    def spent(self) -> Spent:
+        """Return what was used this month, and what is left of it."""
         with self._locked() as (month, used, _):
-            return month, used
+            amounts = dict[str, Any]()
+            for name, (of, most) in zip(("usd", "calls", "bytes"), self.who.limits().items(), strict=True):
+                left = None if most is None else max(0, most - used[of])
+                amounts |= {name: used[of], f"left_{name}": left}
+            return Spent(name=self.who.name, month=month, questions=int(used["questions"]), **amounts)
 
     @contextmanager
     def _locked(self) -> Iterator[tuple[str, dict[str, float], dict[str, dict[str, float]]]]:

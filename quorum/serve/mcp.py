@@ -34,7 +34,6 @@ from quorum.serve.bodies import (
     arguments,
     asks,
     rating,
-    taught_body,
     wrong,
 )
 from quorum.serve.keys import Caller
@@ -201,7 +200,7 @@ class Call:
         Its question is answered by its query from then on. This writes a note into Quorum's knowledge base,
         and nothing to the database.
         """
-        kept = taught_body(await self.service.keep(self.who, run, note=note))
+        kept = await self.service.keep(self.who, run, note=note)
         return _result(kept, f"Kept, {kept.credit}: {kept.question}")
 
     @property
@@ -234,13 +233,12 @@ class Call:
         seen, session = 0, self.context.session
         try:
             while True:
-                async for number, event in question.events(seen):
-                    seen, step = number, step_of(event)
-                    if step.live:
-                        said = self.service.clean(f"{step.agent}: {step.gist}")
-                        await session.report_progress(seen, message=said)
+                async for number, step in question.steps(seen):
+                    seen = number
+                    if step and step.live:
+                        await session.report_progress(seen, message=f"{step.agent}: {step.gist}")
                 if question.waiting is None:
-                    return _answered(self.service.cleaned(await question.answer()))
+                    return _answered(await question.answer())
                 reply = await self._asked(question)
                 if not isinstance(reply, str):
                     return reply

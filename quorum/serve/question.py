@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from quorum.answer import Answer
+from quorum.event_text import Step, step_of
 from quorum.graph.answering import NeedsReply
 from quorum.graph.approval import Approval
 from quorum.graph.clarification import Clarification
-from quorum.graph.runs import Event, RunFolder
+from quorum.graph.runs import RunFolder
 from quorum.knowledge.atomic import lock
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.record import with_texts
@@ -33,25 +35,39 @@ class Refused(QuorumError):
         self.status, self.kind = status, kind
 
 
+@dataclass(eq=False)
 class Question:
     """A question that is asked of a service, or was.
 
     Attributes:
+        clean: Takes places of this machine out of what it says.
+        thread: The conversation's, of which it is a turn that is asked here.
         status: ``running``, ``waiting`` for a reply, ``cancelled``, ``failed``, ``interrupted`` (by an end of
             its process: it can be resumed), or the answer's.
         waiting: What it asks, if it waits.
         error: Why it failed.
-        here: True while this process answers it.
+        task: Answers it, while this process does.
         elsewhere: True where another process has taken it over from this one.
     """
 
-    def __init__(self, folder: Path, by: str, text: str, database: str, session: str, after: str) -> None:
-        self.folder, self.id, self.by = RunFolder(folder), folder.name, by
-        self.text, self.database, self.session, self.after, self.thread = text, database, session, after, ""
-        self.status, self.here, self.elsewhere = "running", False, False
-        self.waiting: Waiting | None = None
-        self.error: QuorumError | None = None
-        self._changed = asyncio.Event()
+    folder: RunFolder
+    clean: Callable[[str], str]
+    by: str
+    text: str
+    database: str
+    session: str
+    after: str
+    thread: str = ""
+    status: str = "running"
+    waiting: Waiting | None = None
+    error: QuorumError | None = None
+    task: asyncio.Task[None] | None = None
+    elsewhere: bool = False
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def id(self) -> str:
+        return self.folder.run_id
 
     def tell(self) -> None:
         """Wake those who wait for something new."""
@@ -86,16 +102,15 @@ class Question:
 
     async def begun(self) -> None:
         """Wait until its folder is there: from then on no process that dies loses it."""
-        while self.here and not await asyncio.to_thread((self.folder.folder / "run.json").is_file):  # noqa: ASYNC110
+        while self.task and not await asyncio.to_thread((self.folder.folder / "run.json").is_file):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
-    async def change(self) -> None:
-        """Wait until something may have changed."""
-        changed = self._changed
-        if self.here:
+    async def change(self, since: asyncio.Event | None = None) -> None:
+        """Wait until something may have changed, since it was looked at last."""
+        changed = since or self._changed
+        if self.task:
             await changed.wait()
-            return
-        if self.status == "running":
+        elif self.status == "running":
             await asyncio.sleep(LOOKS)
             await asyncio.to_thread(self.look)
 
@@ -119,27 +134,40 @@ class Question:
         if turn := str(meta.get("turn", "")):
             found.turn, became = turn, str(meta["question"])
             found.became = found.became or (became if became != turn else "")
-        return Answer.of(found)
+        said: dict[str, Any] = {name: self.clean(getattr(found, name)) for name in ("error", "hint")}
+        return Answer.of(found).model_copy(update=said | {"warnings": [*map(self.clean, found.warnings)]})
 
-    async def events(self, after: int = 0) -> AsyncIterator[tuple[int, Event]]:
+    async def steps(
+        self, after: int = 0, width: int = 100, alive: float | None = None
+    ) -> AsyncIterator[tuple[int, Step | None]]:
         """Yield its events behind number ``after`` with their numbers, as they come, until it ends or waits.
 
         Of a text that is longer than ``quorum.graph.trace.LONG`` an event has the first characters.
+
+        Args:
+            alive: Seconds without an event after which None is yielded for one.
         """
         number, place, path = 0, 0, self.folder.folder / "events.jsonl"
+        clock = asyncio.get_running_loop().time
+        heard = clock()
         while True:
             changed, last = self._changed, self.status != "running"
             lines, place = await asyncio.to_thread(_lines, path, place)
             for line in lines:
-                number += 1
+                number, heard = number + 1, clock()
                 if number > after:
-                    yield number, with_texts(json.loads(line), _heads)
-            if not lines and last:
+                    step = step_of(with_texts(json.loads(line), _heads), width)
+                    yield number, replace(step, gist=self.clean(step.gist))
+            if lines:
+                continue
+            if last:
                 return
-            if not lines and self.here:
-                await changed.wait()
-            elif not lines:
-                await self.change()
+            try:
+                async with asyncio.timeout_at(heard + alive if alive else None):
+                    await self.change(changed)
+            except TimeoutError:
+                heard = clock()
+                yield number, None
 
 
 def _heads(sha: str) -> str:

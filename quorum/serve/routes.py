@@ -1,4 +1,4 @@
-"""The routes of the HTTP API, in one table over the service."""
+"""The routes of the HTTP API, in one table over the service, and the OpenAPI document that is made of it."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.types import Message, Send
 
+from quorum import __version__
 from quorum.chart import Mark
-from quorum.event_text import step_of
 from quorum.files import TABLES
 from quorum.graph.clarification import MAX_REPLY
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.serve import bodies
 from quorum.serve.bodies import (
+    RUN,
     Ask,
     Body,
     ChartBody,
     Database,
+    ErrorBody,
     Note,
     QuestionBody,
     Rows,
@@ -52,6 +56,8 @@ TRACE_POLICY = (
     "sandbox allow-scripts"
 )
 """The trace's page has style and script in it, so it is shown without this origin's rights."""
+
+ERRORS = {"4XX": "The request is wrong, or may not be made.", "503": "The server, or what it needs, is busy."}
 
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=200, description="at most")]
 Reading: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
@@ -148,7 +154,7 @@ async def ask(call: Call, body: Ask) -> QuestionBody:
     """Begin a question."""
     given = body.model_dump(exclude_none=True)
     text, id = given.pop("question"), given.pop("id")
-    return await question_body(await call.service.ask(call.who, text, run_id=id, **given), call.service)
+    return await question_body(await call.service.ask(call.who, text, run_id=id, **given))
 
 
 @way(f"GET {_ONE}")
@@ -161,7 +167,7 @@ async def question(
         async with asyncio.timeout(wait):
             while found.status == "running":
                 await found.change()
-    return await question_body(found, call.service)
+    return await question_body(found)
 
 
 @way(f"GET {_ONE}/events", "text/event-stream")
@@ -176,7 +182,7 @@ async def events(call: Call) -> Response:
     async def counted() -> AsyncIterator[bytes]:
         monitor.streams += 1
         try:
-            async for text in stream(found, after, call.service.clean):
+            async for text in stream(found, after):
                 yield text
         finally:
             monitor.streams -= 1
@@ -187,31 +193,31 @@ async def events(call: Call) -> Response:
 @way(f"POST {_ONE}/reply", status=202)
 async def reply(call: Call, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
     """Reply to what it waits for; ``waiting.how`` says what that may be."""
-    return await question_body(await call.service.reply(call.who, call.id, reply), call.service)
+    return await question_body(await call.service.reply(call.who, call.id, reply))
 
 
 @way(f"POST {_ONE}/cancel")
 async def cancel(call: Call) -> QuestionBody:
     """Stop it."""
-    return await question_body(await call.service.cancel(call.who, call.id), call.service)
+    return await question_body(await call.service.cancel(call.who, call.id))
 
 
 @way(f"POST {_ONE}/resume", status=202)
 async def resume(call: Call) -> QuestionBody:
     """Go on with it, if an end of the server has interrupted it."""
-    return await question_body(await call.service.resume(call.who, call.id), call.service)
+    return await question_body(await call.service.resume(call.who, call.id))
 
 
 @way(f"POST {_ONE}/keep")
 async def keep(call: Call, note: Note = "") -> TaughtBody:
     """Keep its answer as verified."""
-    return bodies.taught_body(await call.service.keep(call.who, call.id, note=note))
+    return await call.service.keep(call.who, call.id, note=note)
 
 
 @way(f"POST {_ONE}/correct")
 async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
     """Keep the right query for it."""
-    return bodies.taught_body(await call.service.correct(call.who, call.id, sql, note=note))
+    return await call.service.keep(call.who, call.id, sql, note=note)
 
 
 def _arrow(table: pa.Table) -> bytes:
@@ -303,47 +309,30 @@ async def spent(call: Call) -> bodies.Spent:
     return await call.service.spent(call.who)
 
 
-async def question_body(found: Question, service: Service) -> QuestionBody:
-    """Return a question for clients, with its answer if there is one; its errors name no place."""
+async def question_body(found: Question) -> QuestionBody:
+    """Return a question for clients, with its answer if there is one."""
     at, error = f"/v1/questions/{found.id}", found.error
-    links = {"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")}
     answered = found.status not in ("running", "waiting", "cancelled", "failed", "interrupted")
+    fields: Any = {name: getattr(found, name) for name in ("id", "database", "session", "after", "status")}
     return QuestionBody(
-        id=found.id,
         question=found.text,
-        database=found.database,
-        session=found.session,
-        after=found.after,
-        status=found.status,
         waiting=bodies.waiting_body(found.waiting, found.database) if found.waiting else None,
-        error=service.clean(Exception.__str__(error)) if error else "",
-        hint=service.clean(error.hint) if error else "",
-        answer=bodies.answer_body(service.cleaned(await found.answer()), at) if answered else None,
-        links=links,
+        error=found.clean(Exception.__str__(error)) if error else "",
+        hint=found.clean(error.hint) if error else "",
+        answer=bodies.answer_body(await found.answer(), at) if answered else None,
+        links={"self": at} | {name: f"{at}/{name}" for name in ("events", "rows", "chart", "trace")},
+        **fields,
     )
 
 
-async def stream(found: Question, after: int, clean: Callable[[str], str]) -> AsyncIterator[bytes]:
+async def stream(found: Question, after: int) -> AsyncIterator[bytes]:
     """Yield a question's steps as server-sent events, at last ``end`` with its status."""
-    steps = aiter(found.events(after))
-    waiting: asyncio.Task[Any] | None = None
-    try:
-        while True:
-            waiting = waiting or asyncio.ensure_future(anext(steps, None))
-            done, _ = await asyncio.wait([waiting], timeout=ALIVE_SECONDS)
-            if not done:
-                yield b": alive\n\n"
-                continue
-            item, waiting = waiting.result(), None
-            if item is None:
-                break
-            number, event = item
-            step = step_of(event, width=300)
-            about = {name: value for name, value in asdict(step).items() if name not in ("origin", "gist")}
-            yield _sent({**about, "text": clean(step.gist), "live": step.live}, event["kind"], number)
-    finally:
-        if waiting:
-            waiting.cancel()
+    async for number, step in found.steps(after, width=300, alive=ALIVE_SECONDS):
+        if step is None:
+            yield b": alive\n\n"
+            continue
+        about = {name: getattr(step, name) for name in ("t", "kind", "agent", "candidate", "tone", "live")}
+        yield _sent({**about, "text": step.gist}, step.kind, number)
     yield _sent({"status": found.status}, "end")
 
 
@@ -361,3 +350,51 @@ class EventStream(StreamingResponse):
                 await send(message)
 
         await super().stream_response(sent)
+
+
+@cache
+def document() -> dict[str, Any]:
+    """Return the OpenAPI document, version 3.1."""
+    kinds: Any = [(way.takes, "validation") for way in WAYS if way.method == "POST"]
+    kinds += [(model, "serialization") for model in [ErrorBody, *(way.gives for way in WAYS if way.gives)]]
+    _, schemas = models_json_schema(kinds, ref_template="#/components/schemas/{model}")
+    paths: dict[str, dict[str, Any]] = {}
+    for way in WAYS:
+        paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)
+    keys = {"key": {"type": "http", "scheme": "bearer"}}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Quorum", "version": __version__},
+        "paths": paths,
+        "components": {"schemas": schemas["$defs"], "securitySchemes": keys},
+    }
+
+
+def _operation(way: Way) -> dict[str, Any]:
+    content = {kind: {"schema": _schema(way.gives)} if way.gives else {} for kind in way.types}
+    fault = {"application/json": {"schema": _schema(ErrorBody)}}
+    made: dict[str, Any] = {
+        "operationId": way.handler.__name__,
+        "summary": way.handler.__doc__,
+        "responses": {
+            str(way.status): {"description": "Done.", "content": content},
+            **{code: {"description": text, "content": fault} for code, text in ERRORS.items()},
+        },
+        "parameters": [],
+        "security": [] if way.open else [{}, {"key": []}],
+    }
+    if "{id}" in way.path:
+        id = {"type": "string", "pattern": RUN}
+        made["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": id}]
+    takes = way.takes.model_json_schema()
+    if way.method == "GET":
+        found = takes["properties"].items()
+        made["parameters"] += [{"name": name, "in": "query", "schema": schema} for name, schema in found]
+    elif takes["properties"]:
+        content = {"application/json": {"schema": _schema(way.takes)}}
+        made["requestBody"] = {"required": "required" in takes, "content": content}
+    return made
+
+
+def _schema(model: type[BaseModel]) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{model.__name__}"}

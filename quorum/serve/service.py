@@ -23,8 +23,8 @@ from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
-from quorum.serve.bodies import RUN, Schema, Spent, Values, table_body
-from quorum.serve.keys import KINDS, Caller, Purse
+from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
+from quorum.serve.keys import KINDS, Caller, Claim, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from quorum.graph.leases import Leases
     from quorum.graph.resources import Resources
-    from quorum.teaching import Taught
+    from quorum.serve.keys import Keys
     from quorum.tools.execute import Outcome
 
 MOST_RUNNING = 64
@@ -73,6 +73,7 @@ class Service:
         databases: Each one's URL, or those of several that are read in one question, by its name.
         chat_models: As ``Quorum``.
         shared: A ledger whose budget holds for all questions together.
+        keys: Without them anybody may ask.
         remote: Callers are at other machines, so that no place of this one is told.
     """
 
@@ -83,10 +84,11 @@ class Service:
         chat_models: Mapping[str, BaseChatModel] | None = None,
         shared: Ledger | None = None,
         *,
+        keys: Keys | None = None,
         remote: bool = True,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models
-        self.shared = shared
+        self.shared, self.keys = shared, keys
         self.monitor = Monitor(self.home / "audit.jsonl")
         self._urls = {name: [urls] if isinstance(urls, str) else urls for name, urls in databases.items()}
         self._names = {tuple(map(location, urls)): name for name, urls in self._urls.items()}
@@ -99,9 +101,8 @@ class Service:
             places |= {place: name for url in given for place in (mask_url(url), location(url))}
         self._places = sorted(places.items() if remote else (), reverse=True, key=lambda each: len(each[0]))
         self._sessions: dict[tuple[str, frozenset[str] | None], tuple[Quorum, float]] = {}
-        self._running: dict[str, tuple[Question, asyncio.Task[None]]] = {}
+        self._running: dict[str, Question] = {}
         self._lost: OrderedDict[str, Question] = OrderedDict()
-        self._purses: dict[str, Purse] = {}
         self._calls = defaultdict[str, deque[float]](deque)
         self._closing = set[asyncio.Future[None]]()
         self._timer: asyncio.TimerHandle | None = None
@@ -114,7 +115,7 @@ class Service:
         self._ending = True
         if self._timer:
             self._timer.cancel()
-        tasks = [task for _, task in self._running.values()]
+        tasks = [each.task for each in self._running.values() if each.task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, *self._closing, return_exceptions=True)
@@ -132,11 +133,6 @@ class Service:
         for place, name in self._places:
             text = text.replace(f"{place}/", "").replace(place, name)
         return text
-
-    def cleaned(self, answer: Answer) -> Answer:
-        """Return an answer whose errors and warnings name no place of this machine."""
-        said: dict[str, Any] = {"error": self.clean(answer.error), "hint": self.clean(answer.hint)}
-        return answer.model_copy(update=said | {"warnings": [*map(self.clean, answer.warnings)]})
 
     def admit(self, who: Caller) -> None:
         """Count a call against the caller's rate.
@@ -197,12 +193,14 @@ class Service:
         name, asks = self._named(who, database), self._bounded(options)
         quorum, run_id = self._session(who, name), run_id or new_run_id()
         thread = ".".join(filter(None, (who.name, name, session))) if session else ""
-        made = Question(self.home / "runs" / run_id, who.name, text, name, session, after)
+        about: dict[str, Any] = {"by": who.name, "session": session, "after": after}
+        folder = RunFolder(self.home / "runs" / run_id)
+        made = Question(folder, self.clean, text=text, database=name, **about)
         asking: Asking = quorum.ask
         if thread or after:
             chat = await asyncio.to_thread(quorum.chat, thread, run=after)
             made.thread, asking = chat.thread, chat.ask
-        asks |= {"run_id": run_id, "meta": {"by": who.name, "session": session, "after": after}}
+        asks |= {"run_id": run_id, "meta": about}
         for option, asked in (("clarify", "on_clarify"), ("approve", "on_approve")):
             if asks.get(option, getattr(self.settings, option)) not in ("off", "never"):
                 asks[asked] = _nobody
@@ -222,8 +220,7 @@ class Service:
         Raises:
             Refused: The caller has no such question.
         """
-        running = self._running.get(run_id)
-        found = running[0] if running else self._lost.get(run_id)
+        found = self._running.get(run_id) or self._lost.get(run_id)
         if found is None:
             found = await asyncio.to_thread(self._found, run_id)
         if found.by != who.name or (who.name and found.database not in self.databases(who)):
@@ -265,10 +262,11 @@ class Service:
 
     async def cancel_here(self, run_id: str) -> bool:
         """Cancel a question that this process answers; return False if it does not."""
-        if not (running := self._running.get(run_id)):
+        found = self._running.get(run_id)
+        if not found or not found.task:
             return False
-        running[1].cancel()
-        await asyncio.wait([running[1]])
+        found.task.cancel()
+        await asyncio.wait([found.task])
         return True
 
     async def go_on(self, who: Caller, run_id: str) -> None:
@@ -278,9 +276,10 @@ class Service:
 
     def stop(self, run_id: str) -> None:
         """Stop a question of this process that another one has taken over."""
-        if running := self._running.get(run_id):
-            running[0].elsewhere = True
-            running[1].cancel()
+        found = self._running.get(run_id)
+        if found and found.task:
+            found.elsewhere = True
+            found.task.cancel()
 
     async def history(
         self, who: Caller, words: str = "", *, database: str = "", limit: int = 20
@@ -353,36 +352,26 @@ class Service:
             await asyncio.to_thread(purse.settle, claim, used)
             await self._audit(who, "query", text=sql, database=name, outcome=outcome, **_cost(used))
 
-    async def keep(self, who: Caller, run_id: str, *, note: str = "") -> Taught:
-        """Keep an answer as verified by the caller."""
-        return await self._taught(who, run_id, lambda session: session.keep(run_id, note=note, by=who.name))
-
-    async def correct(self, who: Caller, run_id: str, sql: str, *, note: str = "") -> Taught:
-        """Keep the right query for a question."""
-        _check_sql(who)
-        about = {"note": note, "by": who.name}
-        return await self._taught(who, run_id, lambda session: session.correct(run_id, sql, **about))
-
-    async def spent(self, who: Caller) -> Spent:
-        """Return what the caller has used this month, and what is left."""
-        limits, amounts = who.limits(), dict[str, Any]()
-        month, used = await asyncio.to_thread(self._purse(who).look)
-        for name, of in (("usd", "max_usd"), ("calls", "max_calls"), ("bytes", "max_run_bytes")):
-            most = limits[of]
-            amounts |= {name: used[of], f"left_{name}": None if most is None else max(0, most - used[of])}
-        return Spent(name=who.name, month=month, questions=int(used["questions"]), **amounts)
-
-    async def _taught(self, who: Caller, run_id: str, teach: Callable[[Quorum], Awaitable[Taught]]) -> Taught:
+    async def keep(self, who: Caller, run_id: str, sql: str = "", *, note: str = "") -> TaughtBody:
+        """Keep an answer as verified by the caller; with ``sql`` that query, as the right one."""
+        if sql:
+            _check_sql(who)
         found = await self.question(who, run_id)
+        session, about = self._session(who, found.database), {"note": note, "by": who.name}
         try:
-            taught = await teach(self._session(who, found.database))
+            teaching = session.correct(run_id, sql, **about) if sql else session.keep(run_id, **about)
+            taught = await teaching
         except QuorumError as error:
             if type(error) is QuorumError:  # the query is refused, or fails
                 raise Refused(Exception.__str__(error), 422, "query", hint=error.hint) from error
             raise
-        about = {"id": run_id, "database": found.database, "outcome": f"kept {taught.pair.id}"}
-        await self._audit(who, "keep", text=taught.pair.sql, **about)
-        return taught
+        told = {"id": run_id, "database": found.database, "outcome": f"kept {taught.pair.id}"}
+        await self._audit(who, "keep", text=taught.pair.sql, **told)
+        return taught_body(taught)
+
+    async def spent(self, who: Caller) -> Spent:
+        """Return what the caller has used this month, and what is left."""
+        return await asyncio.to_thread(self._purse(who).spent)
 
     async def _audit(self, who: Caller, what: str, **about: Any) -> None:
         await asyncio.to_thread(self.monitor.audit, who.name, what, **about)
@@ -397,7 +386,7 @@ class Service:
         return found
 
     def _check_free(self, made: Question) -> None:
-        threads = {each.thread for each, _ in self._running.values()} - {""}
+        threads = {each.thread for each in self._running.values()} - {""}
         if made.id in self._running or made.thread in threads:
             raise _being_answered()
         if self._ending or len(self._running) >= MOST_RUNNING:
@@ -421,28 +410,21 @@ class Service:
         for name, amount in claim.amounts.items():
             most = before[name] + min(amount, wanted[name] or amount)
             asks[name] = most if name == "max_usd" else int(most)
-        asks["shared"] = self.shared
         loop = asyncio.get_running_loop()
 
         def heard(_: Event) -> None:
             with suppress(RuntimeError):  # the loop has ended
                 loop.call_soon_threadsafe(made.tell)
 
-        async def settle(status: str, seconds: float) -> None:
-            now = await asyncio.to_thread(_used, made.folder)
-            used = {name: now[name] - before[name] for name in now}
-            await asyncio.to_thread(purse.settle, claim, used)
-            self.monitor.ended(status, seconds, used)
-            about = {"id": made.id, "text": made.text, "database": made.database, "outcome": status}
-            await self._audit(who, "question", **about, **_cost(used))
-
-        made.status, made.here, made.waiting, made.error = "running", True, None, None
-        task = asyncio.ensure_future(self._answered(made, partial(asking, on_event=heard, **asks), settle))
-        self._running[made.id] = made, task
+        made.status, made.waiting, made.error = "running", None, None
+        asking = partial(asking, on_event=heard, shared=self.shared, **asks)
+        made.task = asyncio.ensure_future(self._answered(who, made, asking, claim, before))
+        self._running[made.id] = made
 
     async def _answered(
-        self, made: Question, asking: Asking, settle: Callable[[str, float], Awaitable[None]]
+        self, who: Caller, made: Question, asking: Asking, claim: Claim, before: Mapping[str, float]
     ) -> None:
+        """Answer a question, and note what it came to and what it used."""
         status, begun = "failed", time.monotonic()
         try:
             status = (await asking()).status
@@ -463,21 +445,26 @@ class Service:
         try:
             if status == "cancelled":
                 await asyncio.to_thread(_note_cancelled, made.folder, self.leases)
-            await settle(status, time.monotonic() - begun)
+            now = await asyncio.to_thread(_used, made.folder)
+            used = {name: now[name] - before[name] for name in now}
+            await asyncio.to_thread(self._purse(who).settle, claim, used)
+            self.monitor.ended(status, time.monotonic() - begun, used)
+            about = {"id": made.id, "text": made.text, "database": made.database, "outcome": status}
+            await self._audit(who, "question", **about, **_cost(used))
         finally:
-            made.status, made.here = status, False
+            made.status, made.task = status, None
             del self._running[made.id]
             made.tell()
 
     def _found(self, run_id: str) -> Question:
-        folder = self.home / "runs" / run_id
-        if not re.fullmatch(RUN, run_id) or not (folder / "run.json").is_file():
+        folder = RunFolder(self.home / "runs" / run_id)
+        if not re.fullmatch(RUN, run_id) or not (folder.folder / "run.json").is_file():
             raise _missing(run_id)
-        meta = RunFolder(folder).meta()
+        meta = folder.meta()
         urls = meta.get("options", {}).get("database") or []
-        by, session, after = (str(meta.get(name, "")) for name in ("by", "session", "after"))
+        about: dict[str, Any] = {name: str(meta.get(name, "")) for name in ("by", "session", "after")}
         text = str(meta.get("turn") or meta.get("question", ""))
-        found = Question(folder, by, text, self._name_of(urls), session, after)
+        found = Question(folder, self.clean, text=text, database=self._name_of(urls), **about)
         found.look()
         return found
 
@@ -504,10 +491,7 @@ class Service:
         return given
 
     def _purse(self, who: Caller) -> Purse:
-        known = self._purses.get(who.name)
-        if known is None or known.who != who:
-            known = self._purses[who.name] = Purse(self.home / "spent" / (who.name or "local"), who)
-        return known
+        return Purse(self.home / "spent" / (who.name or "local"), who)
 
     def _session(self, who: Caller, database: str) -> Quorum:
         """Return the session of a database as the caller may see it."""
@@ -528,7 +512,7 @@ class Service:
 
     def _close_idle(self) -> None:
         """Close the sessions that are idle, and look again while there are others."""
-        busy = {each.database for each, _ in self._running.values()}
+        busy = {each.database for each in self._running.values()}
         late = self.clock() - IDLE_SECONDS
         for key in [each for each, (_, used) in self._sessions.items() if used <= late]:
             if key[0] not in busy:
@@ -573,7 +557,7 @@ def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
 
 
 def _used(run: RunFolder) -> dict[str, float]:
-    used = run.usage() if run.folder.is_dir() else {}
+    used = run.usage()
     read = used.get("read_bytes", 0) + used.get("estimated_bytes", 0)
     amounts = used.get("usd") or 0.0, used.get("model_calls", 0), read, used.get("queries", 0)
     return dict(zip(NOTHING, amounts, strict=True))

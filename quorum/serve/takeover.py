@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import LeaseLost, QuorumError
-from quorum.serve.keys import Caller, Keys
+from quorum.serve.keys import Caller
 
 if TYPE_CHECKING:
     from quorum.graph.leases import Expired, Leases
@@ -25,7 +25,7 @@ AT_ONCE = 16
 
 
 @asynccontextmanager
-async def looking_after(service: Service, keys: Keys | None = None) -> AsyncIterator[None]:
+async def looking_after(service: Service) -> AsyncIterator[None]:
     """While inside, take over questions of processes that died, and hear what others wish of this one's.
 
     It does nothing without the option ``checkpoints``.
@@ -39,7 +39,7 @@ async def looking_after(service: Service, keys: Keys | None = None) -> AsyncIter
     from quorum.graph.leases import leases_at
 
     service.leases = await asyncio.to_thread(leases_at, url)
-    task = asyncio.ensure_future(_look_after(service, service.leases, keys))
+    task = asyncio.ensure_future(_look_after(service, service.leases))
     try:
         yield
     finally:
@@ -47,7 +47,7 @@ async def looking_after(service: Service, keys: Keys | None = None) -> AsyncIter
         await asyncio.wait([task])
 
 
-async def _look_after(service: Service, leases: Leases, keys: Keys | None) -> None:
+async def _look_after(service: Service, leases: Leases) -> None:
     from quorum.graph.leases import run_id_of
 
     while True:
@@ -60,10 +60,10 @@ async def _look_after(service: Service, leases: Leases, keys: Keys | None) -> No
         with suppress(QuorumError):  # Postgres is away, for a while
             expired = await asyncio.to_thread(leases.expired)
             for each in random.sample(expired, min(AT_ONCE, len(expired))):
-                await _take_over(service, leases, keys, each)
+                await _take_over(service, leases, each)
 
 
-async def _take_over(service: Service, leases: Leases, keys: Keys | None, lease: Expired) -> None:
+async def _take_over(service: Service, leases: Leases, lease: Expired) -> None:
     """Go on with a question, or note that it is over; leave the runs of other homes, and of no service."""
     from quorum.graph.leases import MOST_TAKEN, run_id_of
 
@@ -77,7 +77,7 @@ async def _take_over(service: Service, leases: Leases, keys: Keys | None, lease:
         elif lease.taken >= MOST_TAKEN:
             message = f"{MOST_TAKEN} processes ended while they answered it."
             await asyncio.to_thread(partial(end, run, leases, "failed", message=message))
-        elif who := keys.named(by) if keys else Caller(by):
+        elif who := service.keys.named(by) if service.keys else Caller(by):
             await service.go_on(who, run.run_id)
         else:
             await asyncio.to_thread(partial(end, run, leases, "failed", message="Its key is gone."))

@@ -119,6 +119,7 @@ def taken(url: str, run: str = "run:0001") -> tuple[Lease, Lease, Leases]:
     """A lease that another process took over meanwhile, and the other's."""
     early, late = leases_at(url), Leases(url)
     first = early.take(run)
+    del early.held[first.token]  # it renews nothing while it hangs
     early.ask(f"{EXPIRE} WHERE run = %s", run)
     return first, late.take(run), late
 

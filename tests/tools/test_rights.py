@@ -177,6 +177,13 @@ async def test_questions_over_masked_columns_are_answered(tmp_path: Path) -> Non
         assert again.preview() == [grouped[0][:1]], "the key is kept"
 
 
+async def test_a_view_that_cannot_be_traced_is_masked_whole(tmp_path: Path) -> None:
+    script = "CREATE TABLE c (id INT, email TEXT); CREATE VIEW v AS SELECT * FROM c a JOIN c b USING (id);"
+    async with opened(made("sqlite", tmp_path, script), tmp_path / "home", mask=["c.email"]) as (found, _):
+        assert found.catalog.withheld is not None
+        assert {("v", "id"), ("v", "email")} < found.catalog.withheld.columns
+
+
 SEEN = "c o contacts again sizes"
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
@@ -230,30 +230,30 @@ class Lineage:
     def _clauses(self, node: exp.Expr, scope: _Scope, names: tuple[str, ...]) -> None:
         """Mix what conditions, orders and groups compare; a limit by a masked value tells it by a COUNT."""
         for name in names:
-            value = node.args.get(name)
-            if not value or name in ("with_", "from_", "joins", "laterals", "expressions", "hint", "kind"):
-                continue
-            for part in value if isinstance(value, list) else [value]:
-                if not isinstance(part, exp.Expr):
-                    continue
-                limits = name in ("limit", "offset", "sample")
-                for each in _parts(part):
-                    origins = self._origins(each, scope)
-                    self._mix(origins)
-                    self.counted |= limits and self._is_masked(origins)
+            if name not in ("with_", "from_", "joins", "laterals", "expressions", "hint", "kind"):
+                origins = self._compared(node.args.get(name), scope)
+                self.counted |= name in ("limit", "offset", "sample") and self._is_masked(origins)
+
+    def _compared(self, clause: Any, scope: _Scope) -> Origins:
+        """Mix what each part of a clause compares; return the origins of all parts."""
+        found = NONE
+        for node in clause if isinstance(clause, list) else [clause]:
+            for part in _parts(node) if isinstance(node, exp.Expr) else ():
+                origins = self._origins(part, scope)
+                self._mix(origins)
+                found |= origins
+        return found
 
     def _joins(self, node: exp.Expr, scope: _Scope) -> None:
         for join in node.args.get("joins") or ():
             self._source(join.this, scope)
-            for name in ("on", "match_condition"):
-                for each in _parts(join.args[name]) if join.args.get(name) else ():
-                    self._mix(self._origins(each, scope))
-            for name in join.args.get("using") or ():
-                identifier = name if isinstance(name, exp.Identifier) else name.this
-                self._mix(self._lookup(self.names.key(identifier), scope))
+            for name in ("on", "match_condition", "using"):
+                self._compared(join.args.get(name), scope)
+            using = join.args.get("using") or ()
             natural = join.args.get("method") == "NATURAL"
-            self._mix(scope.all if natural else NONE)
-            scope.merged |= natural or bool(join.args.get("using"))
+            named = all(isinstance(each, exp.Identifier) for each in using)
+            self._mix(NONE if named and not natural else scope.all)
+            scope.merged |= natural or bool(using)
 
     def _source(self, node: exp.Expr, scope: _Scope) -> None:
         """Add a source of a FROM clause."""
@@ -334,11 +334,9 @@ class Lineage:
         if isinstance(node, exp.Alias):
             return self._origins(node.this, scope)
         if isinstance(node, exp.Window | exp.Filter):
-            ((_, value), *others) = ((name, part) for name, part in node.args.items() if part)
-            for _, other in others:
-                for part in other if isinstance(other, list) else [other]:
-                    for each in _parts(part) if isinstance(part, exp.Expr) else ():
-                        self._mix(self._origins(each, scope))
+            value, *others = filter(None, node.args.values())
+            for other in others:
+                self._compared(other, scope)
             return self._origins(value, scope)
         parts = [self._origins(each, scope) for each in node.iter_expressions()]
         origins = NONE.union(*parts)

@@ -66,7 +66,8 @@ def held() -> HeldModel:
 @asynccontextmanager
 async def served(service: Service, keys: Keys | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service over a socket."""
-    config = uvicorn.Config(make_app(service, keys), log_level="warning", port=0)
+    service.keys = keys
+    config = uvicorn.Config(make_app(service), log_level="warning", port=0)
     server = uvicorn.Server(config)
     socket = config.bind_socket()
     task = asyncio.ensure_future(server.serve(sockets=[socket]))

@@ -17,6 +17,7 @@ import pytest
 from quorum import Settings
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
+from quorum.serve import routes
 from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Caller, Keys, add_key
 from quorum.serve.service import Service
@@ -66,11 +67,20 @@ async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out
             assert "default-src 'none'" in each.headers["content-security-policy"]
         assert texts[0].json()["questions"][0]["id"] == id
         assert 'quorum_questions_total{status="answered"} 1' in texts[1].text
+        folder, message = service.home / "runs" / id, f"Cannot read {workplace}/shop.db."
+        with (folder / "events.jsonl").open("a") as file:
+            file.write(f"{json.dumps({'kind': 'failed', 't': 9, 'agent': 'run', 'message': message})}\n")
+        (folder / "answer.json").write_text(kept.model_copy(update={"warnings": [message]}).model_dump_json())
+        for text in (str((await events(client, id))[-2]), (await client.get(at)).text):
+            assert "Cannot read" in text
+            assert str(workplace) not in text
         (workplace / "shop.db").unlink()
     async with served(make()) as client:
         failed = await answered(client)
         assert (failed["status"], "shop" in failed["error"]) == ("failed", True)
-        assert str(workplace) not in json.dumps(failed)
+        gone = await client.get("/v1/schema")
+        assert (gone.status_code, gone.headers["retry-after"]) == (503, "5")
+        assert str(workplace) not in json.dumps(failed) + gone.text
 
 
 async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make) -> None:
@@ -203,11 +213,19 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         add_key(workplace / "more.toml", "../x")
 
 
-async def test_readers_that_stop_reading_or_break_off_slow_nobody(make: Make) -> None:
+async def test_readers_that_stop_reading_or_break_off_slow_nobody(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     slow = held()
     service = make({"m:a": slow})
     async with served(service) as client:
         id = (await client.post("/v1/questions", json={"question": QUESTION})).json()["id"]
+        with monkeypatch.context() as patch:
+            patch.setattr(routes, "ALIVE_SECONDS", 0.01)
+            async with client.stream("GET", f"/v1/questions/{id}/events") as stream:
+                lines = stream.aiter_lines()
+                while await anext(lines) != ": alive":
+                    pass
         sockets = [await sent(client, "GET", f"/v1/questions/{id}/events") for _ in range(40)]
         for writer in sockets[::2]:
             writer.transport.abort()

@@ -28,7 +28,7 @@ ME, OTHER = Caller("me"), Caller("other")
 
 
 async def kinds_of(asked: Question, after: int = 0) -> list[tuple[int, str]]:
-    return [(number, event["kind"]) async for number, event in asked.events(after)]
+    return [(number, step.kind) async for number, step in asked.steps(after) if step]
 
 
 async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> None:
@@ -51,8 +51,8 @@ async def test_a_question_goes_on_by_itself_and_is_its_callers(make: Make) -> No
         with pytest.raises(Refused, match="There is no question"):
             await service.question(ME, odd)
     assert (await service.spent(ME)).calls == answer.usage["model_calls"]
-    kept = (await service.keep(ME, asked.id)).pair
-    assert kept.by == "me"
+    kept = await service.keep(ME, asked.id)
+    assert kept.credit.startswith("verified by me on ")
     again = await service.ask(ME, QUESTION)
     assert (await again.answer()).usage["model_calls"] == 0
     for odd in ("\u202e\x1b[31m\x00 {{7*7}} {0} '; DROP TABLE orders; --", "\ud800"):
@@ -215,13 +215,13 @@ def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
     who, used = Caller(max_usd=1.0), {"max_usd": 0.125, "max_calls": 2, "max_run_bytes": 9}
     died, other = (Purse(tmp_path / "me", who) for _ in range(2))
     first = died.claim({"max_usd": 0.75}, run="a")
-    assert other.look()[1]["max_usd"] == 0.75
+    assert other.spent().usd == 0.75
     other.settle(other.claim({}, run="b"), used)
     again = other.claim({"max_usd": 0.75}, run="a")
     assert (again.amounts, again.inherited) == (first.amounts, True)
     other.settle(again, used)
     died.settle(first, used)  # it only hung
-    assert died.look()[1]["max_usd"] == other.look()[1]["max_usd"] == 0.25
+    assert died.spent().usd == other.spent().usd == 0.25
 
 
 async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:

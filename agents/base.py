@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
 
 from quorum.agents.prompting import PromptContext, prompts
 from quorum.agents.role import R, Role, plain
@@ -37,19 +37,49 @@ async def ask(model: Model, role: Role[R], context: PromptContext, **variables: 
         BudgetExceeded: The run's calls, dollars or time are used up.
         LookupError: The template is missing, lacks a variable, or uses none of that name.
     """
-    messages = prompts(role.folder).messages(role, context, variables)
-    output = role.reply if context.house else plain(role.reply)
-    if model.temperature is None and role.temperature is not None:
-        model = model.at(temperature=role.temperature)
-    for attempt in range(1, MOST_REPAIRS + 2):
-        reply = await model.complete(messages, role=role.name, output=output, attempt=attempt)
-        if isinstance(reply.parsed, role.reply):
-            return reply.parsed
+    asking = Asking(model, role, context, variables)
+    while asking.found is None:
+        asking.take(await asking.model.complete(**asking.request()))
+    return asking.found
+
+
+class Asking(Generic[R]):
+    """A role's task for a model: its next request, and its reply once one has the role's form.
+
+    Attributes:
+        model: Sampled as the role is where the model's sampling is not set.
+        found: The validated reply; None before there is one.
+    """
+
+    def __init__(
+        self, model: Model, role: Role[R], context: PromptContext, variables: Mapping[str, Any]
+    ) -> None:
+        cool = model.temperature is None and role.temperature is not None
+        self.model = model.at(temperature=role.temperature) if cool else model
+        self.found: R | None = None
+        self._role, self._attempt = role, 0
+        self._messages = prompts(role.folder).messages(role, context, variables)
+        self._output = role.reply if context.house else plain(role.reply)
+
+    def request(self) -> dict[str, Any]:
+        """Return the arguments of ``Model.complete``."""
+        self._attempt += 1
+        about = {"role": self._role.name, "output": self._output, "attempt": self._attempt}
+        return {"messages": self._messages, **about}
+
+    def take(self, reply: Reply) -> None:
+        """Keep a reply of the right form; else the next request sends it back.
+
+        Raises:
+            MalformedReply: There is no next request.
+        """
+        if isinstance(reply.parsed, self._role.reply):
+            self.found = reply.parsed
+            return
         problem = reply.problem or Problem(ProblemKind.NO_JSON, "The reply holds no JSON object.")
-        if problem.kind is ProblemKind.REFUSAL or attempt > MOST_REPAIRS:
-            raise _malformed(model, role.title, reply, problem)
-        messages = [*messages, *_repair(reply, problem)]
-    raise AssertionError("unreachable: the last attempt returns or raises")
+        if problem.kind is ProblemKind.REFUSAL or self._attempt > MOST_REPAIRS:
+            raise _malformed(self.model, self._role.title, reply, problem)
+        self._messages = [*self._messages, *_repair(reply, problem)]
 
 
 async def ask_each(

@@ -134,36 +134,11 @@ async def mbr(ballots: Sequence[Ballot], rules: Rules) -> Vote:
         raise ConfigurationError("The strategy 'mbr' compares results, and was given none.")
     groups = clusters(ballots, lambda ballot: rules.weight(ballot.expert))
     heads = {ballot.candidate: ballot for ballot in ballots}
-    leads = [heads[group.candidates[0]] for group in groups]
-    scored = []
-    for group, lead in zip(groups, leads, strict=True):
-        support = [
-            other.weight * (1.0 if other is group else (await rules.overlaps.overlap(lead, rival)).support)
-            for other, rival in zip(groups, leads, strict=True)
-        ]
-        scored.append((_rounded(math.fsum(support)), group, lead))
-    scored.sort(key=lambda item: (-item[0], rank(item[2])))
-    heaviest = max(groups, key=lambda group: group.weight)
-    others = math.fsum(group.weight for group in groups) - heaviest.weight
-    margin = heaviest.weight * (1 - SLACK) - others
-    families = await _families(scored, rules.overlaps)
-    absolute = [family for family in families if margin > 0 and family.key == heaviest.key]
-    return Vote(absolute[0].candidates[0] if absolute else None, tuple(families), margin=margin)
-
-
-def _rounded(weight: float) -> float:
-    """To ten digits, so that equal sums of different fractions tie."""
-    return float(f"{weight:.10g}")
-
-
-async def _families(
-    scored: Sequence[tuple[float, Cluster, Ballot]], overlaps: ResultOverlaps
-) -> list[Cluster]:
-    """Join to each cluster those of less support that are the same except for additional columns."""
-    left, families = list(scored), []
+    left = await _supported([(group, heads[group.candidates[0]]) for group in groups], rules.overlaps)
+    families = list[Cluster]()
     while left:
         (weight, head, lead), *others = left
-        same = [(await overlaps.overlap(lead, rival)).same for _, _, rival in others]
+        same = [(await rules.overlaps.overlap(lead, rival)).same for _, _, rival in others]
         members = [head, *(group for (_, group, _), joins in zip(others, same, strict=True) if joins)]
         members.sort(key=lambda group: -_rounded(group.weight))  # stable: of equals the most supported first
         families.append(
@@ -176,7 +151,30 @@ async def _families(
             )
         )
         left = [item for item, joins in zip(others, same, strict=True) if not joins]
-    return families
+    heaviest = max(groups, key=lambda group: group.weight)
+    others_weight = math.fsum(group.weight for group in groups) - heaviest.weight
+    margin = heaviest.weight * (1 - SLACK) - others_weight
+    absolute = [family for family in families if margin > 0 and family.key == heaviest.key]
+    return Vote(absolute[0].candidates[0] if absolute else None, tuple(families), margin=margin)
+
+
+async def _supported(
+    groups: Sequence[tuple[Cluster, Ballot]], overlaps: ResultOverlaps
+) -> list[tuple[float, Cluster, Ballot]]:
+    """Return each cluster with its support by all, and the ballot that leads it; the most supported first."""
+    scored = []
+    for group, lead in groups:
+        support = [
+            other.weight * (1.0 if other is group else (await overlaps.overlap(lead, rival)).support)
+            for other, rival in groups
+        ]
+        scored.append((_rounded(math.fsum(support)), group, lead))
+    return sorted(scored, key=lambda item: (-item[0], rank(item[2])))
+
+
+def _rounded(weight: float) -> float:
+    """To ten digits, so that equal sums of different fractions tie."""
+    return float(f"{weight:.10g}")
 
 
 STRATEGIES: dict[str, Strategy] = {

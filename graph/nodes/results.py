@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +58,7 @@ class _Known:
     """A result's description, which one thread makes while others wait for it."""
 
     making: threading.Lock = field(default_factory=threading.Lock)
-    made: Result | None = None
+    made: Callable[[], Result] | None = None
 
 
 _known: dict[tuple[str, str, str], _Known] = {}
@@ -68,11 +70,12 @@ _knowing = threading.Lock()
 async def keep_result(result: QueryResult, folder: Path) -> Result:
     """Write the result to the run folder and describe it; in a thread, unless it is written and small."""
     quick = result.file is not None and result.table.nbytes < SMALL_BYTES
-    return _keep(result, folder) if quick else await asyncio.to_thread(_keep, result, folder)
+    made = _described(result, folder) if quick else await asyncio.to_thread(_described, result, folder)
+    return made()
 
 
-def _keep(result: QueryResult, folder: Path) -> Result:
-    """Write the result, and describe it unless another candidate has the same."""
+def _described(result: QueryResult, folder: Path) -> Callable[[], Result]:
+    """Write the result, and return what makes its description; another candidate may have the same."""
     table, path = result.table, result.file or write_result(result.table, folder / "results")
     with _knowing:
         known = _known.setdefault((path.name, str(table.schema), result.truncated), _Known())
@@ -82,7 +85,8 @@ def _keep(result: QueryResult, folder: Path) -> Result:
         if known.made:
             return known.made
         form, shown = canonical(table), table.select(range(min(MAX_COLUMNS, table.num_columns)))
-        known.made = Result(
+        known.made = partial(
+            Result,
             file=str(path.relative_to(folder)),
             fingerprint=fingerprint(form),
             ordered_fingerprint=fingerprint(form, ordered=True),

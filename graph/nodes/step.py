@@ -13,7 +13,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
 from pydantic import BaseModel
 
-from quorum.agents.base import ask
+from quorum.agents.base import Asking
 from quorum.agents.role import R, Role, module_file
 from quorum.graph.approval import one_execution
 from quorum.graph.ballots import UNANSWERABLE, UNAVAILABLE
@@ -166,16 +166,21 @@ async def tell(
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``quorum.agents.base.ask``.
     """
     prompt = await context.prompt(state)
-    call = by or partial(ask, role=role)
-    *others, last = _models(state, context, role, at)
-    for model in others:
+    models = _models(state, context, role, at)
+    for model in models:
         try:
-            reply = await call(model, context=prompt, **variables)
+            if by:
+                reply = await by(model, context=prompt, **variables)
+            else:
+                asking = Asking(model, role, prompt, variables)
+                while asking.found is None:
+                    asking.take(await asking.model.complete(**asking.request()))
+                reply = asking.found
             break
         except ModelUnavailable as error:
+            if model is models[-1]:
+                raise
             record(context, state, "model_replaced", role.name, model=model.name, message=str(error))
-    else:
-        reply = await call(last, context=prompt, **variables)
     record(context, state, event, role.name, **about, **_fields(reply))
     return reply
 

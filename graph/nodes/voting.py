@@ -14,7 +14,7 @@ from quorum.graph.confidence import confidence, tokens
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update
 from quorum.graph.result_overlaps import ResultOverlaps
-from quorum.graph.state import Candidate, CandidateInput, RunState, order_counts
+from quorum.graph.state import Candidate, CandidateInput, Result, RunState, order_counts
 from quorum.graph.stopping import next_batch
 from quorum.graph.strategies import WEIGHTED, hold_vote
 from quorum.knowledge.errors import ModelUnavailable
@@ -70,57 +70,24 @@ def expert(specs: Sequence[str], number: int) -> str:
     return specs[number % len(specs)]
 
 
-def ballot(
-    candidate: Candidate, clusters: dict[str, str], *, ordered: bool, dialect: str, plan: str
-) -> Ballot:
-    """Return a candidate's ballot.
-
-    Args:
-        clusters: Joins fingerprints of results that agree.
-        dialect: Of its SQL.
-        plan: Text that names the columns as planned.
-    """
-    columns = candidate.result.columns if candidate.result else []
-    fingerprint = candidate.result.mark(ordered=ordered) if candidate.result else ""
-    return Ballot(
-        candidate=candidate.id,
-        expert=candidate.model,
-        sql=candidate.sql,
-        fingerprint=fingerprint,
-        blank=bool(candidate.result and candidate.result.blank),
-        error=candidate.error.kind if candidate.error else "",
-        approved=candidate.approved,
-        repairs=candidate.refinements,
-        named=bool(columns) and all(_names(plan, column) for column in columns),
-        size=size(candidate.sql, dialect),
-        cluster=clusters.get(fingerprint, fingerprint),
+def _all_named(result: Result | None, plan: str) -> bool:
+    """True if a text names all columns of a result as planned."""
+    columns = result.columns if result else []
+    return bool(columns) and all(
+        re.search(rf"(?<!\w){re.escape(column)}(?!\w)", plan, re.IGNORECASE) for column in columns
     )
 
 
-def _names(plan: str, column: str) -> bool:
-    return re.search(rf"(?<!\w){re.escape(column)}(?!\w)", plan, re.IGNORECASE) is not None
-
-
 async def consensus(state: RunState, context: Context) -> Update:
-    """Vote over the candidates' results, and say whether enough have voted.
+    """Hold a vote over the candidates that there are, say whether enough have voted, and record it.
 
     If no model answered any candidate, a resumed run asks them all again, once; any other run fails.
 
     Raises:
         ModelUnavailable: No model answered.
     """
-    errors = [candidate.error for candidate in state.candidates]
-    unanswered = [error for error in errors if error and error.kind == UNAVAILABLE]
-    if unanswered and len(unanswered) == len(errors):
-        if context.resumed and state.reopened != context.session:
-            context.trace.record(ASKED_ANEW, agent="consensus", message=unanswered[0].message)
-            return {"candidates": None, "dispatched": 0, "vote": None, "reopened": context.session}
-        raise ModelUnavailable(unanswered[0].message)
-    return {"vote": await hold(state, context)}
-
-
-async def hold(state: RunState, context: Context) -> Vote:
-    """Hold a vote over the candidates that there are, and record it."""
+    if anew := _asked_anew(state, context):
+        return anew
     ordered = order_counts(state.candidates)
     overlaps = _overlaps(state.candidates, context.trace.folder, ordered=ordered)
     clusters = await overlaps.aclusters()
@@ -133,14 +100,39 @@ async def hold(state: RunState, context: Context) -> Vote:
         count_heads=context.recipe.count_heads,
     )
     plan = "\n".join([*state.steps, state.expected_format])
+    marks = {each.id: each.result.mark(ordered=ordered) for each in state.candidates if each.result}
     ballots = [
-        ballot(candidate, clusters, ordered=ordered, dialect=context.dialect, plan=plan)
-        for candidate in state.candidates
+        Ballot(
+            candidate=each.id,
+            expert=each.model,
+            sql=each.sql,
+            fingerprint=(mark := marks.get(each.id, "")),
+            blank=bool(each.result and each.result.blank),
+            error=each.error.kind if each.error else "",
+            approved=each.approved,
+            repairs=each.refinements,
+            named=_all_named(each.result, plan),
+            size=size(each.sql, context.dialect),
+            cluster=clusters.get(mark, mark),
+        )
+        for each in state.candidates
     ]
     vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **vars(vote))
-    return vote
+    return {"vote": vote}
+
+
+def _asked_anew(state: RunState, context: Context) -> Update:
+    """Return the update that asks all candidates again; empty if a model answered one."""
+    errors = [candidate.error for candidate in state.candidates]
+    unanswered = [error for error in errors if error and error.kind == UNAVAILABLE]
+    if not unanswered or len(unanswered) < len(errors):
+        return {}
+    if context.resumed and state.reopened != context.session:
+        context.trace.record(ASKED_ANEW, agent="consensus", message=unanswered[0].message)
+        return {"candidates": None, "dispatched": 0, "vote": None, "reopened": context.session}
+    raise ModelUnavailable(unanswered[0].message)
 
 
 def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:

@@ -17,7 +17,7 @@ from quorum.graph.nodes.judging import better_cluster
 from quorum.graph.nodes.readings import CHECKS, needs_readings, suspected
 from quorum.graph.nodes.results import first_rows
 from quorum.graph.nodes.step import UNUSABLE_OR_GONE, Update, same_query, try_tell
-from quorum.graph.nodes.voting import candidate_input, changed, hold
+from quorum.graph.nodes.voting import candidate_input, changed, consensus
 from quorum.graph.state import Candidate, Doubted, Result, RunState
 
 SAMPLE_ROWS = 10
@@ -90,7 +90,7 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     """
     _, _, before = _winner(state)
     revision = state.candidates[-1]
-    fresh = await hold(state, context)
+    fresh: Vote = (await consensus(state, context))["vote"]
     old = next((cluster for cluster in fresh.clusters if before.winner in cluster.candidates), None)
     new = next((cluster for cluster in fresh.clusters if revision.id in cluster.candidates), None)
     as_before = ("winner", "tie", "tied", "judged", "approved", "notes", "decided", "decision")

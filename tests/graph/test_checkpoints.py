@@ -197,5 +197,5 @@ async def test_a_result_that_several_wait_for_is_described_once(
     monkeypatch.setattr(results, "canonical", noted)
     result = QueryResult(pa.table({"n": [1, 2]}), 0.0)
     kept = await asyncio.gather(*(results.keep_result(result, tmp_path) for _ in range(3)))
-    assert kept[0] is kept[1] is kept[2]
+    assert kept[0] == kept[1] == kept[2]
     assert described == ["once"]

@@ -95,9 +95,9 @@ async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
 async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> None:
     prompts = writing_prompts(await run(replies(), plan="always"))
     assert len(set(prompts.values())) == 3
-    assert ["Write it directly" in text for text in prompts.values()] == [True, False, False]
+    assert ["write it directly" in text for text in prompts.values()] == [True, False, False]
     long = writing_prompts(await run(replies(), question=LONG))
-    assert not any("Write it directly" in text for text in long.values())
+    assert not any("write it directly" in text for text in long.values())
 
 
 @pytest.mark.parametrize(

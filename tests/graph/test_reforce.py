@@ -498,7 +498,7 @@ def staged(first: str = NOTHING, whole: str = STAGED, **roles: Any) -> dict[str,
     """A writer whose first query brings nothing, whatever its repairs, and then writes in stages."""
 
     def write(prompt: Prompt) -> Any:
-        return written(whole if "Write it in steps" in prompt.text else first)
+        return written(whole if "write it in steps" in prompt.text else first)
 
     usual = {"self_refiner": in_vain, "cte_refiner": stage_judge}
     return script(sql_writer=write, **(usual | roles))

@@ -86,7 +86,8 @@ def vote_of(
         trace=SimpleNamespace(folder=folder, record=lambda *_, **__: None),
     )
     state = RunState(question="How many?", candidates=candidates, dispatched=len(said))
-    return asyncio.run(voting.hold(state, context))
+    vote: Vote = asyncio.run(voting.consensus(state, context))["vote"]
+    return vote
 
 
 def reference(said: list[Said], weights: dict[str, float]) -> set[str]:

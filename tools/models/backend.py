@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,7 @@ from quorum.tools.urls import url_secrets
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
-    from langchain_core.messages import AIMessage
-    from langchain_core.runnables import RunnableConfig
+    from langchain_core.runnables import Runnable
 
 Message = Mapping[str, str]
 """``{"role": "system" | "user" | "assistant", "content": text}``."""
@@ -101,11 +101,14 @@ class Backend:
         given = {"temperature": temperature, "seed": seed}
         return {name: value for name, value in given.items() if value is not None}
 
-    async def ask(
-        self, messages: list[dict[str, str]], config: RunnableConfig, arguments: dict[str, Any]
-    ) -> AIMessage:
-        """Send one request."""
-        return await self.chat().ainvoke(messages, config, **arguments)
+    @contextmanager
+    def asking(self, arguments: dict[str, Any]) -> Iterator[tuple[Runnable[Any, Any], dict[str, Any]]]:
+        """Give the chat model for one request, and what it is invoked with beside messages and config.
+
+        Args:
+            arguments: As ``arguments`` returned them.
+        """
+        yield self.chat(), arguments
 
     def failure(self, error: Exception) -> Failure:
         """Explain an exception."""
@@ -157,19 +160,17 @@ class ChatBackend(Backend):
         return self.learned.kept(asked)
 
     @override
-    async def ask(
-        self, messages: list[dict[str, str]], config: RunnableConfig, arguments: dict[str, Any]
-    ) -> AIMessage:
+    @contextmanager
+    def asking(self, arguments: dict[str, Any]) -> Iterator[tuple[Runnable[Any, Any], dict[str, Any]]]:
         form = next((name for name in ("response_format", "tools") if name in arguments), "")
         sampling = {name: value for name, value in arguments.items() if name != form}
         chat = self.chat().model_copy(update=sampling) if sampling else self.chat()
         if not form:
-            return await chat.ainvoke(messages, config)
+            yield chat, {}
+            return
         output, method = arguments[form]
         try:
-            asking = chat.with_structured_output(output, method=method.value, include_raw=True)
+            structured = chat.with_structured_output(output, method=method.value, include_raw=True)
         except (NotImplementedError, TypeError, ValueError) as error:
             raise NotSupported(form, str(error)) from error
-        reply: Any = await asking.ainvoke(messages, config)
-        message: AIMessage = reply["raw"]
-        return message
+        yield structured, {}

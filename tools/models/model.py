@@ -17,7 +17,15 @@ from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.models.backend import Backend, Message, Output
 from quorum.tools.models.failures import Failure, FailureKind
 from quorum.tools.models.pace import Paces, backoff
-from quorum.tools.models.replies import Reply, finish_reason, judge, recorded_reply, text_of, usage_of
+from quorum.tools.models.replies import (
+    Reply,
+    finish_reason,
+    judge,
+    message_of,
+    recorded_reply,
+    text_of,
+    usage_of,
+)
 from quorum.tools.models.structured import Method, Problem, form_of
 from quorum.tools.record import Recall, Recorder, no_recall, request_of
 
@@ -105,25 +113,30 @@ class Model:
         self.ledger.check_time()
         try:
             async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
-                while isinstance(outcome := await call.once(), Failure):
-                    await call.recover(outcome)
+                while call.message is None:
+                    async with call.sending() as (chat, how):
+                        call.message = message_of(await chat.ainvoke(call.sent, **how))
+                    if call.failure:
+                        await call.recover(call.failure)
         except TimeoutError:
             if not deadline.expired():
                 raise
             used = call.charge_lost_try() if call.under_way else {}
             raise call.out_of_time(f"{self.name} had not replied to the {role}.", used) from None
-        return call.finish(outcome)
+        return call.finish(call.message)
 
 
 @dataclass
 class Call:
-    """One ``complete`` with its tries."""
+    """One ``complete`` with its tries; ``message`` is what the last one brought, else ``failure`` why not."""
 
     model: Model
     messages: list[dict[str, str]]
     role: str
     output: Output
     attempt: int
+    message: AIMessage | None = None
+    failure: Failure | None = None
     method: Method | None = None
     sent: list[dict[str, str]] = field(default_factory=list)  # the messages of the last request
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -157,33 +170,36 @@ class Call:
         """Return its dollars, as far as they are known beforehand."""
         return (self.least.usd or 0.0) if self.backend.price else 0.0
 
-    async def once(self) -> AIMessage | Failure:
-        """Send one request when it is its turn."""
-        model, most = self.model, self.backend.settings.longest_reply
+    @asynccontextmanager
+    async def sending(self) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
+        """Make one request ready when it is its turn: give the chat model, and how it is invoked.
+
+        An error of the endpoint becomes ``failure``.
+        """
+        model, most, self.failure = self.model, self.backend.settings.longest_reply, None
         async with self.turn():
             self.method = self.backend.learned.ladder[0] if self.output else None
             self.sent = self.with_form()
             self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
             metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
-            config: Any = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
+            config = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
             self.under_way, start = True, time.perf_counter()
-            outcome: AIMessage | Failure
             try:
                 async with asyncio.timeout(most) as limit:
-                    outcome = await self.backend.ask(self.sent, config, self.arguments)
+                    with self.backend.asking(self.arguments) as (chat, given):
+                        yield chat, {"config": config, **given}
                 self.answered = True
             except TimeoutError as error:
-                outcome = self.backend.failure(error)
+                self.failure = self.backend.failure(error)
                 if limit.expired():
                     text = f"The reply was not complete after {most:g} s."
                     hint = "Allow more time (timeout) or ask for less."
-                    outcome = Failure(FailureKind.ENDLESS, text, hint)
+                    self.failure = Failure(FailureKind.ENDLESS, text, hint)
             except self.backend.errors as error:
-                outcome = self.backend.failure(error)
+                self.failure = self.backend.failure(error)
             finally:
                 self.seconds = time.perf_counter() - start
             self.under_way = False
-            return outcome
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import openai
-from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from typing_extensions import override
 
@@ -19,7 +20,7 @@ from quorum.tools.models.prices import price_of
 from quorum.tools.models.structured import Method, function_of
 
 if TYPE_CHECKING:
-    from langchain_core.runnables import RunnableConfig
+    from langchain_core.runnables import Runnable
 
 # LangChain's advice to its own callers; here the next method is tried, and the trace says so.
 warnings.filterwarnings("ignore", "Invalid schema for OpenAI|This model does not support OpenAI", UserWarning)
@@ -109,9 +110,8 @@ class OpenAIBackend(Backend):
         return self.learned.kept(asked)
 
     @override
-    async def ask(
-        self, messages: list[dict[str, str]], config: RunnableConfig, arguments: dict[str, Any]
-    ) -> AIMessage:
+    @contextmanager
+    def asking(self, arguments: dict[str, Any]) -> Iterator[tuple[Runnable[Any, Any], dict[str, Any]]]:
         given = dict(arguments)
         if body := {name: given.pop(name) for name in _BODY if name in given}:
             given["extra_body"] = body
@@ -119,9 +119,6 @@ class OpenAIBackend(Backend):
         chat = idle.pop() if idle else self._connected()
         chat.stream_usage = "stream_options" not in self.learned.dropped
         try:
-            reply = await chat.ainvoke(messages, config, **given)
+            yield chat, given
         finally:
             idle.append(chat)
-        if not isinstance(reply, AIMessage):
-            raise TypeError(f"its role is {getattr(reply, 'role', reply.type)!r}, not 'assistant'")
-        return reply

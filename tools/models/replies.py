@@ -52,6 +52,20 @@ class Reply:
     method: Method | None
 
 
+def message_of(reply: Any) -> AIMessage:
+    """Return the message of a reply; that of a structured one stands beside what was read of it.
+
+    Raises:
+        TypeError: It is not the assistant's.
+    """
+    from langchain_core.messages import AIMessage
+
+    found = reply["raw"] if isinstance(reply, dict) else reply
+    if not isinstance(found, AIMessage):
+        raise TypeError(f"its role is {getattr(found, 'role', found.type)!r}, not 'assistant'")
+    return found
+
+
 def text_of(message: AIMessage) -> str:
     """Return what the model wrote: its text, or the arguments of the tool it called, as JSON.
 

@@ -110,7 +110,6 @@ async def context_of(
         context = await asyncio.shield(own.opening)
         if own.asks and own.users == 1:
             context.ledger.spent_seconds -= time.monotonic() - own.used
-            own.asks = False
         yield context
     except GraphBubbleUp:
         own.asks = True

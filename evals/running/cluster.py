@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import pickle
 import signal
+import threading
 import traceback
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from quorum.evals.questions import EvalQuestion
@@ -98,8 +101,11 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
 
     with dask.config.set(SETTINGS):
         lib.utils.get_mp_context().set_forkserver_preload(["distributed.nanny", __name__, *PRELOADED])
+        with _ignored(signal.SIGTERM):
+            forkserver.ensure_running()
         local = Local(
             n_workers=count,
+            env=dict(os.environ),  # of now: the process that forks has that of its start
             threads_per_worker=1,
             memory_limit=0,
             dashboard_address="127.0.0.1:0",
@@ -109,6 +115,19 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
         async with local as cluster, lib.Client(cluster, asynchronous=True) as client:
             await client.register_plugin(_unsignalled())
             yield Workers(client, count)
+
+
+@contextmanager
+def _ignored(number: signal.Signals) -> Iterator[None]:
+    """Have processes that start inside ignore a signal that goes to the whole group: this one ends them."""
+    if threading.current_thread() is not threading.main_thread():  # only it may say what a signal does
+        yield
+        return
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 def _unsignalled() -> Any:

@@ -215,6 +215,8 @@ async def write(
     seen = {"tables": grounding.tables, "columns": len(grounding.columns)}
     record(context, state, "grounding", INFO_AGENT.name, **seen, embedder=_way(context.resources.embedder))
     examples = await _examples(state, context, knowledge, joint, shots)
+    whole = {*context.resources.columns.first.values()} <= {*grounding.tables}
+    last = whole or grounding.rounds >= most
     written = await tell(
         state,
         context,
@@ -223,11 +225,11 @@ async def write(
         about={"examples": len(examples), "round": state.grounding.rounds},
         examples=examples[::-1],  # the nearest last
         earlier=[each for each in state.earlier if each.sql],
+        last=last,
     )
     if written.missing:
-        every = {*context.resources.columns.first.values()} <= {*grounding.tables}
-        kind = UNANSWERABLE if every or grounding.rounds >= most else NOT_FOUND
-        return {"linked_ref": shown, "sql": "", "error": Failure(kind, written.missing)}
+        failure = Failure(UNANSWERABLE if last else NOT_FOUND, written.missing)
+        return {"linked_ref": shown, "sql": "", "error": failure}
     remarks = Remarks(written.summary, written.assumptions, written.readings)
     again = state.refinements + 1 if state.earlier else 0
     return {

@@ -116,7 +116,7 @@ class ColumnIndex:
 
     def called(self, keywords: Iterable[str]) -> list[str]:
         """Full names of the tables whose whole name a keyword is, such as ``order lines`` of order_lines."""
-        asked = {tuple(terms(keyword.replace("_", " "))) for keyword in keywords}
+        asked = {tuple(terms(keyword.replace("_", " "))) for keyword in keywords} - {()}
         return [
             fields.tables[0].full_name
             for fields in self.fields

@@ -19,7 +19,6 @@ from pydantic import BaseModel, Field, ValidationError
 
 from quorum import __version__
 from quorum.answer import Answer
-from quorum.event_text import step_of
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import QuorumError
 from quorum.serve.bodies import (
@@ -37,7 +36,7 @@ from quorum.serve.bodies import (
     wrong,
 )
 from quorum.serve.keys import Caller
-from quorum.serve.question import Question
+from quorum.serve.question import Question, cleaned
 from quorum.serve.service import Service
 from quorum.text import notices, printable, rows_note, spent, trust
 from quorum.tools.query import QueryError
@@ -187,9 +186,9 @@ class Call:
         """Show the steps of an answer about {of}. Read-only."""
         question = await self.service.question(self.who, run)
         events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
-        steps = [step for step in map(step_of, events) if step.live][-STEPS:]
-        said = (f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps)
-        lines = [*map(self.service.clean, said)]
+        found = (cleaned(event, self.service.clean) for event in events)
+        steps = [step for step in found if step.live][-STEPS:]
+        lines = [f"{each.t:.2f} {f'{each.agent} {each.candidate}'.strip()}: {each.gist}" for each in steps]
         cost = spent(await anyio.to_thread.run_sync(question.folder.usage))
         made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
         return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))

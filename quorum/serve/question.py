@@ -14,9 +14,10 @@ from quorum.event_text import Step, step_of
 from quorum.graph.answering import NeedsReply
 from quorum.graph.approval import Approval
 from quorum.graph.clarification import Clarification
-from quorum.graph.runs import RunFolder
+from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.atomic import lock
 from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.schema.grammar import one_line
 from quorum.tools.record import with_texts
 
 Waiting: TypeAlias = Clarification | Approval
@@ -140,7 +141,7 @@ class Question:
     async def steps(
         self, after: int = 0, width: int = 100, alive: float | None = None
     ) -> AsyncIterator[tuple[int, Step | None]]:
-        """Yield its events behind number ``after`` with their numbers, as they come, until it ends or waits.
+        """Yield the steps behind number ``after`` with their numbers, as they come, until it ends or waits.
 
         Of a text that is longer than ``quorum.graph.trace.LONG`` an event has the first characters.
 
@@ -156,8 +157,7 @@ class Question:
             for line in lines:
                 number, heard = number + 1, clock()
                 if number > after:
-                    step = step_of(with_texts(json.loads(line), _heads), width)
-                    yield number, replace(step, gist=self.clean(step.gist))
+                    yield number, cleaned(with_texts(json.loads(line), _heads), self.clean, width)
             if lines:
                 continue
             if last:
@@ -168,6 +168,12 @@ class Question:
             except TimeoutError:
                 heard = clock()
                 yield number, None
+
+
+def cleaned(event: Event, clean: Callable[[str], str], width: int = 100) -> Step:
+    """Return an event's step, whose text is cleaned before it is cut: half a path would not be known."""
+    step = step_of(event, 10 * width)
+    return replace(step, gist=one_line(clean(step.gist), width))
 
 
 def _heads(sha: str) -> str:

@@ -420,6 +420,7 @@ class Service:
         asking = partial(asking, on_event=heard, shared=self.shared, **asks)
         made.task = asyncio.ensure_future(self._answered(who, made, asking, claim, before))
         self._running[made.id] = made
+        self._lost.pop(made.id, None)
 
     async def _answered(
         self, who: Caller, made: Question, asking: Asking, claim: Claim, before: Mapping[str, float]

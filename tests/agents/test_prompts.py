@@ -195,6 +195,7 @@ CASES: dict[str, Case] = {
         CONTEXT,
         examples=[{"description": "Which cities are there?", "sql": "SELECT 1"}],
         earlier=[FAILED],
+        last=True,
     ),
     "first step": case(TOOL_USER, CONTEXT, documents=False, steps_left=20),
     "later step": case(TOOL_USER, CONTEXT, history=HISTORY, steps_left=17, documents=True, seen=True),

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import AsyncIterator
+from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,24 @@ async def test_a_terminals_ctrl_c_does_not_reach_workers(
         os.kill(process, signal.SIGTERM)
     assert await run_evaluation(evaluation(suite, tmp_path / "out"), workers=workers)
     assert await processes_of(workers) == before
+
+
+@pytest.mark.heavy
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_sigterm_to_the_group_does_not_end_the_process_that_forks_workers(workers: Workers) -> None:
+    """As ``timeout`` and systemd send it: with that process the workers would go."""
+    assert workers.count == 2
+    status = Path(f"/proc/{forkserver._forkserver._forkserver_pid}/status").read_text()
+    ignored = next(int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn"))
+    assert ignored >> signal.SIGTERM - 1 & 1
+
+
+@pytest.mark.heavy
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_worker_has_the_environment_of_its_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUORUM_OF_NOW", "here")
+    async with workers_of(1) as later:
+        assert await later.client.submit(os.environ.get, "QUORUM_OF_NOW") == "here"
 
 
 @pytest.mark.heavy

@@ -33,8 +33,20 @@ from quorum.graph.recipes import RECIPES, find_recipe, recipe_of
 from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
-from quorum.tools.models.scripted import scripted
-from tests.graph.shop import FINE, GOOD, QUESTION, REJECTED, Run, repaired, script, sql, writing, written
+from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from tests.graph.shop import (
+    BROKEN,
+    FINE,
+    GOOD,
+    QUESTION,
+    REJECTED,
+    Run,
+    repaired,
+    script,
+    sql,
+    writing,
+    written,
+)
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"
@@ -68,18 +80,27 @@ async def test_a_run_that_is_opened_again_keeps_its_database(
     assert output["answer"]["rows"] == [[3]]
 
 
+@pytest.mark.parametrize("votes", [1, 2])
 async def test_the_time_that_a_person_takes_to_reply_is_not_the_runs(
-    options: Callable[..., RunOptions],
+    shop: Path, tmp_path: Path, votes: int
 ) -> None:
-    graph = build_graph("recap", checkpointer=InMemorySaver())
-    config: Any = {"configurable": {"thread_id": "t"}}
-    given: Any = {"context": options(approve="always", deadline=300.0)}
-    output = await graph.ainvoke({"question": ORDERS}, config, **given)
+    """Whether or not another candidate goes on, which tries a broken query again, while one asks."""
+    slow = script(
+        sql_writer=lambda prompt: written(GOOD if prompt.candidate == "c1" else BROKEN),
+        self_refiner=lambda prompt: repaired(f"{BROKEN} LIMIT {prompt.turn + 5}"),
+    )
+    given = {"recipe": "quorum", "approve": "always", "deadline": 300.0, "votes": votes}
+    options = RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path), models=["m:x"], **given)
+    handles = {"chat_models": {"m:x": ScriptedChatModel(script=slow, source="m:x")}}
+    options = type("Own", (RunOptions,), {"handles": handles})(**options.model_dump())
+    graph, config = build_graph("quorum", checkpointer=InMemorySaver()), {"configurable": {"thread_id": "t"}}
+    output = await graph.ainvoke({"question": QUESTION}, config, context=options)
     assert output["__interrupt__"]
     ((_, own),) = node_context._loops[asyncio.get_running_loop()].items()
     own.used -= 1000  # as if they had passed
     own.opening.result().ledger._start -= 1000
-    output = await graph.ainvoke(Command(resume="all"), config, **given)
+    while output.get("__interrupt__"):
+        output = await graph.ainvoke(Command(resume="all"), config, context=options)
     assert output["answer"]["status"] == "answered"
     assert output["answer"]["usage"]["seconds"] < 300
 

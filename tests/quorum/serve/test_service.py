@@ -15,7 +15,7 @@ from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller, Purse
-from quorum.serve.question import Question, Refused
+from quorum.serve.question import Question, Refused, cleaned
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, script, written
@@ -70,10 +70,28 @@ async def test_a_question_that_cannot_begin_is_refused_where_other_processes_wou
     make: Make,
 ) -> None:
     service = make()
-    assert (await service.ask(ME, "\ud800")).id
+    failed = await service.ask(ME, "\ud800", run_id="q1")
+    with pytest.raises(ConfigurationError, match="UTF-8"):
+        await failed.answer()
+    again = await service.ask(ME, QUESTION, run_id="q1")
+    await again.answer()
+    assert (await service.question(ME, "q1")).status == "answered", "what failed under its name is forgotten"
     service.leases = cast("Any", object())
     with pytest.raises(ConfigurationError, match="UTF-8"):
         await service.ask(ME, "\ud800")
+
+
+def test_half_a_place_of_the_machine_is_not_shown() -> None:
+    event = {
+        "kind": "failed",
+        "t": 0.0,
+        "agent": "run",
+        "error": "OSError",
+        "message": f"{'x' * 80} /srv/home/of/ann",
+    }
+    step = cleaned(event, lambda text: text.replace("/srv/home/of/ann", "the home"))
+    assert "srv" not in step.gist
+    assert len(step.gist) <= 100
 
 
 @pytest.mark.parametrize("restarted", [False, True])

@@ -46,9 +46,12 @@ def _json_lines(text: str) -> Iterator[Any]:
     for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
-                yield json.loads(line)
+                item = json.loads(line)
             except ValueError as error:
                 raise ValueError(f"line {number} is no JSON: {error}") from error
+            if not isinstance(item, dict):
+                raise ValueError(f"line {number} is no object")
+            yield item
 
 
 def read_text(path: Path, source: str, newline: str | None = None) -> str:

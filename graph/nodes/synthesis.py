@@ -69,7 +69,8 @@ async def ground(
     there = before.tables if state.error and state.error.kind == NOT_FOUND else []
     asked = " ".join(queries), tables + len(there)
     found = await asyncio.to_thread(index.tables, *asked, **way) if queries else []
-    found = [name for name in dict.fromkeys([*index.called(queries), *found]) if name not in there][:tables]
+    called = await asyncio.to_thread(index.called, queries)
+    found = [name for name in dict.fromkeys([*called, *found]) if name not in there][:tables]
     hits = [hit for query in queries for hit in await asyncio.to_thread(index.search, query, columns, **way)]
     places = [(hit.table, hit.column) for hit in hits if hit.table in {*before.tables, *found}]
     places += [place for name in found for place in _whole(resources.catalog, name)]

@@ -116,12 +116,13 @@ class ColumnIndex:
 
     def called(self, keywords: Iterable[str]) -> list[str]:
         """Full names of the tables whose whole name a keyword is, such as ``order lines`` of order_lines."""
-        asked = {tuple(terms(keyword.replace("_", " "))) for keyword in keywords} - {()}
-        return [
-            fields.tables[0].full_name
-            for fields in self.fields
-            if any(tuple(terms(name.replace("_", " "))) in asked for name in table_names(fields.tables))
-        ]
+        named = {
+            tuple(terms(name.replace("_", " "))): fields.tables[0].full_name
+            for fields in reversed(self.fields)
+            for name in table_names(fields.tables)
+        }
+        asked = (tuple(terms(keyword.replace("_", " "))) for keyword in keywords)
+        return [named[each] for each in asked if each and each in named]
 
     def _hit(self, place: int, score: float) -> ColumnHit:
         number, column = self._columns[place]

@@ -40,6 +40,14 @@ def test_every_extra_that_a_message_names_exists_and_doctor_knows_it(root: Path)
     assert called <= {*EXTRAS} == {*project["optional-dependencies"]} - {"dev"}
 
 
+def test_one_function_makes_all_hints(root: Path) -> None:
+    """No index has the distribution, and only the parts of the one function know how to call pip."""
+    written = {path.name for path in sources(root) if "pip install " in path.read_text(encoding="utf-8")}
+    assert written <= {"errors.py", "providers.py"}, "the second reads what LangChain writes"
+    pages = [*sources(root), *root.glob("*.md"), *root.glob("docs/*.md")]
+    assert not [path for path in pages if f"{DISTRIBUTION}[" in path.read_text(encoding="utf-8")]
+
+
 def test_a_hint_names_this_python_and_packages_that_are_on_the_index(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -166,6 +166,7 @@ SURE: dict[str, Any] = READ | {
         ),
         ({"warnings": ["a.csv is left out."]}, "ran; 1 warning", "good"),
         ({"candidates": [candidate("c1", approved=False)]}, "ran; the Validator did not accept it", "good"),
+        ({"confidence": 0.5}, "may be right (50 %): ran; nothing suspicious", "warn"),
         ({"confidence": 0.999}, "likely right (99 %): ran; nothing suspicious", "good"),
         ({"vote": READ["vote"] | {"settled": "user"}}, "ran; nothing suspicious; you chose it", "good"),
         ({"demonstration": True}, "not rated: rules wrote the query, no language model", "warn"),

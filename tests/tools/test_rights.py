@@ -100,6 +100,19 @@ async def test_no_query_gets_a_masked_value_out(
         assert {sql: said for sql, said in ran.items() if LEAK.search(said.replace(sql, ""))} == {}
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("joined", ["JOIN b USING (k)", "NATURAL JOIN b", "JOIN b ON a.k = b.k"])
+async def test_what_a_join_compares_with_a_masked_column_is_masked(
+    engine: str, joined: str, tmp_path: Path
+) -> None:
+    script = "CREATE TABLE a (k TEXT); CREATE TABLE b (k TEXT);"
+    script += "INSERT INTO a VALUES ('zqx1'); INSERT INTO b VALUES ('zqx1'), ('zqx2');"
+    async with opened(made(engine, tmp_path, script), tmp_path / "home", mask=["a.k"]) as (_, database):
+        said = said_by(await execute(database, f"SELECT b.k FROM a {joined}", agent="test"))
+        assert PSEUDONYM.search(said)
+        assert not LEAK.search(said)
+
+
 HIDDEN = [
     "SELECT * FROM secret",
     'SELECT * FROM main."SECRET"',

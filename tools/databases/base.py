@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import ClassVar, Self
@@ -172,6 +172,17 @@ class Connector(ABC):
         Without a sentence, with all that the database consists of. Empty where nothing tells.
         """
         return ""
+
+    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:  # noqa: ARG002
+        """Read tables of ``Catalog.filtered`` again; other tables may be left out.
+
+        Args:
+            names: Their full names.
+
+        Raises:
+            DatabaseUnavailable: As ``catalog``.
+        """
+        return await self.catalog(samples=samples)
 
     @abstractmethod
     async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:

@@ -3,7 +3,7 @@
 One compressed file for each ``Connector.identity``: another role, session or list of schemas has a file of
 its own. It holds no secret, only its owner may read it, it is written whole or not at all; one that cannot
 be used is ignored with a line in the log. The catalog of a database file is read again when that file has
-changed (``Connector.stamp``). One with tables under row policies is not cached: they may show other rows now.
+changed (``Connector.stamp``), and tables under row policies each time: they are cached without their columns.
 
 The same folder keeps, for each database, which warnings an answer has given already
 (``CatalogCache.new_warnings``).
@@ -20,13 +20,14 @@ import time
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import quorum
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.catalog import Catalog, from_json, to_json
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.garbage import no_collections
@@ -71,8 +72,9 @@ class CatalogCache:
         if not identity:
             return await connector.catalog(samples=samples)
         path, head = await asyncio.to_thread(self.file, connector, identity, samples)
-        if found := await asyncio.to_thread(_load, path, head, self.age):
-            return found
+        found = await asyncio.to_thread(_load, path, head, self.age)
+        if found and (whole := await _with_filtered(found, connector, samples)):
+            return whole
         head["read"] = time.time()
         catalog = await connector.catalog(samples=samples)
         await asyncio.to_thread(_save, path, head, catalog)
@@ -125,16 +127,32 @@ def _load(path: Path, head: Mapping[str, Any], age: float) -> Catalog | None:
         return None
 
 
+async def _with_filtered(found: Catalog, connector: Connector, samples: int) -> Catalog | None:
+    """Return a cached catalog with its tables under row policies read now; None if all must be read."""
+    if not found.filtered:
+        return found
+    try:
+        again = await connector.reread(found.filtered, samples=samples)
+    except DatabaseUnavailable:  # none of them is there any more
+        return None
+    tables = {table.full_name: table for table in again.tables}
+    if not tables.keys() >= {*found.filtered}:
+        return None
+    notes = tuple(dict.fromkeys((*found.notes, *again.notes)))
+    return replace(found, tables=tuple(tables.get(t.full_name, t) for t in found.tables), notes=notes)
+
+
 def _save(path: Path, head: Mapping[str, Any], catalog: Catalog) -> None:
     """Write a catalog for its owner alone; where that fails, log it and go on.
 
-    Of one with tables under row policies no file stays. Files of long ago, and what killed processes have
-    left, are deleted.
+    What is known of tables of which the role may see some rows only is left out. Files of long ago, and what
+    killed processes have left, are deleted.
     """
+    bare: dict[str, Any] = {"columns": (), "row_count": None, "distinct_rows": None}
+    if catalog.filtered:
+        tables = (replace(t, **bare) if t.full_name in catalog.filtered else t for t in catalog.tables)
+        catalog = replace(catalog, tables=tuple(tables))
     try:
-        if catalog.filtered:
-            path.unlink(missing_ok=True)
-            return
         content = json.dumps({**head, "catalog": to_json(catalog)}, separators=(",", ":")).encode()
         _write(path, gzip.compress(content, LEVEL, mtime=0))
         for other in path.parent.iterdir():

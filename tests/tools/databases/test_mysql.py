@@ -101,7 +101,7 @@ async def test_rights_on_routines_and_quoted_names_and_roles_are_powers(
     assert set(account.powers) == {
         "has EXECUTE on FUNCTION sales.bump",
         "has UPDATE on two words.*",
-        "may take the role scribe, whose rights are not told",
+        "may take the role scribe, whose rights are told only while it has it",
     }
 
 

@@ -120,7 +120,10 @@ async def account_of(connector: MysqlConnector) -> Account:
         if match is None:
             continue
         if match["where"] is None:
-            roles.append(f"may take the role {match['rights']}, whose rights are not told".replace("`", ""))
+            taken = (role.strip() for role in match["rights"].replace("`", "").split(","))
+            roles += [
+                f"may take the role {role}, whose rights are told only while it has it" for role in taken
+            ]
             continue
         rights = [right.strip() for right in re.sub(r"\([^)]*\)", "", match["rights"]).split(",")]
         rights += ["GRANT OPTION"] if grant.endswith("WITH GRANT OPTION") else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
@@ -101,8 +101,14 @@ Composites: TypeAlias = Mapping[tuple[int], list[Row]]
 """The parts of composite types, by the type's number."""
 
 
-async def introspect(connector: PostgresConnector, *, samples: int = 3) -> Catalog:
-    """See ``Connector.catalog``. A partitioned table is one table."""
+async def introspect(
+    connector: PostgresConnector, *, samples: int = 3, only: Collection[str] = ()
+) -> Catalog:
+    """See ``Connector.catalog``. A partitioned table is one table.
+
+    Args:
+        only: Full names of the tables that are read; all if there are none.
+    """
     look = Introspection(connector, connector.ask)
     schemas = _schemas(connector.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
@@ -118,6 +124,8 @@ async def introspect(connector: PostgresConnector, *, samples: int = 3) -> Catal
     sources, filtered = [], []
     for row in relations:
         oid = row["oid"]
+        if only and full_names[oid] not in only:
+            continue
         table = Table(
             name=row["name"],
             columns=tuple(_column(column, composites) for column in columns[oid,]),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 
+from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.postgres.catalog import OURS, introspect
@@ -146,6 +148,9 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     def refusal(self, sql: str) -> QueryError | None:
         return uncallable(sql, "postgres") or self._code.refusal(sql)
+
+    async def reread(self, names: Collection[str], *, samples: int = 3) -> Catalog:
+        return await introspect(self, samples=samples, only=names)
 
     catalog = introspect
 

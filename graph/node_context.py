@@ -37,7 +37,7 @@ class _Own:
     """A context that a graph opened for itself, and how many nodes are using it now.
 
     Attributes:
-        asks: A node has interrupted the run to ask a person, whose time is not the run's.
+        asks: A node has interrupted the run to ask a person; from then on idle time is not the run's.
     """
 
     opening: asyncio.Future[Context]

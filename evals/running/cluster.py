@@ -127,7 +127,7 @@ def _ignored(number: signal.Signals) -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(number, before)
+        signal.signal(number, signal.SIG_DFL if before is None else before)
 
 
 def _unsignalled() -> Any:

@@ -116,13 +116,12 @@ class ColumnIndex:
 
     def called(self, keywords: Iterable[str]) -> list[str]:
         """Full names of the tables whose whole name a keyword is, such as ``order lines`` of order_lines."""
-        named = {
-            tuple(terms(name.replace("_", " "))): fields.tables[0].full_name
-            for fields in reversed(self.fields)
-            for name in table_names(fields.tables)
-        }
+        named: dict[tuple[str, ...], list[str]] = {}
+        for fields in self.fields:
+            for name in table_names(fields.tables):
+                named.setdefault(tuple(terms(name.replace("_", " "))), []).append(fields.tables[0].full_name)
         asked = (tuple(terms(keyword.replace("_", " "))) for keyword in keywords)
-        return [named[each] for each in asked if each and each in named]
+        return [name for each in asked if each for name in named.get(each, ())]
 
     def _hit(self, place: int, score: float) -> ColumnHit:
         number, column = self._columns[place]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -172,7 +173,7 @@ class Question:
 
 def cleaned(event: Event, clean: Callable[[str], str], width: int = 100) -> Step:
     """Return an event's step, whose text is cleaned before it is cut: half a path would not be known."""
-    step = step_of(event, 10 * width)
+    step = step_of(event, sys.maxsize)
     return replace(step, gist=one_line(clean(step.gist), width))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from langchain.chat_models.base import _get_chat_model_creator
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableMap
@@ -206,6 +207,12 @@ async def test_what_a_provider_refuses_is_not_asked_of_it_again(groq: Vendors) -
     assert ["tools" in seen for seen in chat._seen] == [True, True, False, False, False]
     assert "response_format" in chat._seen[2]
     assert "Reply with one JSON object" in str(chat._seen[3]["messages"])
+
+
+async def test_a_model_class_without_tools_and_forms_is_asked_for_text() -> None:
+    model = make_model(FakeListChatModel(responses=['{"sql": "SELECT 1"}']))
+    reply = await model.complete(ASK, role="writer", output=Sql)
+    assert (reply.parsed, reply.method) == (Sql(sql="SELECT 1"), Method.TEXT)
 
 
 @pytest.mark.parametrize(("code", "kind"), [(429, "rate"), (503, "server"), (529, "server")])

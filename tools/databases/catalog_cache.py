@@ -136,10 +136,9 @@ async def _with_filtered(found: Catalog, connector: Connector, samples: int) -> 
     except DatabaseUnavailable:  # none of them is there any more
         return None
     tables = {table.full_name: table for table in again.tables}
-    if not tables.keys() >= {*found.filtered}:
+    if not tables.keys() >= {*found.filtered} >= {*again.filtered}:  # one is gone, or a policy is new
         return None
-    notes = tuple(dict.fromkeys((*found.notes, *again.notes)))
-    return replace(found, tables=tuple(tables.get(t.full_name, t) for t in found.tables), notes=notes)
+    return replace(found, tables=tuple(tables.get(t.full_name, t) for t in found.tables))
 
 
 def _save(path: Path, head: Mapping[str, Any], catalog: Catalog) -> None:

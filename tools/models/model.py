@@ -31,6 +31,7 @@ from quorum.tools.record import Recall, Recorder, no_recall, request_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
+    from langchain_core.runnables import RunnableConfig
 
 LONGEST_WAIT = 120.0
 """Longest wait, in seconds, that an endpoint may ask for."""
@@ -114,8 +115,9 @@ class Model:
         try:
             async with asyncio.timeout(self.ledger.remaining_seconds()) as deadline:
                 while call.message is None:
-                    async with call.sending() as (chat, how):
-                        call.message = message_of(await chat.ainvoke(call.sent, **how))
+                    async with call.sending() as config:
+                        with self.backend.asking(call.arguments) as (chat, given):
+                            call.message = message_of(await chat.ainvoke(call.sent, config, **given))
                     if call.failure:
                         await call.recover(call.failure)
         except TimeoutError:
@@ -171,23 +173,19 @@ class Call:
         return (self.least.usd or 0.0) if self.backend.price else 0.0
 
     @asynccontextmanager
-    async def sending(self) -> AsyncIterator[tuple[Any, dict[str, Any]]]:
-        """Make one request ready when it is its turn: give the chat model, and how it is invoked.
-
-        An error of the endpoint becomes ``failure``.
-        """
+    async def sending(self) -> AsyncIterator[RunnableConfig]:
+        """Make one request ready when it is its turn; an error of the endpoint inside becomes ``failure``."""
         model, most, self.failure = self.model, self.backend.settings.longest_reply, None
         async with self.turn():
             self.method = self.backend.learned.ladder[0] if self.output else None
             self.sent = self.with_form()
             self.arguments = self.backend.arguments(model.temperature, model.seed, self.output, self.method)
             metadata = {"role": self.role, "candidate": model.candidate, "attempt": self.attempt}
-            config = {"run_name": self.role, "tags": [f"role:{self.role}"], "metadata": metadata}
+            config: RunnableConfig = {"run_name": self.role, "tags": [f"role:{self.role}"]}
             self.under_way, start = True, time.perf_counter()
             try:
                 async with asyncio.timeout(most) as limit:
-                    with self.backend.asking(self.arguments) as (chat, given):
-                        yield chat, {"config": config, **given}
+                    yield {**config, "metadata": metadata}
                 self.answered = True
             except TimeoutError as error:
                 self.failure = self.backend.failure(error)

@@ -62,7 +62,8 @@ def message_of(reply: Any) -> AIMessage:
 
     found = reply["raw"] if isinstance(reply, dict) else reply
     if not isinstance(found, AIMessage):
-        raise TypeError(f"its role is {getattr(found, 'role', found.type)!r}, not 'assistant'")
+        role = getattr(found, "role", getattr(found, "type", type(found).__name__))
+        raise TypeError(f"its role is {role!r}, not 'assistant'")
     return found
 
 

@@ -125,6 +125,7 @@ async def introspect(
     for row in relations:
         oid = row["oid"]
         if only and full_names[oid] not in only:
+            filtered += [full_names[oid]] if oid in policed and not code.get(oid) else []
             continue
         table = Table(
             name=row["name"],

@@ -7,6 +7,8 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -95,6 +97,21 @@ async def test_a_lost_session_is_logged_in_anew_once_for_all(
     outcomes = await asyncio.gather(*(near.run("SELECT 1", Limits()) for _ in range(20)))
     assert {rows(outcome)[0] for outcome in outcomes} == {(1,)}
     assert logins(snowflake) == before + 1
+
+
+def test_a_lost_connection_is_closed_once_and_its_drivers_races_harm_nobody() -> None:
+    closed: list[str] = []
+
+    def close() -> None:
+        closed.append("once")
+        raise RuntimeError("Set changed size during iteration")
+
+    session = snowflake_session.Session(cast("Any", None))
+    lost: Any = SimpleNamespace(rest=SimpleNamespace(close=close), _close_at_exit=None)
+    session.current = lost
+    session.drop(lost)
+    session.drop(lost)
+    assert (session.current, closed) == (None, ["once"])
 
 
 async def test_a_session_that_ends_between_two_quick_queries_costs_one(

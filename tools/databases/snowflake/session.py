@@ -159,11 +159,13 @@ class Session:
     def drop(self, connection: SnowflakeConnection | None) -> None:
         """Forget a connection that is lost, without asking the server; another one in its place stays."""
         with self._lock:
-            if self.current is connection:
+            mine = self.current is connection  # of several that saw it, the first
+            if mine:
                 self.current = None
-        if connection is not None and connection.rest is not None:
+        if mine and connection is not None and connection.rest is not None:
             atexit.unregister(connection._close_at_exit)
-            connection.rest.close()
+            with suppress(RuntimeError):  # whoever waits for it still may change what the driver goes through
+                connection.rest.close()
 
     def close(self) -> None:
         """Log out."""

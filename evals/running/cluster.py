@@ -119,7 +119,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
 
 @contextmanager
 def _ignored(number: signal.Signals) -> Iterator[None]:
-    """Have processes that start inside ignore a signal that goes to the whole group: this one ends them."""
+    """Have processes that start inside ignore a signal: where the whole group gets it, this one ends them."""
     if threading.current_thread() is not threading.main_thread():  # only it may say what a signal does
         yield
         return

@@ -124,7 +124,11 @@ async def consensus(state: RunState, context: Context) -> Update:
 
 
 def _asked_anew(state: RunState, context: Context) -> Update:
-    """Return the update that asks all candidates again; empty if a model answered one."""
+    """Return the update that asks all candidates again; empty if a model answered one.
+
+    Raises:
+        ModelUnavailable: No model answered, and the run is not a resumed one that may ask again.
+    """
     errors = [candidate.error for candidate in state.candidates]
     unanswered = [error for error in errors if error and error.kind == UNAVAILABLE]
     if not unanswered or len(unanswered) < len(errors):

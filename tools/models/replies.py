@@ -53,7 +53,7 @@ class Reply:
 
 
 def message_of(reply: Any) -> AIMessage:
-    """Return the message of a reply; that of a structured one stands beside what was read of it.
+    """Return the message of a reply, also of a structured one, which is ``{"raw": message, "parsed": …}``.
 
     Raises:
         TypeError: It is not the assistant's.

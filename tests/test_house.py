@@ -128,6 +128,13 @@ def test_a_database_opens_before_the_graph_is_loaded(root: Path) -> None:
     assert loaded.isdisjoint({*HEAVY, "langchain_core", "pyarrow"})
 
 
+def test_a_question_loads_no_pandas(root: Path, tmp_path: Path) -> None:
+    """Arrow loads it, where it is installed, for any conversion to or from Python values."""
+    asked = "ask_sync('How many orders did each channel bring?', db='sample', models=['offline'], home=HOME)"
+    code = f"from quorum import ask_sync; HOME = {str(tmp_path)!r}; assert {asked}.row_count > 1"
+    assert "pandas" not in loaded_after(code, root)
+
+
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:
     homes = re.compile(r"(?<![\w.])/(?:home|Users|root|work)/\w")
     found = [

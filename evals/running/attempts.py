@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -36,7 +38,9 @@ from quorum.graph.recipes import recipe_of
 from quorum.graph.resources import Resources
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
+from quorum.tools.ledger import Budget
+from quorum.tools.models.providers import check_priced
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -54,15 +58,25 @@ class Attempts:
         replied: Called when a model has replied to any question.
     """
 
-    def __init__(
-        self, evaluation: Evaluation, databases: Databases, *, replied: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, evaluation: Evaluation, *, replied: Callable[[], None] = lambda: None) -> None:
         self.evaluation = evaluation
-        self.databases = databases
+        self.databases = Databases.for_evaluation(evaluation)
         self.replied = replied
         self.folder = evaluation.folder.absolute()
         total = evaluation.max_usd_total
         self.total = TotalBudget(total, self.folder) if total is not None else None
+
+    async def prove(self, question: EvalQuestion) -> None:
+        """Open the models and the question's database: a wrong setting fails before anything is asked.
+
+        Raises:
+            ConfigurationError: An option is wrong, or a model has no price and dollars are limited.
+        """
+        models, usd = await self.databases.models(), self.evaluation.max_usd_total
+        limit = Budget(max_usd=None if usd == math.inf else usd)
+        check_priced((*models.models.values(), *models.role_models.values()), limit)
+        with suppress(DatabaseUnavailable):  # it is the trouble of its own questions
+            await self.databases.of(question)
 
     async def record(self, question: EvalQuestion) -> Record:
         """Ask and judge. A failure becomes a record too, unless it would fail every question.
@@ -100,6 +114,10 @@ class Attempts:
     async def close(self, url: str) -> None:
         """Close the database after its last question."""
         await self.databases.close(url)
+
+    async def end(self) -> None:
+        """Close everything."""
+        await self.databases.aclose()
 
     async def _asked(
         self, question: EvalQuestion, run: RunFolder, events: RunEvents, *, resumed: bool

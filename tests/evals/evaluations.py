@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ was under way when the process was killed may stand twice. All others are the re
 
 def outcome(record: Record) -> dict[str, Any]:
     """The result, the same however often the evaluation was interrupted: all fields but ``PASSING``."""
-    return {name: value for name, value in record.as_dict().items() if name not in PASSING}
+    return {name: value for name, value in asdict(record).items() if name not in PASSING}
 
 
 def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
@@ -103,8 +104,8 @@ def linking(tables: float, columns: float | None) -> Linking:
 def write(folder: Path, made: Manifest, records: Sequence[Record]) -> Path:
     """The folder of an evaluation."""
     folder.mkdir(parents=True)
-    (folder / MANIFEST).write_text(json.dumps(made.as_dict()), encoding="utf-8")
-    lines = [json.dumps(each.as_dict()) + "\n" for each in records]
+    (folder / MANIFEST).write_text(json.dumps(asdict(made)), encoding="utf-8")
+    lines = [json.dumps(asdict(each)) + "\n" for each in records]
     (folder / RESULTS).write_text("".join(lines), encoding="utf-8")
     return folder
 

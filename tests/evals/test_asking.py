@@ -103,9 +103,9 @@ async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) ->
     """Between the answer and its record: the choices are read from its trace."""
     given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
     before = await answered(given)
-    databases = Databases.for_evaluation(given)
-    again = await Attempts(given, databases).record(given.questions[0])
-    await databases.aclose()
+    attempts = Attempts(given)
+    again = await attempts.record(given.questions[0])
+    await attempts.end()
     assert again.resumed
     assert again.asking == before.asking
     assert before.asking == EvalFolder(tmp_path).records()["q00"].asking

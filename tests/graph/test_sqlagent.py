@@ -187,7 +187,7 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
         gen_agent=[lacks, written("SELECT place FROM warehouses")],
     )
     ran = await run_graph(tmp_path / "home", url, said, **given)
-    assert "Where goods are kept is not there." in ran.prompt("info_agent", 1)
+    assert "<missing>\nWhere goods are kept is not there." in ran.prompt("info_agent", 1)
     assert "<earlier_sql>" not in ran.prompt("info_agent", 1) + ran.prompt("gen_agent", 1)
     assert ran.calls()["gen_agent"] == 2
     words: list[list[str]] = [

@@ -17,7 +17,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Asking, ChoiceRow, Record
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.linking import gold_part, linking_of_schema
+from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import (
@@ -145,16 +145,18 @@ class Attempts:
     async def _with_linking(
         self, record: Record, question: EvalQuestion, catalog: Catalog, run: RunFolder, events: RunEvents
     ) -> Record:
-        """Add how the schema that was linked compares with the gold, unless gold chose it.
+        """Add how what the answer uses compares with the gold, and the schema, unless gold chose it.
 
         Raises:
             QuorumError: The text of the linked schema is missing.
         """
+        golds = await asyncio.to_thread(golds_of, question, catalog)
+        own = await asyncio.to_thread(linking_of, record.sql, golds, catalog)
         if self.evaluation.gold:
-            return record
+            return replace(record, linking=own)
         shown = await asyncio.to_thread(events.linked_part, run)
-        kept = await asyncio.to_thread(linking_of_schema, shown, question, catalog)
-        return replace(record, linked=events.linked, schema_linking=kept)
+        kept = linking_of_schema(shown, golds, question, catalog)
+        return replace(record, linking=own, linked=events.linked, schema_linking=kept)
 
     async def _open(
         self, question: EvalQuestion, resources: Resources, events: RunEvents, *, resumed: bool

@@ -16,7 +16,7 @@ from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
-from quorum.evals.running.linking import gold_part, linking_of, linking_of_schema
+from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
 from quorum.graph.options import RunOptions
@@ -193,7 +193,7 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     columns = tuple((table.full_name, column.name) for table, column in part.columns()) if part else ()
     shown = Linked(linked.tables, columns) if linked else None
     made = EvalQuestion("q", "?", "shop", "", "sqlite", **question)
-    assert linking_of_schema(shown, made, CATALOG) == expected
+    assert linking_of_schema(shown, golds_of(made, CATALOG), made, CATALOG) == expected
 
 
 def judged(prompt: Prompt) -> Any:
@@ -237,6 +237,11 @@ async def test_a_question_s_own_document_is_shown_whole(
 GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
 
 
+def linked(sql: str, *gold: str) -> Linking | None:
+    asked = EvalQuestion("q", "?", "shop", "", "sqlite", gold_sql=gold)
+    return linking_of(sql, golds_of(asked, CATALOG), CATALOG)
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -254,15 +259,15 @@ GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
     ],
 )
 def test_recall_and_precision(sql: str, expected: Linking | None) -> None:
-    assert linking_of(sql, [GOLD], CATALOG) == expected
+    assert linked(sql, GOLD) == expected
 
 
 def test_the_nearest_of_several_gold_queries_counts_and_without_any_nothing_is_told() -> None:
     far, near = "SELECT name FROM customers", "SELECT city FROM orders"
     for golds in ([far, near, "not ( SQL"], [near, far]):
-        assert linking_of("SELECT city FROM orders", golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
+        assert linked("SELECT city FROM orders", *golds) == Linking(1.0, 1.0, 1.0, 1.0)
     for unread in ([], ["not ( SQL"], ["SELECT 1"]):
-        assert linking_of(GOLD, unread, CATALOG) is None
+        assert linked(GOLD, *unread) is None
 
 
 @pytest.mark.heavy

@@ -56,9 +56,6 @@ SETTINGS = {
     "distributed.nanny.http.routes": [],
 }
 
-PRELOADED = ("quorum.evals.scorers.own", "pyarrow.parquet")
-"""What a worker imports for its first question. Workers are forked from one process that has done so."""
-
 Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
 """A record, an error, or None if the question was interrupted; and whether a model has replied to any
 question of this worker since the last outcome."""
@@ -99,7 +96,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
                 super()._update_worker_status(op, msg)
 
     with dask.config.set(SETTINGS):
-        lib.utils.get_mp_context().set_forkserver_preload(["distributed.nanny", __name__, *PRELOADED])
+        lib.utils.get_mp_context().set_forkserver_preload(["quorum.evals.running.preloaded"])
         with _ignored(signal.SIGTERM):
             forkserver.ensure_running()
         local = Local(

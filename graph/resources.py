@@ -429,6 +429,7 @@ def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) ->
 
 
 def _settings(options: RunOptions, api_key: str) -> ModelSettings:
+    """Return what holds for every model; a role has its own temperature (``Model.at``)."""
     key = api_key or os.environ.get("OPENAI_API_KEY", "")
     return ModelSettings(
         base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", ""),

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 4
-"""Questions at the same time."""
+"""Queries at the same time."""
 TABLES, CELLS = 40, 40_000
-"""Tables, and values, that one question asks for at most; of a single table all that are wanted."""
+"""Tables, and values, that one query asks for at most; of a single table all that are wanted."""
 LEAST_ROWS = 125
 """Sample rows of a table where there are very many."""
 ALL_CELLS = 25_000_000

@@ -95,7 +95,6 @@ class Fleet:
 
     def signal(self, number: int, what: signal.Signals) -> None:
         process = self.processes[number]
-        assert process is not None
         process.send_signal(what)
         if what == signal.SIGKILL:
             process.wait()

@@ -77,7 +77,6 @@ class SnowflakeServer:
         return [query["sql"] for query in self.control()["asked"]]
 
     def _answers(self) -> bool:
-        assert self._process is not None
         assert self._process.poll() is None, "the server has ended"
         with suppress(OSError):
             self.control()

@@ -16,9 +16,10 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
+from tests.engines import opened
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+from tests.tools.databases.contract import result
 
 pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
 
@@ -53,8 +54,7 @@ async def visits(server: BigqueryServer, dataset: str) -> AsyncIterator[Connecto
 
 @pytest.fixture
 async def database(visits: Connector) -> Database:
-    catalog = await visits.catalog()
-    return Database(visits, catalog, Linter(catalog), Limits(), Ledger())
+    return await opened(visits)
 
 
 async def fail(database: Database, sql: str) -> QueryError:
@@ -100,8 +100,7 @@ async def test_what_may_run_carries_the_limit_to_the_server(
 
 async def test_what_the_engine_says_is_counted_not_what_was_expected(database: Database) -> None:
     ledger = Ledger(Budget(read_bytes=10 * MIB))
-    outcome = await execute(replace(database, ledger=ledger), SECONDS, agent="action")
-    assert isinstance(outcome, QueryResult)
+    outcome = result(await execute(replace(database, ledger=ledger), SECONDS, agent="action"))
     used = ledger.by_agent["action"]
     assert (used.read_bytes, used.estimated_bytes, used.slot_seconds) == (MIB, 0, 1.5)
     assert used.bytes == outcome.table.nbytes

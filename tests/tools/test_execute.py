@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,8 @@ from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.tools.databases.contract import at_work, children
+from tests.engines import build, opened
+from tests.tools.databases.contract import at_work, children, result
 from tests.waiting import until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
@@ -41,21 +41,14 @@ def events() -> Events:
 
 @pytest.fixture
 async def database(tmp_path: Path, events: Events) -> AsyncIterator[Database]:
-    path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE numbers (n INTEGER)")
-    connection.executemany("INSERT INTO numbers VALUES (?)", [(i,) for i in range(1000)])
-    connection.commit()
-    connection.close()
-    async with connect(str(path)) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=20), Ledger(), events)
+    values = ", ".join(f"({i})" for i in range(1000))
+    script = f"CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES {values}"
+    async with connect(build("sqlite", tmp_path / "shop.db", script)) as connector:
+        yield await opened(connector, limits=Limits(seconds=20), record=events)
 
 
 async def run(database: Database, sql: str, agent: str = "action") -> QueryResult:
-    outcome = await execute(database, sql, agent=agent, candidate="1")
-    assert isinstance(outcome, QueryResult), outcome
-    return outcome
+    return result(await execute(database, sql, agent=agent, candidate="1"))
 
 
 async def fail(database: Database, sql: str) -> QueryError:

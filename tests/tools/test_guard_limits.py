@@ -81,7 +81,6 @@ def test_the_process_ends_at_its_limits_and_the_next_one_judges(
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_that_somebody_ended_is_started_again(judge: Process, how: signal.Signals) -> None:
     judge.ask("SELECT 1", "sqlite")
-    assert judge._child is not None
     judge._child.send_signal(how)
     judge._child.wait()
     assert judge.ask("SELECT 2", "sqlite") == Passed("SELECT 2", "sqlite")
@@ -96,7 +95,6 @@ def test_a_process_that_is_ended_over_every_text_ends_with_a_refusal(
         nonlocal asked
         if isinstance(request, tuple):
             asked += 1
-            assert judge._child is not None
             judge._child.kill()
             judge._child.wait()
         return exchange(request, seconds)

@@ -6,21 +6,18 @@ could be left is looked at after each: rows, sequences, objects, roles, settings
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.engines import build, opened
 from tests.servers.bigquery_server import running_bigquery
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
@@ -165,18 +162,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     else:
         folder = tmp_path / "data"
         folder.mkdir()
-        path = folder / "a.db"
-        with closing(sqlite3.connect(path) if engine == "sqlite" else duckdb.connect(str(path))) as made:
-            for statement in SMALL.split(";"):
-                made.execute(statement)
-            if engine == "sqlite":
-                made.commit()
-        url = f"{engine}:///{path}"
+        url = build(engine, folder / "a.db", SMALL)
         look = partial(_contents, tmp_path)
     async with connect(url) as connector:
-        catalog = await connector.catalog()
-        database = Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-        yield Target(database, look, catalog.dialect, pid)
+        yield Target(await opened(connector, limits=Limits(seconds=5)), look, connector.dialect, pid)
     stack.close()
     if other is not None:
         other.close()

@@ -20,10 +20,9 @@ from quorum.tools.databases.many.catalog import united
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.databases.many.plan import Plan, UnionTables, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from tests.engines import start_no_process
-from tests.tools.databases import test_duckdb, test_sqlite
+from tests.engines import build, start_no_process
 from tests.tools.databases.cases import cases
-from tests.tools.databases.contract import error, rows
+from tests.tools.databases.contract import error, result, rows
 
 ORDERS = """
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount DECIMAL(10, 2), day DATE, note TEXT);
@@ -46,9 +45,8 @@ INSERT INTO customers VALUES
 
 @pytest.fixture
 def urls(tmp_path: Path) -> list[str]:
-    test_sqlite.build(tmp_path / "shop.db", ORDERS)
-    test_duckdb.build(tmp_path / "crm.duckdb", CUSTOMERS)
-    return [f"sqlite:///{tmp_path}/shop.db", f"duckdb:///{tmp_path}/crm.duckdb"]
+    orders = build("sqlite", tmp_path / "shop.db", ORDERS)
+    return [orders, build("duckdb", tmp_path / "crm.duckdb", CUSTOMERS)]
 
 
 @pytest.fixture
@@ -129,7 +127,6 @@ async def test_a_query_over_both(both: ManyConnector) -> None:
         Limits(),
     )
     assert rows(outcome) == [("Ann", 30.5)]
-    assert isinstance(outcome, QueryResult)
     assert [(part.database, part.rows) for part in outcome.parts] == [("crm", None), ("shop", 2)]
     assert outcome.parts[0].describe() == "crm, read in place: main.customers"
     assert "note" not in outcome.parts[1].sql, "a column that nobody asked for"
@@ -184,7 +181,7 @@ async def test_two_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
     places = [tmp_path / folder / "my shop.db" for folder in "ab"]
     for number, place in enumerate(places):
         place.parent.mkdir()
-        test_sqlite.build(place, f"CREATE TABLE t (x INTEGER); INSERT INTO t VALUES ({number})")
+        build("sqlite", place, f"CREATE TABLE t (x INTEGER); INSERT INTO t VALUES ({number})")
     async with connect_all([f"sqlite:///{place}" for place in places]) as connector:
         catalog = await connector.catalog()
         assert [table.full_name for table in catalog.tables] == ["my_shop.main.t", "my_shop_2.main.t"]
@@ -299,8 +296,7 @@ async def test_bytes_are_the_sum_of_what_the_parts_report(
     assert (told.bytes, told.billed) == (200, True)
     said = [part.partition(":")[0] for part in told.parts]
     assert said == ["crm, read in place", *2 * ["shop, 100 B to be read"]]
-    outcome = await both.run(sql, Limits(scan=250))
-    assert isinstance(outcome, QueryResult)
+    outcome = result(await both.run(sql, Limits(scan=250)))
     assert outcome.bytes_scanned == 200
     assert [part.read for part in outcome.parts if part.database == "crm"] == [None]
     assert sorted(filter(None, allowed)) == [150, 250], "what one read, the next has less"

@@ -12,7 +12,6 @@ import pytest
 
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
-from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.query import Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
@@ -67,7 +66,6 @@ def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "loc
 async def test_the_servers_certificate_is_verified(postgres: PostgresServer, trusted: Path) -> None:
     for mode in ("verify-full", "verify-ca", "require"):
         async with connect(url(postgres, mode, trusted)) as connector:
-            assert isinstance(connector, PostgresConnector)
             assert rows(await connector.ask(USED, Limits())) == [(True,)]
 
 

@@ -11,11 +11,9 @@ from pathlib import Path
 import pytest
 
 from quorum.tools.databases import connect
-from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.engines import opened
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import RightsContract, error, rows
@@ -249,19 +247,13 @@ def name(postgres: PostgresServer) -> str:
 @pytest.fixture
 async def unsafe(postgres: PostgresServer, name: str) -> AsyncIterator[Database]:
     async with connect(f"{postgres.admin_url}/{name}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), LIMITS, Ledger(Budget()))
-
-
-def connector_of(database: Database) -> PostgresConnector:
-    assert isinstance(database.connector, PostgresConnector)
-    return database.connector
+        yield await opened(connector, limits=LIMITS)
 
 
 @pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OVERLOADED, OTHERS])
 async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> None:
     for sql in group:
-        armed = error(await connector_of(unsafe).ask(sql, LIMITS)).message
+        armed = error(await unsafe.connector.ask(sql, LIMITS)).message
         below = await unsafe.connector.run(sql, LIMITS)
         whole = await execute(unsafe, sql, agent="attacker")
         assert "IT RAN" in armed, (sql, armed)
@@ -280,7 +272,7 @@ async def test_good_queries_run(unsafe: Database) -> None:
 
 
 async def test_views_over_the_servers_own_dangerous_functions_are_not_read(unsafe: Database) -> None:
-    assert rows(await connector_of(unsafe).ask("SELECT n FROM s_lock", LIMITS)) == [(True,)], "it is armed"
+    assert rows(await unsafe.connector.ask("SELECT n FROM s_lock", LIMITS)) == [(True,)], "it is armed"
     for view in ("reads", "sequence", "large", "lock", "setting", "xml", "from"):
         refused = error(await unsafe.connector.run(f"SELECT * FROM s_{view}", LIMITS))
         assert refused.kind is ErrorKind.PERMISSION, view
@@ -353,7 +345,6 @@ async def test_a_search_path_hides_none_of_the_servers_functions(postgres: Postg
     )
     postgres.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog", name)
     async with connect(f"{postgres.admin_url}/{name}") as connector:
-        assert isinstance(connector, PostgresConnector)
         assert [table.name for table in (await connector.catalog()).tables] == ["t"]
         assert rows(await connector.ask("SELECT lower('X')", LIMITS)) == [("x",)]
         assert rows(await connector.run("SELECT count(*) FROM t", LIMITS)) == [(0,)]

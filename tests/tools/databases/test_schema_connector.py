@@ -11,11 +11,11 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.schema import NOT_LIVE, folder_of
-from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
+from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.engines import opened
 from tests.schema_folders import write_schema
+from tests.tools.databases.contract import error
 
 PEOPLE = {"PEOPLE": {"NAME": "TEXT", "PASSWORD": "TEXT"}}
 ROWS = {"PEOPLE": [{"NAME": f"n{i}" + 80 * "x", "PASSWORD": f"p{i}"} for i in range(5)]}
@@ -84,8 +84,7 @@ async def test_what_is_no_schema_does_not_open(tmp_path: Path) -> None:
 
 async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
     async with shop(tmp_path) as connector:
-        catalog = await connector.catalog()
-        database = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+        database = await opened(connector)
         cases = {
             "DELETE FROM SHOP.PUBLIC.ORDERS": ErrorKind.REFUSED,
             "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS": ErrorKind.COLUMN_NOT_FOUND,
@@ -93,9 +92,7 @@ async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
             "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS": ErrorKind.UNAVAILABLE,
         }
         for sql, kind in cases.items():
-            outcome = await execute(database, sql, agent="test")
-            assert isinstance(outcome, QueryError)
-            assert outcome.kind is kind
+            assert error(await execute(database, sql, agent="test")).kind is kind
         assert await connector.run("SELECT 1", Limits()) == QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 
 

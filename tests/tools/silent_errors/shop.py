@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, QueryCache, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.query import QueryResult
 from quorum.tools.results.values import plain_rows
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
 from tests.tools.case_files import cases
+from tests.tools.databases.contract import result
 
 SCRIPT = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), credit INTEGER);
@@ -97,17 +95,10 @@ QUIET_OF = {
 }
 
 
-async def opened(connector: Connector) -> Database:
-    """The database for queries."""
-    catalog = await connector.catalog()
-    return Database(connector, catalog, Linter(catalog), Limits(), Ledger())
-
-
 async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
     """Return the suspicions about a query."""
-    result = await execute(database, sql, agent="test")
-    assert isinstance(result, QueryResult), result
-    return await suspicions(database, sql, result, agent="test", question=question, seconds=30)
+    found = result(await execute(database, sql, agent="test"))
+    return await suspicions(database, sql, found, agent="test", question=question, seconds=30)
 
 
 async def check(database: Database, case: Case) -> None:
@@ -128,8 +119,7 @@ async def check_shown(database: Database, case: Case, found: Suspicion) -> None:
 
     So does each figure, or it is a sum over some of the rows.
     """
-    shown = await execute(replace(database, cache=QueryCache()), found.sql, agent="test")
-    assert isinstance(shown, QueryResult)
+    shown = result(await execute(replace(database, cache=QueryCache()), found.sql, agent="test"))
     plain = [cell for row in plain_rows(shown.table) for cell in row]
     cells = {str(cell) for cell in plain} | {str(cell)[:10] for cell in plain}
     written = re.sub(r"[\s()]", "", f"{case.sql} {found.sql}")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quorum.tools.databases import connect
-from tests.tools.silent_errors.shop import CASES, OTHER_CASES, QUIET, SCRIPT, Case, check, opened, said
+from tests.engines import opened
+from tests.tools.silent_errors.shop import CASES, OTHER_CASES, QUIET, SCRIPT, Case, check, said
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,16 @@ from quorum.tools.databases.mysql.url import Target
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.process import PASSWORD
-from tests.tools.databases.contract import ENDLESS, SOON, check_errors, error, result, rows, table
+from tests.tools.databases.contract import (
+    ENDLESS,
+    SOON,
+    RightsContract,
+    check_errors,
+    error,
+    result,
+    rows,
+    table,
+)
 from tests.tools.databases.served import MariadbContract
 from tests.waiting import until
 
@@ -29,6 +38,23 @@ pytest.importorskip("pymysql", reason="the extra quorum-sql[mysql] is not instal
 class TestMysql(MariadbContract):
     scheme = "mysql"
     whole_double = "{}"
+
+
+class TestRights(RightsContract):
+    @pytest.fixture(autouse=True)
+    def _server(self, mariadb: MariadbServer) -> None:
+        self.server = mariadb
+
+    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        mine, theirs = (self.server.new_database(f"CREATE TABLE {x} (x int)") for x in "ab")
+        who = "visitor@'127.0.0.1'"
+        self.server.execute(f"CREATE USER {who} IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO {who}")
+        start = f"mysql://visitor:pw@127.0.0.1:{self.server.port}/{mine}?schema="
+        names = {"absent": mine[:-1], "closed": theirs, "unread": mine}
+        return {case: start + schema for case, schema in names.items()}, names
+
+    def grants(self, schema: str) -> tuple[str, ...]:
+        return (f"GRANT SELECT ON `{schema}`.* TO 'visitor'@'127.0.0.1';",)
 
 
 ODD = """

@@ -14,7 +14,6 @@ from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.engines import opened
-from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import RightsContract, error, rows
 from tests.waiting import PATIENCE
@@ -422,21 +421,3 @@ class TestRights(RightsContract):
             f'GRANT USAGE ON SCHEMA "{schema}" TO {self.role};',
             f'GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO {self.role};',
         )
-
-
-class TestMysqlRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, mariadb: MariadbServer) -> None:
-        self.server = mariadb
-
-    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
-        mine, theirs = (self.server.new_database(f"CREATE TABLE {x} (x int)") for x in "ab")
-        self.server.execute(
-            f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
-        )
-        start = f"mysql://clerk:pw@127.0.0.1:{self.server.port}/{mine}?schema="
-        names = {"absent": mine[:-1], "closed": theirs, "unread": mine}
-        return {case: start + schema for case, schema in names.items()}, names
-
-    def grants(self, schema: str) -> tuple[str, ...]:
-        return (f"GRANT SELECT ON `{schema}`.* TO 'clerk'@'127.0.0.1';",)

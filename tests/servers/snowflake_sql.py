@@ -263,9 +263,7 @@ class Engine:
             if place == "INFORMATION_SCHEMA":
                 return
             if name not in known.get(base, {}).get(place, {}):
-                written = node.sql("snowflake").partition(" AS ")[0]
-                shown = written if '"' in written else written.upper()
-                said = f"Object '{shown}' does not exist or not authorized."
+                said = f"Object '{node.sql('snowflake')}' does not exist or not authorized."
                 raise SqlError("002003", "42S02", COMPILATION + said)
             if (base, place, name) in views and (problem := self._broken(base, place, name)):
                 said = f"Failure during expansion of view '{name}': {problem}"

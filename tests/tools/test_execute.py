@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,11 @@ from tests.waiting import until
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
 
 
-@dataclass
-class Events:
+class Events(list[dict[str, Any]]):
     """A recorder that keeps what it is told."""
 
-    kept: list[dict[str, Any]] = field(default_factory=list)
-
     def __call__(self, kind: str, **fields: Any) -> None:
-        self.kept.append({"kind": kind, **fields})
+        self.append({"kind": kind, **fields})
 
 
 @pytest.fixture
@@ -64,7 +61,7 @@ async def test_runs_charges_and_records(database: Database, events: Events) -> N
     used = database.ledger.by_agent["action"]
     assert (used.queries, used.rows, used.bytes) == (1, 1, outcome.table.nbytes)
     assert used.query_seconds == outcome.seconds
-    (event,) = events.kept
+    (event,) = events
     assert event["kind"] == "query"
     assert (event["agent"], event["candidate"], event["cached"]) == ("action", "1", False)
     assert event["executed"] == outcome.sql
@@ -88,7 +85,7 @@ async def test_what_guard_and_lint_stop_costs_nothing(
     problem = await fail(database, sql)
     assert (problem.by, problem.kind) == (by, kind)
     assert database.ledger.total.queries == 0
-    (event,) = events.kept
+    (event,) = events
     assert event["error"]["kind"] == kind.value
     assert "usage" not in event
 
@@ -99,8 +96,8 @@ async def test_same_text_runs_once(database: Database, events: Events) -> None:
     assert again is first
     assert database.ledger.total.queries == 1
     assert "refiner" not in database.ledger.by_agent
-    assert [event["cached"] for event in events.kept] == [False, True]
-    assert "usage" not in events.kept[1]
+    assert [event["cached"] for event in events] == [False, True]
+    assert "usage" not in events[1]
 
 
 async def test_errors_are_remembered_unless_they_may_pass(database: Database) -> None:
@@ -118,7 +115,7 @@ async def test_simultaneous_askers_share_one_execution(database: Database, event
     outcomes = await asyncio.gather(*(run(database, sql) for _ in range(5)))
     assert all(outcome is outcomes[0] for outcome in outcomes)
     assert database.ledger.total.queries == 1
-    assert sorted(event["cached"] for event in events.kept) == [False, True, True, True, True]
+    assert sorted(event["cached"] for event in events) == [False, True, True, True, True]
 
 
 async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
@@ -156,7 +153,7 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
     assert database.ledger.by_agent["writer"].queries == 1  # charged and recorded though it left
-    assert [event["agent"] for event in events.kept] == ["writer", "refiner"]
+    assert [event["agent"] for event in events] == ["writer", "refiner"]
     assert await run(database, sql) is outcome
 
 
@@ -194,6 +191,6 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
         await execute(late, SLOW, agent="action")
     assert raised.value.limit == "deadline"
     assert late.ledger.total.queries == 1
-    assert events.kept[0]["error"]["kind"] == "timeout"
+    assert events[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")

@@ -7,7 +7,6 @@ could be left is looked at after each: rows, sequences, objects, roles, settings
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
 from quorum.tools.query import ErrorKind, Limits, QueryError
 from tests.engines import build, opened
-from tests.servers.bigquery_server import running_bigquery
+from tests.servers.bigquery_server import BigqueryServer
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.snowflake_server import SnowflakeServer
@@ -109,17 +108,15 @@ ENGINES = [
 
 @pytest.fixture(params=ENGINES)
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
-    engine, pid, other, stack = request.param, 0, None, ExitStack()
+    engine, pid, other = request.param, 0, None
     if engine == "bigquery":
-        pytest.importorskip("google.cloud.bigquery")
-        bigquery = stack.enter_context(running_bigquery())
+        bigquery: BigqueryServer = request.getfixturevalue("bigquery")
         url = bigquery.url(bigquery.new_dataset(BIGQUERY))
 
         def look() -> object:
             return {job.plan.kind for job in bigquery.jobs.values()} - {"SELECT"}
 
     elif engine == "snowflake":
-        pytest.importorskip("snowflake.connector")
         snowflake: SnowflakeServer = request.getfixturevalue("snowflake")
         schema = snowflake.new_schema(SNOWFLAKE)
         url = snowflake.url(f"shop/{schema}")
@@ -135,7 +132,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return counts, sorted(row[1] for row in tables), schemas, sent
 
     elif "postgresql" in engine:
-        psycopg = pytest.importorskip("psycopg")
+        import psycopg
+
         server: PostgresServer = request.getfixturevalue("postgres")
         name = server.new_database(POSTGRES)
         url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
@@ -148,7 +146,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return server.execute(POSTGRES_EFFECTS.format(pid=pid), name), told, sorted(tmp_path.iterdir())
 
     elif "mysql" in engine:
-        pymysql = pytest.importorskip("pymysql")
+        import pymysql
+
         maria: MariadbServer = request.getfixturevalue("mariadb")
         name = maria.new_database(MYSQL)
         url = f"{engine}://{maria.admin_url.partition('://')[2]}/{name}"
@@ -166,7 +165,6 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         look = partial(_contents, tmp_path)
     async with connect(url) as connector:
         yield Target(await opened(connector, limits=Limits(seconds=5)), look, connector.dialect, pid)
-    stack.close()
     if other is not None:
         other.close()
 

@@ -20,7 +20,7 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.query import ErrorKind, Estimate, Limits
-from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+from tests.servers.bigquery_server import BigqueryServer
 from tests.servers.bigquery_sql import PROJECT, ApiError
 from tests.tools.databases.contract import (
     ConnectorContract,
@@ -30,14 +30,6 @@ from tests.tools.databases.contract import (
     rows,
     table,
 )
-
-pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
-
-
-@pytest.fixture(scope="module")
-def bigquery() -> Iterator[BigqueryServer]:
-    with running_bigquery() as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

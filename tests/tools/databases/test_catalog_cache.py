@@ -22,8 +22,6 @@ from quorum.tools.databases.sqlite.connector import SqliteConnector
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import PASSWORD
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
 SHOP = """
 CREATE SCHEMA other;
 CREATE TABLE orders (id int PRIMARY KEY, city text);

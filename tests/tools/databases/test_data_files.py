@@ -156,19 +156,17 @@ TITLED = (
 )
 
 
-@pytest.mark.parametrize(("name", "content", "line"), TITLED, ids=[name for name, *_ in TITLED])
-async def test_a_header_below_a_title_is_found_and_said(
-    tmp_path: Path, name: str, content: bytes, line: int
-) -> None:
-    (tmp_path / name).write_bytes(content)
+async def test_headers_below_a_title_are_found_and_said(tmp_path: Path) -> None:
+    for name, content, _ in TITLED:
+        (tmp_path / name).write_bytes(content)
     catalog = await catalog_of(tmp_path)
-    (found,) = catalog.tables
     columns = [("id", "BIGINT"), ("city", "VARCHAR"), ("amount", "DOUBLE")]
-    assert [(column.name, column.type) for column in found.columns] == columns
-    assert found.row_count == 2
-    (said,) = catalog.left_out
-    assert said.startswith(f"{name}: its header is line {line}, below ")
-    assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
+    for found in catalog.tables:
+        assert [(column.name, column.type) for column in found.columns] == columns, found.name
+        assert found.row_count == 2, found.name
+    for (name, _, line), said in zip(sorted(TITLED), catalog.left_out, strict=True):
+        assert said.startswith(f"{name}: its header is line {line}, below ")
+        assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
 
 
 async def test_a_plain_file_is_read_without_a_word_but_that_it_has_no_header(tmp_path: Path) -> None:

@@ -32,8 +32,6 @@ from tests.tools.databases.contract import (
 from tests.tools.databases.served import MariadbContract
 from tests.waiting import until
 
-pytest.importorskip("pymysql", reason="the extra quorum-sql[mysql] is not installed")
-
 
 class TestMysql(MariadbContract):
     scheme = "mysql"

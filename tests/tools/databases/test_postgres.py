@@ -24,8 +24,6 @@ from tests.tools.databases.contract import ENDLESS, check_errors, error, result,
 from tests.tools.databases.served import PostgresContract
 from tests.waiting import wait_until
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
 
 class TestPostgres(PostgresContract):
     scheme = "postgresql"

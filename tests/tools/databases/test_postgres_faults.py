@@ -19,8 +19,6 @@ from tests.servers.proxy import Proxy
 from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
 
 @pytest.fixture
 async def proxy(postgres: PostgresServer) -> AsyncIterator[Proxy]:

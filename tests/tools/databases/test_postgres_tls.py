@@ -18,7 +18,6 @@ from tests.servers.process import ADMIN
 from tests.tools.databases.contract import rows
 from tests.waiting import wait_until
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 if shutil.which("openssl") is None:
     pytest.skip("openssl is not installed", allow_module_level=True)
 

@@ -18,8 +18,6 @@ from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import RightsContract, error, rows
 from tests.waiting import PATIENCE
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
 LIMITS = Limits(seconds=PATIENCE)
 BODY = "LANGUAGE plpgsql AS $$ BEGIN PERFORM evil(); RETURN {}; END $$"
 SCRIPT = f"""

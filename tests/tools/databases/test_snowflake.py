@@ -32,8 +32,6 @@ from tests.tools.databases.contract import (
     table,
 )
 
-pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
-
 
 @pytest.fixture(autouse=True)
 def _no_faults(snowflake: SnowflakeServer) -> Iterator[None]:

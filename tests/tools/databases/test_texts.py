@@ -42,7 +42,8 @@ TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map(
 
 @pytest.fixture(scope="module")
 def ask_postgres(postgres: PostgresServer) -> Iterator[object]:
-    psycopg = pytest.importorskip("psycopg")
+    import psycopg
+
     url = f"{postgres.admin_url}/postgres"
     with closing(psycopg.connect(url, autocommit=True)) as connection:
 
@@ -61,7 +62,8 @@ def ask_postgres(postgres: PostgresServer) -> Iterator[object]:
 
 @pytest.fixture(scope="module")
 def ask_mariadb(mariadb: MariadbServer) -> Iterator[object]:
-    pymysql = pytest.importorskip("pymysql")
+    import pymysql
+
     place = {"host": "127.0.0.1", "port": mariadb.port, "user": ADMIN, "charset": "utf8mb4"}
     with closing(pymysql.connect(**place, sql_mode="ONLY_FULL_GROUP_BY")) as connection:
 

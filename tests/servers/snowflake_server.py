@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.servers.process import free_port, missing
+from tests.servers.chat_server import closed_port
+from tests.servers.process import missing
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -24,7 +25,7 @@ class SnowflakeServer:
     """A running server with the databases SHOP and OTHER."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = closed_port()
         self.schemas = 0
         self._process: subprocess.Popen[bytes] | None = None
 

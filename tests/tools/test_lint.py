@@ -16,14 +16,13 @@ from sqlglot.dialects.dialect import Dialect
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema.render import render
-from quorum.tools.guard import Passed
-from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.lint.tables import nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
 from tests.tools.lint_tables import EVENTS, FOLDER, SNOW, TABLES, cases, table
 from tests.tools.lint_tables import catalog as catalog_of
+from tests.tools.test_guard import passed
 from tests.tools.test_guard_lists import cases as guard_cases
 
 SHOP = (
@@ -51,9 +50,7 @@ BOUGHT = table("orders", "id:integer person_id:integer total:numeric", "public")
 
 
 def problems(sql: str, linter: Linter) -> list[QueryError]:
-    verdict = verdict_on(sql, linter.catalog.dialect)
-    assert isinstance(verdict, Passed), verdict
-    return list(linter.problems(verdict.tree))
+    return list(linter.problems(passed(sql, linter.catalog.dialect).tree))
 
 
 @pytest.mark.parametrize("name", LINTERS)

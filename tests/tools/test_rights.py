@@ -30,6 +30,7 @@ from quorum.tools.rights import withhold
 from tests.engines import build
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import result
+from tests.tools.test_guard import passed
 
 SHOP = """
 CREATE TABLE c (id INTEGER PRIMARY KEY, email VARCHAR(80), country VARCHAR(20), salary INTEGER);
@@ -303,9 +304,7 @@ def outline(dialect: str, masked: set[tuple[str, str]]) -> Linter:
 
 @pytest.mark.parametrize(("sql", "masks"), LINEAGE)
 def test_lineage(sql: str, masks: Any) -> None:
-    passed = verdict_on(sql, "sqlite")
-    assert isinstance(passed, Passed), passed
-    judged = outline("sqlite", {("c", "email")}).judge(passed)
+    judged = outline("sqlite", {("c", "email")}).judge(passed(sql))
     assert isinstance(judged, Passed), judged
     assert judged.masks == (tuple(map(bool, masks)) if isinstance(masks, tuple) else masks)
 
@@ -380,8 +379,8 @@ def test_no_random_query_shows_a_marker(engine: str) -> None:
 
     for _ in range(600):
         sql = sentence(random)
-        passed = verdict_on(sql, engine)
-        judged = linter.judge(passed) if isinstance(passed, Passed) else None
+        verdict = verdict_on(sql, engine)
+        judged = linter.judge(verdict) if isinstance(verdict, Passed) else None
         if isinstance(judged, Passed):
             found = withhold(run(judged.sql), judged.sql, judged.masks, linter.catalog)
             ran += isinstance(found, QueryResult)

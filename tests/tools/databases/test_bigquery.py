@@ -172,10 +172,8 @@ async def test_nested_fields_shards_and_storage_without_a_query(
 
 @pytest.mark.heavy
 async def test_all_datasets_of_a_project(bigquery: BigqueryServer, odd_name: str) -> None:
-    url = bigquery.url(odd_name).replace(f"/{odd_name}", "", 1)
-    async with connect(url) as connector:
-        found = {t.schema for t in (await connector.catalog()).tables}
-    assert odd_name in found
+    async with connect(bigquery.url(odd_name).replace(f"/{odd_name}", "", 1)) as connector:
+        assert odd_name in {t.schema for t in (await connector.catalog()).tables}
 
 
 async def test_nested_data_and_wildcards(odd: Connector, odd_name: str) -> None:
@@ -226,7 +224,7 @@ async def test_only_what_was_named_is_read(odd: Connector, bigquery: BigquerySer
     assert len(bigquery.jobs) == before, "none was begun"
 
 
-async def test_a_query_over_the_limit_is_refused_before_it_runs(
+async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_billed_is_told(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
     sql = "SELECT seconds FROM visits WHERE day = '2024-01-01' LIMIT 1"
@@ -242,11 +240,9 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs(
     assert outcome.kind is ErrorKind.RESOURCES
     assert "bytes billed" in outcome.message, "the server itself refused it"
     assert len(bigquery.jobs) == before + 1
-
-
-async def test_what_was_billed_is_told(odd: Connector, bigquery: BigqueryServer) -> None:
-    outcome = result(await odd.run("SELECT sum(seconds) AS s FROM visits", Limits(scan=10**9)))
-    assert outcome.bytes_scanned == 2**20
+    bigquery.faults.lying_dry_run = False
+    paid = result(await odd.run(sql, Limits(scan=10**9)))
+    assert paid.bytes_scanned == 2 * 2**20
     job = list(bigquery.jobs.values())[-1]
     assert job.configuration["labels"] == {"application": "quorum"}
     assert job.query["maximumBytesBilled"] == str(10**9)

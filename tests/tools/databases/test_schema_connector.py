@@ -10,6 +10,7 @@ import pytest
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.introspection import is_private
 from quorum.tools.databases.schema import NOT_LIVE, folder_of
 from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, Limits, QueryError
@@ -105,3 +106,14 @@ async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:
             assert (len(name.samples), password.samples) == (shown, ())
             assert all(len(value) <= 60 for value in name.samples)
             assert any("privacy" in note and "PASSWORD" in note for note in catalog.notes) == (samples > 0)
+
+
+PRIVATE = (
+    *("password", "userPassword", "PASSWORD_HASH", "EntSSN", "ssn", "api_key", "credit_card_no", "IBAN"),
+    *("accessToken", "social security", "passport_number", "client_secret"),
+)
+PLAIN = ("passenger", "session_id", "token_count", "card_type", "lesson", "secretary", "pin")
+
+
+def test_private_columns_are_known_by_their_names() -> None:
+    assert tuple(filter(is_private, (*PRIVATE, *PLAIN))) == PRIVATE

@@ -31,6 +31,7 @@ from tests.tools.silent_errors.shop import (
     QUIET,
     QUIET_OF,
     SCRIPT,
+    Case,
     check,
     said,
 )
@@ -57,6 +58,23 @@ async def test_a_trap_is_told(database: Database, kind: Kind) -> None:
 async def test_nothing_is_said_where_nothing_changes(database: Database) -> None:
     for sql in (*QUIET, *QUIET_OF[database.catalog.dialect]):
         assert await said(database, sql) == [], sql
+
+
+@pytest.mark.parametrize(
+    ("server", "cases"),
+    [("postgres", [*CASES, *OTHER_CASES]), ("mariadb", CASES)],
+    ids=["postgres", "mariadb"],
+)
+async def test_servers_are_told_the_same(
+    server: str, cases: list[Case], request: pytest.FixtureRequest
+) -> None:
+    there = request.getfixturevalue(server)
+    async with connect(f"{there.admin_url}/{there.new_database(SCRIPT)}") as connector:
+        database = await opened(connector)
+        for case in cases:
+            await check(database, case)
+        for sql in QUIET:
+            assert await said(database, sql) == [], sql
 
 
 async def test_a_convention_settles_ties(database: Database) -> None:

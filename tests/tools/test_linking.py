@@ -77,7 +77,7 @@ CATALOGS = {
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_columns_are_those_that_the_query_reads(catalog: str) -> None:
     known, prefix = CATALOGS[catalog]
-    for name, sql, expected in cases("linking"):
+    for name, sql, expected in cases("sql_cases/linking", 3):
         if name == catalog:
             linked = used(sql, known)
             found = [each.removeprefix(prefix) for each in names(linked)]

@@ -19,7 +19,7 @@ from tests.tools.case_files import cases
 
 def test_what_a_dialect_says_is_written_as_it_says_it() -> None:
     """Cases that sqlglot would write in another way, or as something else."""
-    for dialect, sql in cases("writing", "kept"):
+    for dialect, sql in cases("sql_cases/writing", kind="kept"):
         tree = parse_one_statement(sql, dialect)
         assert write(tree, dialect) == written([tree], dialect) == sql
         layout = written([tree], dialect, pretty=True, comments=True)
@@ -32,7 +32,7 @@ def test_text_may_be_written_in_another_way() -> None:
 
 
 def test_trees_are_the_same_to_the_letter() -> None:
-    for dialect, one, other in cases("writing", "other tree"):
+    for dialect, one, other in cases("sql_cases/writing", kind="other tree"):
         tree = parse_one_statement(one, dialect)
         assert same(tree, parse_one_statement(f"{one}  -- why", dialect)), one
         assert not same(tree, parse_one_statement(other, dialect)), other
@@ -40,7 +40,7 @@ def test_trees_are_the_same_to_the_letter() -> None:
 
 def test_what_would_mean_another_thing_is_not_written() -> None:
     """sqlglot reads these in a form that it writes as something else."""
-    for dialect, sql in cases("writing", "unfaithful"):
+    for dialect, sql in cases("sql_cases/writing", kind="unfaithful"):
         trees = parse_statements(sql, dialect)
         with pytest.raises(SyntaxProblem, match="cannot be written again"):
             written(trees, dialect)
@@ -60,7 +60,7 @@ def test_trees_are_written_in_one_place(root: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["one form", "two forms"])
 def test_queries_have_one_normal_form_if_they_are_equal(kind: str) -> None:
-    for dialect, one, other in cases("writing", kind):
+    for dialect, one, other in cases("sql_cases/writing", kind=kind):
         alike = normalise(one, dialect) == normalise(other, dialect)
         assert alike is (kind == "one form"), (one, other)
 

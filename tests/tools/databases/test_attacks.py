@@ -21,6 +21,7 @@ from tests.servers.bigquery_server import BigqueryServer
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.snowflake_server import SnowflakeServer
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import SOON, listed, rows
 
 POSTGRES = """
@@ -175,10 +176,8 @@ def _contents(folder: Path) -> object:
 
 def attacks(dialect: str, made: Path, pid: int, shared: Path | None) -> list[str]:
     """The project's own attacks on an engine, and those of the shared lists where they are here."""
-    lines = (Path(__file__).parent / "attacks.txt").read_text().splitlines()
-    own = [line.split(" | ", 1) for line in lines if " | " in line and line[0] != "#"]
-    found = [sql.replace("⏎", "\n") for name, sql in own if name == dialect]
-    found = [sql.replace("{made}", str(made)).replace("{pid}", str(pid)) for sql in found]
+    own = (sql for (sql,) in cases("databases/attacks", 2, kind=dialect))
+    found = [sql.replace("{made}", str(made)).replace("{pid}", str(pid)) for sql in own]
     return [*found, *(listed(shared, dialect, "refuse") if shared else ())]
 
 

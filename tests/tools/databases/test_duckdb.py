@@ -18,7 +18,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.catalog import fields_of
 from quorum.tools.query import ErrorKind, Limits
 from tests.engines import build, start_no_process
-from tests.tools.databases.cases import cases
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import FileContract, error, result, rows, table
 
 ODD = """
@@ -92,7 +92,7 @@ async def test_every_type_crosses(odd: Connector) -> None:
 
 
 async def test_errors(odd: Connector) -> None:
-    for kind, place, sql, suggestions in cases("duckdb_errors", 4):
+    for kind, place, sql, suggestions in cases("databases/cases/duckdb_errors", 4):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind.value == kind, outcome
         assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome
@@ -130,7 +130,7 @@ async def test_refuses(odd: Connector) -> None:
     python = (
         (f"SELECT * FROM {name}",) for name in ("self", "relation", "statements", "sql")
     )  # the engine's
-    for (sql,) in (*cases("duckdb_refused", 1), *python):
+    for (sql,) in (*cases("databases/cases/duckdb_refused", 1), *python):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind in expected, (sql, outcome)
     assert rows(await odd.run("SELECT count(*) FROM deep", Limits())) == [(0,)]

@@ -21,7 +21,7 @@ from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.databases.many.plan import Plan, UnionTables, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import build, start_no_process
-from tests.tools.databases.cases import cases
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import error, result, rows
 
 ORDERS = """
@@ -90,27 +90,27 @@ def conditions_of(where: str, dialect: str) -> str:
     return part.partition(" WHERE ")[2].replace('"p".', "").replace("`p`.", "").replace("`", '"')
 
 
-@pytest.mark.parametrize(("dialect", "where", "handed"), cases("many_conditions", 3))
+@pytest.mark.parametrize(("dialect", "where", "handed"), cases("databases/cases/many_conditions", 3))
 def test_conditions_are_handed_down_if_both_engines_agree_on_them(
     dialect: str, where: str, handed: str
 ) -> None:
     assert conditions_of(where, dialect) == handed
 
 
-@pytest.mark.parametrize(("sql", "handed"), cases("many_joins", 2))
+@pytest.mark.parametrize(("sql", "handed"), cases("databases/cases/many_joins", 2))
 def test_conditions_are_handed_down_only_where_no_row_is_missed(sql: str, handed: str) -> None:
     parts = parts_of(sql, "postgres")
     found = [name for name in "tu" if any(" WHERE " in part for part in parts if f'"{name}" AS' in part)]
     assert "".join(found) == handed, parts
 
 
-@pytest.mark.parametrize(("sql", "limit"), cases("many_limits", 2))
+@pytest.mark.parametrize(("sql", "limit"), cases("databases/cases/many_limits", 2))
 def test_limits_are_handed_down_only_where_any_rows_will_do(sql: str, limit: str) -> None:
     part = parts_of(sql, "postgres")[0]
     assert part[part.index("LIMIT") if " LIMIT" in part else len(part) :] == limit, part
 
 
-@pytest.mark.parametrize(("sql", "columns"), cases("many_columns", 2))
+@pytest.mark.parametrize(("sql", "columns"), cases("databases/cases/many_columns", 2))
 def test_columns_are_those_that_are_named(sql: str, columns: str) -> None:
     part = next(part for part in parts_of(sql, "postgres") if '"t"' in part)
     assert part.partition(" FROM ")[0] == "SELECT " + ", ".join(f'"p"."{name}"' for name in columns)
@@ -234,7 +234,7 @@ async def test_a_part_beyond_the_bounds_is_an_error_and_never_cut(
 
 
 async def test_nothing_else_is_read_or_written(both: ManyConnector) -> None:
-    for (sql,) in cases("many_refused", 1):
+    for (sql,) in cases("databases/cases/many_refused", 1):
         await both.run("SELECT * FROM orders", Limits())
         kind = error(await both.run(sql, Limits())).kind
         assert kind not in (ErrorKind.UNAVAILABLE, ErrorKind.RESOURCES, ErrorKind.TIMEOUT), sql

@@ -24,6 +24,7 @@ from quorum.tools.query import ErrorKind, Limits
 from quorum.tools.urls import mask_url, url_secrets
 from tests.engines import build, opened
 from tests.servers.postgres_server import PostgresServer
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import SOON, error, result, rows, table
 from tests.tools.databases.served import PostgresContract
 
@@ -197,8 +198,7 @@ async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 async def test_the_guard_stands_alone_where_nothing_else_does(unsealed: Database, tmp_path: Path) -> None:
     before = (tmp_path / "a.db").read_bytes(), sorted(tmp_path.iterdir())
-    cases = (Path(__file__).parents[1] / "guard_cases" / "refused.txt").read_text().splitlines()
-    attacks = [line.split(" | ", 2)[2] for line in cases if line.startswith("trino | ")]
+    attacks = [sql for _, sql in cases("guard_cases/refused", 3, kind="trino")]
     attacks += [
         *("INSERT INTO main.t VALUES (3, 'y')", "WITH x AS (SELECT 1 AS a) DELETE FROM main.t"),
         *("DROP TABLE main.t", f"ATTACH '{tmp_path}/made.db' AS made", f"VACUUM INTO '{tmp_path}/made.db'"),

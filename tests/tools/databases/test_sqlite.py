@@ -23,7 +23,7 @@ from quorum.tools.databases.sqlite.catalog import comments_of
 from quorum.tools.databases.sqlite.values import Collector
 from quorum.tools.query import ErrorKind, Limits
 from tests.engines import build, start_no_process
-from tests.tools.databases.cases import cases
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
@@ -117,7 +117,7 @@ async def test_mixed_values_lose_nothing(odd: Connector) -> None:
 
 
 async def test_errors(odd: Connector) -> None:
-    for kind, place, sql in cases("sqlite_errors", 3):
+    for kind, place, sql in cases("databases/cases/sqlite_errors", 3):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind.value == kind, outcome
         assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from quorum.tools.databases.texts import READS, Unreadable, calls, tokens, uncallable, unsendable
 from quorum.tools.guard import Passed, check
 from quorum.tools.query import ErrorKind
-from tests.conftest import ROOT
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
+from tests.tools.case_files import cases
 
 PROBE = "nosuch"
 """A column that is not there: an engine that reads the word says so."""
@@ -171,10 +171,8 @@ def test_calls(dialect: str, sql: str, found: list[tuple[str, str]]) -> None:
 
 def test_what_passes_the_guard_can_be_sent() -> None:
     """But for BigQuery's scripts, which no connector sends."""
-    lines = (ROOT / "tests/tools/guard_cases/passed.txt").read_text().splitlines()
-    cases = [line.replace("⏎", "\n").split(" | ", 1) for line in lines if " | " in line and line[0] != "#"]
     sent = 0
-    for dialect, sql in cases:
+    for dialect, sql in cases("guard_cases/passed", 2):
         verdict = check(sql, dialect)
         if dialect in ("sqlite", "duckdb") or not isinstance(verdict, Passed) or "; " in verdict.sql:
             continue

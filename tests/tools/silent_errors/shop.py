@@ -80,18 +80,19 @@ def _case(kind: str, sql: str, says: str, question: str = "") -> Case:
     return Case(Kind(kind), sql, says, question)
 
 
-CASES = [_case(*fields) for fields in cases("silent_errors", "case")]
+CASES = [_case(*fields) for fields in cases("sql_cases/silent_errors", kind="case")]
 """Of all engines."""
-OTHER_CASES = [_case(*fields) for fields in cases("silent_errors", "other case")]
+OTHER_CASES = [_case(*fields) for fields in cases("sql_cases/silent_errors", kind="other case")]
 """Where the case of letters counts."""
-QUIET = [sql for (sql,) in cases("silent_errors", "quiet")]
+QUIET = [sql for (sql,) in cases("sql_cases/silent_errors", kind="quiet")]
 """Right queries of which nothing is to be said."""
 CASES_OF = {
-    engine: [_case(*fields) for fields in cases("silent_errors", f"{engine} case")]
+    engine: [_case(*fields) for fields in cases("sql_cases/silent_errors", kind=f"{engine} case")]
     for engine in ("sqlite", "duckdb")
 }
 QUIET_OF = {
-    engine: [sql for (sql,) in cases("silent_errors", f"{engine} quiet")] for engine in ("sqlite", "duckdb")
+    engine: [sql for (sql,) in cases("sql_cases/silent_errors", kind=f"{engine} quiet")]
+    for engine in ("sqlite", "duckdb")
 }
 
 

@@ -165,23 +165,11 @@ def test_sql_majority_counts_texts_not_results() -> None:
     assert hold_vote(ballots).winner in ("a", "c")
 
 
-@pytest.mark.parametrize("sql", ["", "no sql ((", "(" * 3000, "SELECT 'a", "SELECT 1; SELECT 2"])
-def test_any_text_can_stand_for_a_vote(sql: str) -> None:
-    ballots = [ballot("a", "x", sql=sql), ballot("b", "y", sql=f"  {sql}\n"), ballot("c", "z")]
-    assert hold_vote(ballots, "sql_majority", dialect="duckdb").winner in ("a", "b")
-
-
-@pytest.mark.parametrize(
-    ("strategy", "lacks"),
-    [
-        ("sql_majority", "dialect"),
-        ("mbr", "mbr"),
-        ("best", r"'best'.*majority, sql_majority, wma, rwma, mbr, random"),
-    ],
-)
-def test_what_a_strategy_lacks_is_named(strategy: str, lacks: str) -> None:
-    with pytest.raises(ConfigurationError, match=lacks):
-        hold_vote([ballot("a", "x")], strategy)
+def test_what_a_strategy_lacks_is_named() -> None:
+    known = r"'best'.*majority, sql_majority, wma, rwma, mbr, random"
+    for strategy, lacks in (("sql_majority", "dialect"), ("mbr", "mbr"), ("best", known)):
+        with pytest.raises(ConfigurationError, match=lacks):
+            hold_vote([ballot("a", "x")], strategy)
 
 
 # Minimum Bayes risk over real results.
@@ -334,15 +322,6 @@ def test_the_posterior_is_the_beta_distributions(first: int, second: int) -> Non
     assert lead(first, second) == pytest.approx(sum(drawn) / len(drawn), abs=0.01)
 
 
-def test_beta_stops_at_its_posterior() -> None:
-    rule = find_stopping("beta:0.9")
-    assert lead(3, 0) == 0.9375
-    assert rule.enough(chosen(*"xxx"), [1.0] * 5)
-    assert not rule.enough(chosen(*"xxy"), [1.0] * 5)
-    assert not rule.enough(chosen(*"xx"), [1.0] * 6)
-    assert find_stopping("beta:0.95").enough(chosen(*"xxxx"), [1.0])
-
-
 @pytest.mark.parametrize("rule", ["decided", "beta:0.9"])
 def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
     """But five blank ones for a posterior: one with values would outvote them all."""
@@ -357,13 +336,11 @@ def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
     assert find_stopping(rule).enough(of(5, fingerprint="f", blank=True), [1.0]) is (rule != "decided")
 
 
-@pytest.mark.parametrize(
-    "name", ["", "always", "beta", "beta:", "beta:0.5", "beta:1", "beta:nan", "gamma:0.9"]
-)
-def test_an_unknown_rule_is_named(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="No stopping rule") as failure:
-        find_stopping(name)
-    assert "beta:P" in (failure.value.hint or "")
+def test_an_unknown_rule_is_named() -> None:
+    for name in ("", "always", "beta", "beta:", "beta:0.5", "beta:1", "beta:nan", "gamma:0.9"):
+        with pytest.raises(ConfigurationError, match="No stopping rule") as failure:
+            find_stopping(name)
+        assert "beta:P" in (failure.value.hint or "")
 
 
 @given(st.integers(1, 30), st.integers(1, 6))

@@ -362,13 +362,6 @@ async def test_a_limit_is_kept(said: Any, switches: dict[str, Any], role: str, c
     assert (await run(script(**said), switches=switches)).calls()[role] == calls
 
 
-async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
-    critical = {"update_plan": True, "feedback": "Briefer."}
-    ran = await run(script(planner=[PLAN, *["no json"] * 9], plan_critique=critical))
-    assert ran.calls()["plan_critique"] <= 3
-    assert ran.answer.status == "answered"
-
-
 # The recipe ``team``: the agents of its sentence, and a consensus of branches that look into the data.
 
 

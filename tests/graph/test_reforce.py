@@ -579,14 +579,6 @@ async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run)
     assert second.answer.confidence < agreed.answer.confidence
 
 
-async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
-    ran = await run(staged(self_refiner=repaired(NOTHING)), votes=2, cte_refinement=True, exploration="never")
-    stages = [event["name"] for event in ran.of("stage")]
-    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
-    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
-    assert len(charged) == len(set(charged))
-
-
 # What the paper's published code does wrong, and this one does not.
 
 

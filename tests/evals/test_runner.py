@@ -19,7 +19,7 @@ from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.databases import MOST_OPENINGS, Databases
-from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
+from quorum.evals.running.runner import MAX_IN_A_ROW, GaveUp, run_evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions, shops
@@ -41,23 +41,13 @@ def ended(folder: Path) -> list[str]:
     return [json.loads(line)["id"] for line in lines(folder)]
 
 
-def only(*numbers: int, reply: Any = GONE) -> Callable[[str, int], Any]:
-    """The model's part for some questions."""
-    return lambda role, number: reply if number in numbers else None
+def only(*numbers: int) -> Callable[[str, int], Any]:
+    """The model is gone for some questions."""
+    return lambda role, number: GONE if number in numbers else None
 
 
 async def unbroken(folder: Path, asked: tuple[EvalQuestion, ...], **how: Any) -> dict[str, Record]:
     return await run_evaluation(evaluation(folder, Knowing(), asked, **how))
-
-
-async def stopped_after(count: int, given: Evaluation) -> None:
-    """Run it, and cancel it once so many questions have ended."""
-    seen: list[Record] = []
-    task = asyncio.ensure_future(
-        run_evaluation(given, on_record=lambda r: (seen.append(r), len(seen) == count and task.cancel()))
-    )
-    with pytest.raises(asyncio.CancelledError):
-        await task
 
 
 async def test_each_question_leaves_one_line_with_all_that_is_known(tmp_path: Path) -> None:
@@ -151,25 +141,6 @@ async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
         await run_evaluation(given)
     assert not model.asked
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("recipe", ["single", "recap"])
-async def test_interrupted_it_goes_on_to_the_same_results(tmp_path: Path, recipe: str) -> None:
-    asked = questions(9, shops=2)
-    whole = await unbroken(tmp_path / "whole", asked, recipe=recipe)
-    folder = tmp_path / "broken"
-    for count in (2, 1):
-        given = evaluation(folder, Knowing(), asked, recipe=recipe, concurrency=2)
-        before = lines(folder) if folder.exists() else []
-        await stopped_after(count, given)
-        assert lines(folder)[: len(before)] == before, "what was finished stays as it is"
-    done, model = set(ended(folder)), Knowing()
-    assert 3 <= len(done) < 9
-    records = await run_evaluation(evaluation(folder, model, asked, recipe=recipe))
-    assert differing(records, whole) == {}
-    assert Counter(ended(folder)) == Counter(question.id for question in asked)
-    assert model.numbers.isdisjoint(int(id[1:]) for id in done)
 
 
 async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: Path) -> None:

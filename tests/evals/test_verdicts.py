@@ -225,10 +225,13 @@ def test_a_machine_that_fails_is_told_from_a_question_that_does() -> None:
             check_machine(error)
 
 
+Queries = list[tuple[str, Limits]]
+
+
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Limits]]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> Queries:
     """The queries that reach a shop, with their limits."""
-    found: list[tuple[str, Limits]] = []
+    found: Queries = []
     run = ShopConnector.run
 
     async def noted(self: ShopConnector, sql: str, limits: Limits) -> Any:
@@ -246,12 +249,7 @@ EXECUTING = pytest.mark.parametrize(
 
 @EXECUTING
 async def test_gold_runs_once_a_question_whatever_the_database_remembers(
-    judge: Judge,
-    right: str,
-    wrong: str,
-    ran: list[tuple[str, Limits]],
-    monkeypatch: pytest.MonkeyPatch,
-    scorer: Scorer,
+    judge: Judge, right: str, wrong: str, ran: Queries, monkeypatch: pytest.MonkeyPatch, scorer: Scorer
 ) -> None:
     monkeypatch.setattr("quorum.tools.execute.KEPT_OUTCOMES", 0)
     given = answer(candidate("c1", file=right), candidate("c2", "SELECT 7", wrong), result_file=right)
@@ -264,11 +262,7 @@ async def test_gold_runs_once_a_question_whatever_the_database_remembers(
 
 @EXECUTING
 async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
-    tmp_path: Path,
-    shops: type[ShopConnector],
-    question: EvalQuestion,
-    ran: list[tuple[str, Limits]],
-    scorer: Scorer,
+    tmp_path: Path, shops: type[ShopConnector], question: EvalQuestion, ran: Queries, scorer: Scorer
 ) -> None:
     """One endless prediction must not hold up the questions that share the database."""
     for number, (seconds, allowed) in enumerate([(7.0, 7.0), (900.0, GOLD_LIMITS.seconds)]):
@@ -287,10 +281,7 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
 
 
 async def test_what_runs_gold_keeps_it_and_forgets_predictions(
-    question: EvalQuestion,
-    database: OpenDatabase,
-    ran: list[tuple[str, Limits]],
-    monkeypatch: pytest.MonkeyPatch,
+    question: EvalQuestion, database: OpenDatabase, ran: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known: Known = {}
     for times in (1, 2):

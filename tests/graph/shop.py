@@ -333,10 +333,8 @@ class Asked:
         self, shop: Path, home: Path, replies: Mapping[str, Script], question: str = QUESTION, **given: Any
     ) -> None:
         usual = {"recipe": "recap", "models": list(replies), "votes": len(replies)}
-        self.options, self.question = (
-            RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given),
-            question,
-        )
+        self.question = question
+        self.options = RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given)
         self.models = {spec: ScriptedChatModel(script=said, source=spec) for spec, said in replies.items()}
         self.rounds: list[list[Any]] = []
         self.events: list[dict[str, Any]] = []
@@ -345,33 +343,18 @@ class Asked:
     def opened(self, resume: str = "") -> Any:
         return opened_graph(self.options, self.question, self.models, resume=resume)
 
-    async def __call__(self, reply: Replies, *, killed: bool = False) -> Self:
-        """Run to the end.
-
-        Args:
-            reply: Says what the user replies to what waits, by its id.
-            killed: The process dies whenever it waits, and another one goes on from the run's folder.
-        """
+    async def __call__(self, reply: Replies) -> Self:
+        """Run to the end; ``reply`` says what the user replies to what waits, by its id."""
         start: Any = {"question": self.question}
-        run_id, waiting = "", list[Interrupt]()
-        while start:
-            async with self.opened(run_id) as (context, ask):
-                if run_id:
-                    again = (await ask(None))["__interrupt__"]
-                    assert {each.id: each.value for each in again} == {
-                        each.id: each.value for each in waiting
-                    }
-                run_id = context.trace.run_id
-                while start:
-                    output = await ask(start)
-                    waiting = output.get("__interrupt__", [])
-                    start = Command(resume=reply(waiting)) if waiting else None
-                    asked = [PAYLOADS[each.value["kind"]].model_validate(each.value) for each in waiting]
-                    self.rounds += [asked] if asked else []
-                    if killed:
-                        break
-                await context.trace.aflush()
-                self.output, self.events = output, list(context.trace.events())
+        async with self.opened() as (context, ask):
+            while start:
+                self.output = await ask(start)
+                waiting = self.output.get("__interrupt__", [])
+                start = Command(resume=reply(waiting)) if waiting else None
+                asked = [PAYLOADS[each.value["kind"]].model_validate(each.value) for each in waiting]
+                self.rounds += [asked] if asked else []
+            await context.trace.aflush()
+            self.events = list(context.trace.events())
         return self
 
     async def replying(self, *replies: Any) -> dict[str, Any]:

@@ -212,23 +212,6 @@ def test_a_line_that_is_no_event_is_named(trace: Trace, tmp_path: Path) -> None:
     assert [run.status for run in list_runs(tmp_path)] == ["unreadable"]
 
 
-def test_an_error_that_ended_a_run_counts_until_the_run_goes_on(trace: Trace, tmp_path: Path) -> None:
-    trace.record("begun", run="run-1")
-    trace.record("failed", message="endpoint down " + "x" * LONG)
-    trace.record("query")
-    trace.flush()
-    assert trace.error().startswith("endpoint down x")
-    assert len(trace.error()) > LONG
-    assert [run.status for run in list_runs(tmp_path)] == ["failed"]
-    trace.record("begun", run="run-1", resumed=True)
-    trace.flush()
-    assert trace.error() == ""
-    assert [run.status for run in list_runs(tmp_path)] == ["unfinished"]
-    trace.finish(ANSWER | {"demonstration": True})
-    trace.flush()
-    assert [(run.status, run.demonstration) for run in list_runs(tmp_path)] == [("answered", True)]
-
-
 def test_run_ids_are_utc_and_sort_in_the_order_they_were_made() -> None:
     elsewhere = datetime(2026, 11, 20, 14, 45, 1, 123_900, tzinfo=timezone(timedelta(hours=1)))
     assert RunIds()(elsewhere).startswith("20261120-134501-123-")

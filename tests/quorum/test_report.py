@@ -31,8 +31,8 @@ NUMBERS = itertools.count()
 RIVAL = "SELECT name, 1 AS avg FROM reviews"
 
 
-def terminal(width: int = 140, **how: Any) -> Console:
-    return Console(file=io.StringIO(), width=width, highlight=False, **how)
+def terminal(**how: Any) -> Console:
+    return Console(file=io.StringIO(), width=140, highlight=False, **how)
 
 
 def printed(console: Console) -> str:
@@ -40,9 +40,9 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def screen(answer: dict[str, Any], width: int = 140, **how: Any) -> str:
+def screen(answer: dict[str, Any], **how: Any) -> str:
     """An answer as the terminal shows it."""
-    out = terminal(width, **how)
+    out = terminal(**how)
     show_answer(made(answer), out)
     return printed(out)
 

@@ -103,18 +103,15 @@ def test_queries_that_a_text_stands_for(text: str, queries: list[str]) -> None:
     assert accepted_queries(text) == queries
 
 
-@pytest.mark.parametrize(
-    ("category", "text", "asks"),
-    [
+def test_when_order_counts() -> None:
+    for category, text, asks in (
         ("order_by", "Which users?", True),
         ("ratio", "List the users in alphabetical order.", True),
         ("ratio", "Sort them.", True),
         ("ratio", "Users, sorted by age", False),
         ("ratio", "Who ordered?", False),
-    ],
-)
-def test_when_order_counts(category: str, text: str, asks: bool) -> None:
-    assert asks_for_order(category, text) is asks
+    ):
+        assert asks_for_order(category, text) is asks
 
 
 GOLD = grid("name n", ("Ada", 2), ("Bob", 1), ("Cy", 1))

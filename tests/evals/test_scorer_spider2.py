@@ -148,18 +148,15 @@ def test_results(
     assert score(gold, prediction, edition=edition, **options).match is same
 
 
-@pytest.mark.parametrize(
-    ("columns", "variants", "edition", "wanted"),
-    [
+def test_columns_that_are_required() -> None:
+    for columns, variants, edition, wanted in (
         ([1, 2], 1, "snow", [1]),  # of a single variant only the first number counts
         ([0, 2], 1, "snow", [0]),
         ([1, 2], 1, "lite", [1]),
         ([0, 2], 1, "lite", [0, 1, 2]),
         ([0, 2], None, "lite", [0, 2]),
-    ],
-)
-def test_columns_that_are_required(columns: Any, variants: int | None, edition: Any, wanted: Any) -> None:
-    assert list(required(columns, 0, variants, 3, edition)) == wanted
+    ):
+        assert list(required(columns, 0, variants, 3, edition)) == wanted
 
 
 def test_the_reason_says_what_is_missing(score: Callable[..., Verdict]) -> None:
@@ -342,14 +339,11 @@ def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.Mon
             use()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_is_no_csv_is_said() -> None:
+    for text, message in (
         ("", "empty, it lacks even a header"),
         ('a\n"1\n', "quotation mark is not closed"),
         ("a,b\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3"),
-    ],
-)
-def test_what_is_no_csv_is_said(text: str, message: str) -> None:
-    with pytest.raises(UnreadableCsv, match=message):
-        frame_of(text)
+    ):
+        with pytest.raises(UnreadableCsv, match=message):
+            frame_of(text)

@@ -280,21 +280,16 @@ def test_of_a_part_only_that_is_said_which_it_lacks(lite: Path) -> None:
     assert some.questions == whole.questions
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "with_sql", "documents", "difficulties"),
-    [
+def test_the_published_folders(shared: Path) -> None:
+    for name, count, with_sql, documents, difficulties in (
         ("spider2-local", 23, 3, 2, {"easy": 1, "medium": 13, "hard": 9}),
         ("spider2-lite", 74, 50, 18, {"easy": 24, "medium": 27, "hard": 23}),
         ("spider2-snow", 281, 67, 62, {"easy": 15, "medium": 24, "hard": 28, "": 214}),
-    ],
-)
-def test_the_published_folders(
-    name: str, count: int, with_sql: int, documents: int, difficulties: dict[str, int], shared: Path
-) -> None:
-    suite = load_suite(name, shared / "data" / name)
-    assert len(suite.questions) == count
-    assert sum(bool(question.gold_sql) for question in suite.questions) == with_sql
-    assert sum(bool(question.knowledge) for question in suite.questions) == documents
-    assert Counter(question.difficulty for question in suite.questions) == difficulties
-    assert {question.live for question in suite.questions} == {name == "spider2-local"}
-    assert not any(text.startswith(("Left out", "No external")) for text in suite.missing)
+    ):
+        suite = load_suite(name, shared / "data" / name)
+        assert len(suite.questions) == count
+        assert sum(bool(question.gold_sql) for question in suite.questions) == with_sql
+        assert sum(bool(question.knowledge) for question in suite.questions) == documents
+        assert Counter(question.difficulty for question in suite.questions) == difficulties
+        assert {question.live for question in suite.questions} == {name == "spider2-local"}
+        assert not any(text.startswith(("Left out", "No external")) for text in suite.missing)

@@ -362,25 +362,21 @@ DISPUTED = {"action/c2": sql(OTHER), "action/c3": sql(THIRD), "action/c4": sql(O
 FAILING = {f"action/c{number}": "no json" for number in (1, 2, 3)}
 
 
-@pytest.mark.parametrize(
-    ("said", "stopping", "cast", "votes"),
-    [
+async def test_agreement_ends_the_sampling(run: Run, subtests: pytest.Subtests) -> None:
+    for said, stopping, cast, votes in (
         ({}, "never", 8, 1),
         ({}, "beta:0.9", 3, 1),
         ({}, "decided", 5, 2),
         ({}, "beta:0.99", 7, 3),
         (DISPUTED, "beta:0.9", 8, 4),
         (FAILING, "beta:0.9", 7, 3),
-    ],
-)
-async def test_agreement_ends_the_sampling(
-    run: Run, said: dict[str, Any], stopping: str, cast: int, votes: int
-) -> None:
-    ran = await run(script() | said, votes=8, stopping=stopping)
-    assert ran.answer.sql == GOOD
-    asked = {candidate.id for candidate in ran.answer.candidates}
-    assert (len(asked), len(ran.of("vote"))) == (cast, votes)
-    assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
+    ):
+        with subtests.test(said=said):
+            ran = await run(script() | said, votes=8, stopping=stopping)
+            assert ran.answer.sql == GOOD
+            asked = {candidate.id for candidate in ran.answer.candidates}
+            assert (len(asked), len(ran.of("vote"))) == (cast, votes)
+            assert (ran.vote.stopping, ran.vote.saved) == (stopping, 8 - cast)
 
 
 # Confidence: what raises it, and what caps it.

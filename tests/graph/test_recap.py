@@ -279,22 +279,17 @@ async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: 
     assert [event["agent"] for event in ran.of("not_run")] == ["sql_critique"], "its query is not run again"
 
 
-@pytest.mark.parametrize(
-    ("verdict", "told"),
-    [
+async def test_action_is_told_all_that_the_validator_says(run: Run) -> None:
+    for verdict, told in (
         (REJECTED | {"columns_not_needed": ["orders"]}, ["Count per city.", "Columns not needed: orders."]),
         (FINE | {"valid_result": False, "reasoning": "It is no count."}, ["It is no count."]),
         (FINE | {"valid_result": False}, ["The result cannot be the answer."]),
         (FINE | {"result_empty": True}, ["The result is empty."]),
-    ],
-)
-async def test_action_is_told_all_that_the_validator_says(
-    verdict: dict[str, Any], told: list[str], run: Run
-) -> None:
-    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
-    prompt = ran.prompt("action", 1)
-    assert all(words in prompt.split("<step ")[-1] for words in told)
-    assert PLAN["expected_format"] in prompt
+    ):
+        ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
+        prompt = ran.prompt("action", 1)
+        assert all(words in prompt.split("<step ")[-1] for words in told)
+        assert PLAN["expected_format"] in prompt
 
 
 async def test_an_error_goes_to_the_refiner_with_hints_and_the_repair_is_reviewed_once(run: Run) -> None:

@@ -184,24 +184,6 @@ def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Pat
         Trace.create(tmp_path, meta={"question": "x" * 100})
 
 
-async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
-    trace: Trace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    surprise: Any = ZeroDivisionError("not a disk's fault")
-
-    def broken(*_: Any) -> Any:
-        raise surprise
-
-    monkeypatch.setattr("quorum.graph.trace.replace_file", broken)
-    context = in_context(trace)
-    sha = context.put("a text")
-    trace.record("plan")
-    await asyncio.wait_for(trace.aflush(), 10)
-    assert trace.failure == "ZeroDivisionError: not a disk's fault."
-    assert await context.text(sha) == "a text", "this run goes on with what it has in memory"
-    assert [event["kind"] for event in trace.events()] == ["plan"]
-
-
 def test_a_line_that_is_no_event_is_named(trace: Trace, tmp_path: Path) -> None:
     trace.record("plan")
     trace.close()

@@ -111,20 +111,17 @@ def test_a_mistake_of_use_exits_with_2_and_is_one_json_object(
     assert quorum("guard", "--dialect", "cobol", "--", "--json").stdout == "", "an argument, no option"
 
 
-@pytest.mark.parametrize(
-    ("given", "ways"),
-    [
+def test_what_is_not_configured_is_said_with_three_ways_to_do_it() -> None:
+    """The offline model is never taken unasked."""
+    for given, ways in (
         ("--db sample", "--model openai:gpt-4.1|QUORUM_MODELS|quorum.toml|--model offline|demonstration"),
         ("--model offline", "--db sqlite:///shop.db|QUORUM_DATABASE|quorum.toml"),
-    ],
-)
-def test_what_is_not_configured_is_said_with_three_ways_to_do_it(given: str, ways: str) -> None:
-    """The offline model is never taken unasked."""
-    result = quorum("ask", "How many?", *given.split(), "--json")
-    assert result.exit_code == 2
-    assert json.loads(result.stdout)["error"]["kind"] == "ConfigurationError"
-    for way in ways.split("|"):
-        assert way in result.stderr
+    ):
+        result = quorum("ask", "How many?", *given.split(), "--json")
+        assert result.exit_code == 2
+        assert json.loads(result.stdout)["error"]["kind"] == "ConfigurationError"
+        for way in ways.split("|"):
+            assert way in result.stderr
 
 
 def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:

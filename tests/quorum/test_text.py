@@ -155,9 +155,8 @@ SURE: dict[str, Any] = READ | {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "tone"),
-    [
+def test_the_confidence_never_sounds_surer_than_the_facts(subtests: pytest.Subtests) -> None:
+    for changes, said, tone in (
         ({}, "likely right (76 %): ran; nothing suspicious", "good"),
         (
             {"doubts": ["The joins repeat rows. It would be 3.", "Two."], "warnings": ["It is old."]},
@@ -171,14 +170,11 @@ SURE: dict[str, Any] = READ | {
         ({"vote": READ["vote"] | {"settled": "user"}}, "ran; nothing suspicious; you chose it", "good"),
         ({"demonstration": True}, "not rated: rules wrote the query, no language model", "warn"),
         ({"vote": READ["vote"] | {"settled": "verified"}}, "verified: a person verified the query", "good"),
-    ],
-)
-def test_the_confidence_never_sounds_surer_than_the_facts(
-    changes: dict[str, Any], said: str, tone: str
-) -> None:
-    answer = SURE | {"confidence": 0.76} | changes
-    assert f"{trust(made(answer))[0]}: {grounds(made(answer))}".endswith(said)
-    assert trust(made(answer))[1] == tone
+    ):
+        with subtests.test(changes=changes):
+            answer = SURE | {"confidence": 0.76} | changes
+            assert f"{trust(made(answer))[0]}: {grounds(made(answer))}".endswith(said)
+            assert trust(made(answer))[1] == tone
 
 
 # An event in a few words: chosen, counted or put together; any role's; an unknown kind's.

@@ -17,10 +17,7 @@ from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
 from quorum.evals.scorers.base import Scorer
-from quorum.graph.answering import answer_question
-from quorum.graph.context import open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import recipe_of
 from tests.evals.running import GOLD, Knowing, questions, shops
 from tests.evals.small_suite import SumScorer
 
@@ -73,22 +70,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
     assert alone.asking is None
     for name in ("sql", "match", "confidence", "metrics", "status", "candidates"):
         assert getattr(record, name) == getattr(alone, name)
-
-
-async def test_what_is_chosen_is_the_answer_of_a_run_that_hears_it(tmp_path: Path) -> None:
-    """The score takes for granted that a choice is obeyed."""
-    given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
-    asking = (await answered(given)).asking
-    assert asking is not None
-    databases = Databases.for_evaluation(given)
-    resources = (await databases.of(given.questions[0])).resources
-    options = RunOptions.from_dict(given.options.as_dict() | {"home": str(tmp_path / "told")})
-    context = await open_context(
-        options, recipe_of(options), given.questions[0].question, resources=resources
-    )
-    told = await answer_question(context, given.questions[0].question, on_clarify=lambda _: asking.chosen)
-    await databases.aclose()
-    assert told.sql == GOLD.format(number=0)
 
 
 async def test_where_no_choice_is_right_none_is_made_and_who_agrees_is_not_asked(tmp_path: Path) -> None:

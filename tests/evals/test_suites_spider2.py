@@ -225,21 +225,18 @@ def test_missing_documents_and_gold_are_named(name: str, lite: Path) -> None:
     assert "evaluation_suite/gold" in said(load_suite("spider2-lite", lite), "Nothing can be scored")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_damaged_question_is_named(lite: Path) -> None:
+    for change, message in (
         ({"instance_id": None}, "no instance_id"),
         ({"instance_id": "ga002"}, "recurs"),
         ({"instance_id": "../bq001"}, "is none"),
         ({"db": ""}, "no db"),
         ({"question": None}, "no question"),
-    ],
-)
-def test_a_damaged_question_is_named(change: dict[str, Any], message: str, lite: Path) -> None:
-    items = [{"question": "?", **item} for item in (*LITE[1:], LITE[0] | change)]
-    write_lines(lite / "spider2-lite.jsonl", items)
-    with pytest.raises(ConfigurationError, match=rf"Entry 4 of .*{message}"):
-        load_suite("spider2-lite", lite)
+    ):
+        items = [{"question": "?", **item} for item in (*LITE[1:], LITE[0] | change)]
+        write_lines(lite / "spider2-lite.jsonl", items)
+        with pytest.raises(ConfigurationError, match=rf"Entry 4 of .*{message}"):
+            load_suite("spider2-lite", lite)
 
 
 async def test_a_run_over_schemas_scores_linking_and_validity(tmp_path: Path) -> None:

@@ -237,17 +237,14 @@ def test_on_a_terminal_the_user_is_asked_before_a_query(shop: str, workplace: Pa
     assert "approves the query" in shown
 
 
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
+def test_without_a_terminal_the_command_line_says_so(shop: str) -> None:
+    for flags, said in (
         (("--clarify",), ["clarify asks on the terminal", "Leave it out"]),
         (("--approve", "costly"), ["approve asks on the terminal", "--approve never"]),
-    ],
-)
-def test_without_a_terminal_the_command_line_says_so(shop: str, flags: tuple[str], said: list[str]) -> None:
-    result = quorum("ask", *flags, QUESTION, "--db", shop, "--model", "offline")
-    assert result.exit_code == 2
-    assert [part for part in said if part not in result.output] == []
+    ):
+        result = quorum("ask", *flags, QUESTION, "--db", shop, "--model", "offline")
+        assert result.exit_code == 2
+        assert [part for part in said if part not in result.output] == []
 
 
 # Where nobody is asked

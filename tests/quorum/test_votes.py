@@ -63,22 +63,17 @@ def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
     assert "Curves" not in shown.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_is_wrong_is_said_and_ends_with_2(runs: str, gold: str, workplace: Path) -> None:
+    write_gold(workplace / "foreign", other=1)
+    for arguments, said in (
         ("replay nowhere", "There is no folder"),
         ("replay runs --gold nowhere", "no Spider 2.0 gold folder"),
         ("replay runs --gold foreign", "knows none of the 2 questions"),
         ("replay runs --gold gold --dialect klingon", "klingon"),
         ("calibrate runs", "--gold"),
-    ],
-)
-def test_what_is_wrong_is_said_and_ends_with_2(
-    runs: str, gold: str, workplace: Path, arguments: str, said: str
-) -> None:
-    write_gold(workplace / "foreign", other=1)
-    result = votes(*arguments.split())
-    assert (result.exit_code, said in result.stderr) == (2, True)
+    ):
+        result = votes(*arguments.split())
+        assert (result.exit_code, said in result.stderr) == (2, True)
 
 
 def test_a_calibration_is_shown_before_and_after_and_written(runs: str, gold: str, workplace: Path) -> None:

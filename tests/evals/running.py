@@ -80,7 +80,6 @@ class ShopConnector(Connector):
         await asyncio.sleep(0)
         if self.name in self.lost:
             return QueryError(ErrorKind.UNAVAILABLE, f"{self.name} has closed.")
-        assert self._data is not None
         try:
             found = self._data.execute(sql)
         except sqlite3.Error as error:

@@ -63,7 +63,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
     alone = await answered(
         replace(disputed(tmp_path / "alone", asked, LESS, right, clarify=False), simulated=False)
     )
-    assert record.asking is not None
     assert {choice.sql: choice.match for choice in record.asking.choices} == {LESS: False, right: True}
     chosen = next(each for each in record.asking.choices if each.label == record.asking.chosen)
     assert chosen.sql == right
@@ -74,7 +73,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
 
 async def test_where_no_choice_is_right_none_is_made_and_who_agrees_is_not_asked(tmp_path: Path) -> None:
     asking = (await answered(disputed(tmp_path / "no", questions(1), LESS, MORE))).asking
-    assert asking is not None
     assert ([choice.match for choice in asking.choices], asking.chosen) == ([False, False], "")
     agreed = await answered(disputed(tmp_path / "yes", questions(1), LESS, LESS))
     assert agreed.asking == Asking()
@@ -100,7 +98,6 @@ async def test_of_several_readings_the_user_means_the_one_that_the_seed_draws(tm
         given = disputed(tmp_path / str(seed), asked, *golds, scorer=AmbrosiaScorer(), seed=seed)
         record = await answered(given)
         asking = record.asking
-        assert asking is not None
         assert (asking.readings, asking.intent) == (2, user_of(asked[0], AmbrosiaScorer(), seed).intent)
         chosen = next(each for each in asking.choices if each.label == asking.chosen)
         assert chosen.met == (asking.intent,)

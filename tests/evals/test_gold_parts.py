@@ -273,7 +273,6 @@ async def test_linking_with_gold_loses_nothing_of_large_schemas(shared: Path) ->
     assert long.keys() == {"sf_bq176", "sf_bq166", "bq124"}
     for case in long.values():
         for kept in (case.by_drafts, case.by_verdicts):
-            assert kept is not None
             assert (kept.table_recall, kept.column_recall) == (1.0, 1.0)
         assert case.problems == ()
         assert max(case.drafts, case.verdicts) < case.whole / 6

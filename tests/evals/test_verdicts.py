@@ -37,25 +37,14 @@ from tests.evals.small_suite import SumScorer
 __all__ = ["database", "question", "shops"]
 
 
-class Counting(SumScorer):
-    """Counts what it judges."""
+def failing(error: Exception) -> Scorer:
+    """A scorer that raises it."""
 
-    def __init__(self) -> None:
-        object.__setattr__(self, "judged", [])
+    class Failing(SumScorer):
+        async def score(self, *_: Any) -> Verdict:
+            raise error
 
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        self.judged.append(prediction.sql)  # type: ignore[attr-defined]
-        return await super().score(question, prediction, run)
-
-
-class Failing(SumScorer):
-    """Raises what it is told to."""
-
-    def __init__(self, error: Exception) -> None:
-        object.__setattr__(self, "error", error)
-
-    async def score(self, *_: Any) -> Verdict:
-        raise self.error  # type: ignore[attr-defined]
+    return Failing()
 
 
 Judge = Callable[..., Awaitable[Record]]
@@ -82,7 +71,13 @@ def wrong(tmp_path: Path) -> str:
 
 
 async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, right: str, wrong: str) -> None:
-    scorer = Counting()
+    seen: list[str] = []
+
+    class Counting(SumScorer):
+        async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
+            seen.append(prediction.sql)
+            return await super().score(question, prediction, run)
+
     given = answer(
         candidate("c1", file=right),
         candidate("c2", file=right),
@@ -91,12 +86,12 @@ async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, righ
         result_file=right,
         row_count=1,
     )
-    record = await judge(given, scorer)
+    record = await judge(given, Counting())
     assert (record.match, record.possible) == (True, True)
     assert [(row.match, row.error) for row in record.candidates] == [
         (True, ""), (True, ""), (False, ""), (False, "timeout")
     ]  # fmt: skip
-    assert scorer.judged == [SQL, "SELECT 7", ""]  # type: ignore[attr-defined]
+    assert seen == [SQL, "SELECT 7", ""]
     assert record.result == f"runs/q00/results/{Path(right).name}"
     assert (record.rows, record.executes, record.valid) == (1, True, True)
     both = candidate("c1", "SELECT 7", wrong), candidate("c2", SQL, right)
@@ -136,10 +131,10 @@ async def test_sql_without_a_result_is_valid_if_guard_and_lint_pass_it(judge: Ju
 
 async def test_a_scorer_that_fails_loses_no_answer(judge: Judge, right: str) -> None:
     given = answer(candidate("c1", file=right), result_file=right)
-    record = await judge(given, Failing(ZeroDivisionError("by nought")))
+    record = await judge(given, failing(ZeroDivisionError("by nought")))
     assert (record.status, record.error, record.match, record.executes) == ("answered", FAULT, None, True)
     assert "ZeroDivisionError: by nought" in record.message
-    known = await judge(given, Failing(ConfigurationError("no gold file")))
+    known = await judge(given, failing(ConfigurationError("no gold file")))
     assert (known.error, known.match, known.gold, known.reason) == ("", None, "fails", "no gold file")
 
 
@@ -276,7 +271,6 @@ async def test_what_runs_gold_keeps_it_and_forgets_predictions(
     known: Known = {}
     for times in (1, 2):
         run = run_on(database, question, known)
-        assert run is not None
         for _ in range(2):
             await run(SQL)
             await run.predicted("SELECT 7")
@@ -293,7 +287,6 @@ async def test_what_runs_gold_keeps_it_and_forgets_predictions(
 
     monkeypatch.setattr(ShopConnector, "run", slow)
     run = run_on(database, question, {})
-    assert run is not None
     assert isinstance(await run.predicted(SQL), QueryError)
     assert isinstance(await run(SQL), QueryResult), "a prediction that took too long is no outcome of gold"
 

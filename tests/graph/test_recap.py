@@ -323,13 +323,6 @@ async def test_a_correction_after_a_result_runs_and_is_validated(run: Run) -> No
 # Cost, weights and limits.
 
 
-async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) -> None:
-    ran = await run(script(), votes=3)
-    with_schema = ("planner", "plan_critique", "action", "sql_critique")
-    systems = {e["messages"][0]["content"] for e in ran.of("model_call") if e["agent"] in with_schema}
-    assert len(systems) == 1
-
-
 EXPLORING: dict[str, Any] = {
     "action": [sql(TOWN), STOP],
     "column_explorer": explored(*({"purpose": "?", "sql": f"SELECT q{n} FROM orders"} for n in range(5))),

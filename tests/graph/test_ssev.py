@@ -176,14 +176,6 @@ async def test_presql_answers_where_no_postsql_has_a_result(run: Run) -> None:
     assert any("vote was on PreSQL" in warning for warning in ran.answer.warnings)
 
 
-@pytest.mark.parametrize("stage", ["sl", "sr_sl", "full"])
-async def test_a_limit_after_presql_leaves_its_answer(run: Run, stage: str) -> None:
-    ran = await run(script(GOOD), recipe="ssev", max_calls=1, switches={"stage": stage})
-    assert ran.answer.stopped_by == "max_calls"
-    assert ran.answer.sql == GOOD
-    assert ran.answer.row_count == 2
-
-
 async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:
     ran = await run(script(GOOD), recipe="ssev", votes=5, stopping="decided")
     written = [event["candidate"] for event in ran.of("writing")]

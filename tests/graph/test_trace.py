@@ -29,7 +29,7 @@ from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.lint import Linter
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import scripted
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.query import Limits
 from quorum.tools.urls import REDACTED
 from tests.graph.shop import make_shop
 
@@ -349,7 +349,6 @@ async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_err
     assert (ran, ran_again) == (4, 1), "a timeout may not recur"
     assert error_again == error
     for one, other in ((rows, rows_again), (empty, empty_again)):
-        assert isinstance(other, QueryResult)
         assert (other.table, other.seconds, other.file) == (one.table, one.seconds, one.file)
     rows.file.unlink()
     (rows, _, _), ran = await outcomes(resumed(again))

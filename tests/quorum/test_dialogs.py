@@ -63,7 +63,6 @@ async def test_a_script_is_asked_and_its_choice_counts(shop: str) -> None:
         return True
 
     answer = await ask(QUESTION, **in_doubt(shop), on_clarify=choose)
-    assert answer.vote
     assert (answer.sql, answer.vote.settled) == (ABOVE_SIX, "user")
     answer = await ask(QUESTION, **asked_so(shop), on_approve=allow)
     assert answer.status == "answered"
@@ -77,7 +76,6 @@ async def test_a_question_that_was_made_precise_is_shown_so_and_none_keeps_the_v
     assert report_of(RunFolder(run)).question == answer.question
     assert list_runs(run.parent.parent)[0].question == answer.question
     answer = await ask(QUESTION, **in_doubt(shop), on_clarify=lambda _: None)
-    assert answer.vote
     assert (answer.vote.settled, len(answer.disagreement)) == ("", 4)
 
 

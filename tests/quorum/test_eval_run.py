@@ -202,7 +202,6 @@ def test_the_first_ctrl_c_ends_in_order_and_the_second_at_once() -> None:
         process = subprocess.Popen(
             [sys.executable, "-c", INTERRUPTED, "60" if again else "0.01"], stdout=subprocess.PIPE, text=True
         )
-        assert process.stdout is not None
         lines = [process.stdout.readline()]
         process.send_signal(number)
         if again:

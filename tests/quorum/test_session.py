@@ -128,7 +128,6 @@ async def test_what_is_kept_meanwhile_counts_for_the_next_question(session: Quor
         first = await quorum.ask(QUESTION, votes=2)
         assert (await quorum.keep(first.run_id)).pair.sql == GOOD
         again = await quorum.ask(QUESTION)
-        assert again.vote
         assert (again.vote.settled, again.usage["model_calls"]) == ("verified", 0)
         await quorum.correct(again.run_id, TOTAL)
         assert (await quorum.ask(QUESTION)).rows == [[4]]

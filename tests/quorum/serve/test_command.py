@@ -35,7 +35,6 @@ def test_databases_get_names_and_other_hosts_need_keys(workplace: Path) -> None:
     made = CliRunner().invoke(cli, ["serve", "--keys", "keys.toml", "--new-key", "me"])
     assert made.exit_code == 0
     caller = Keys(workplace / "keys.toml").caller(made.stdout.strip())
-    assert caller is not None
     assert caller.name == "me"
     for given, said in (
         (["--host", "0.0.0.0"], "everybody could ask"),
@@ -56,7 +55,6 @@ def test_a_server_that_ends_leaves_its_questions_to_the_next(workplace: Path) ->
     def begun(model: ChatServer) -> tuple[subprocess.Popen[str], httpx.Client]:
         more = ["--model", "openai:test", "--base-url", model.url]
         server = subprocess.Popen([*line, *more], stderr=subprocess.PIPE, text=True, env=environment)
-        assert server.stderr is not None
         found = re.search(r"http://\S+(?=/;)", server.stderr.readline())
         assert found
         return server, httpx.Client(base_url=found[0], timeout=60)

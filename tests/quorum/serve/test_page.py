@@ -43,7 +43,6 @@ def serving(home: Path, *flags: str, **variables: str) -> Iterator[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("QUORUM_")}
     process = subprocess.Popen(command, cwd=home, env=clean | variables, stderr=subprocess.PIPE, text=True)
     try:
-        assert process.stderr
         said = process.stderr.readline()
         found = re.search(r"http://127\.0\.0\.1:\d+/", said)
         assert found, said + process.stderr.read()

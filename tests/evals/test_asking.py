@@ -10,16 +10,13 @@ from typing import Any
 import pytest
 
 from quorum.evals.folder import EvalFolder
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, Record
 from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
-from quorum.evals.scorers.base import Scorer
-from quorum.graph.options import RunOptions
-from tests.evals.running import GOLD, Knowing, questions, shops
-from tests.evals.small_suite import SumScorer
+from tests.evals.running import GOLD, Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]
 
@@ -28,28 +25,15 @@ pytestmark = pytest.mark.usefixtures("shops")
 LESS, MORE = "SELECT 7 AS orders", "SELECT 8 AS orders"
 
 
-def writing(sql: str) -> Any:
+def writing(sql: str) -> Knowing:
     """A model that always writes this query."""
-    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None).chat
+    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None)
 
 
-def disputed(
-    folder: Path,
-    asked: Sequence[EvalQuestion],
-    *queries: str,
-    scorer: Scorer | None = None,
-    **options: Any,
-) -> Evaluation:
+def disputed(folder: Path, asked: Sequence[EvalQuestion], *queries: str, **how: Any) -> Evaluation:
     """An evaluation in which each of several models writes one of the queries, and so all disagree."""
     models = {f"m:{place}": writing(sql) for place, sql in enumerate(queries)}
-    return Evaluation(
-        suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
-        options=RunOptions(models=list(models), recipe="single", **({"clarify": True} | options)),
-        questions=asked,
-        folder=folder,
-        simulated=True,
-        chat_models=models,
-    )
+    return replace(evaluation(folder, models, asked, **({"clarify": True} | how)), simulated=True)
 
 
 async def answered(given: Evaluation) -> Record:

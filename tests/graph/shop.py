@@ -28,7 +28,7 @@ from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, open_models, open_resources
+from quorum.graph.resources import OPENED_WITH, Resources, open_models, open_resources
 from quorum.tools.models.scripted import Prompt, Script, ScriptedChatModel
 
 QUESTION = "How many orders did each city place?"
@@ -238,12 +238,8 @@ class Opened:
 
     async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
         """Open ones with these models."""
-        others = "models model_for votes strategy stopping temperature seed recipe preset switches max_calls "
-        others += "max_usd deadline max_rows max_run_bytes approve result_bytes query_timeout abstain_below "
-        others += "link_above"
-        key = json.dumps(
-            {k: v for k, v in options.as_dict().items() if k not in others.split()}, sort_keys=True
-        )
+        given = {name: options.as_dict().get(name) for name in OPENED_WITH - {"models", "model_for"}}
+        key = json.dumps(given, sort_keys=True)
         if key not in self._resources:
             self._resources[key] = await open_resources(options, chat_models=chat_models)
             self._closing.push_async_callback(self._resources[key].aclose)

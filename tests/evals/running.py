@@ -142,7 +142,7 @@ class Knowing:
 
 def evaluation(
     folder: Path,
-    model: Knowing | Mapping[str, Knowing],
+    model: Knowing | Mapping[str, Any],
     asked: Sequence[EvalQuestion],
     *,
     scorer: Scorer | None = None,

@@ -48,19 +48,22 @@ async def make(workplace: Path) -> AsyncIterator[Make]:
 
 
 class HeldModel(ScriptedChatModel):
-    """Replies once it may."""
+    """Replies to prompts that hold ``to`` once it may."""
 
     asked: list[int]
     may: Any
+    to: str
 
     async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
-        self.asked.append(1)
-        await self.may.wait()
+        if self.to in str(messages):
+            self.asked.append(1)
+            await self.may.wait()
         return await super()._agenerate(messages, stop, run_manager, **more)
 
 
-def held() -> HeldModel:
-    return HeldModel(script=script(sql_writer=written(GOOD)), source="held", asked=[], may=asyncio.Event())
+def held(to: str = "") -> HeldModel:
+    said = script(sql_writer=written(GOOD))
+    return HeldModel(script=said, source="held", asked=[], may=asyncio.Event(), to=to)
 
 
 @asynccontextmanager

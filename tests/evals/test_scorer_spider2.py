@@ -27,6 +27,7 @@ from tests.evals.shop import Runner
 
 TWO = {"q_a.csv": "a,b,c\n1,2,3\n", "q_b.csv": "a,b,c\n4,5,6\n"}
 EACH = [[0], [1, 2]]
+Score = Callable[..., Verdict]
 
 
 def make_gold(
@@ -47,7 +48,7 @@ def make_gold(
 
 
 @pytest.fixture
-def score(tmp_path: Path) -> Callable[..., Verdict]:
+def score(tmp_path: Path) -> Score:
     """Score a prediction's CSV text against gold text, or against several files by name."""
 
     def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Verdict:
@@ -85,7 +86,7 @@ def score(tmp_path: Path) -> Callable[..., Verdict]:
         ),
     ],
 )
-def test_cells(score: Callable[..., Verdict], gold: str, prediction: str, same: bool) -> None:
+def test_cells(score: Score, gold: str, prediction: str, same: bool) -> None:
     assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
     assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
@@ -138,12 +139,7 @@ def test_cells(score: Callable[..., Verdict], gold: str, prediction: str, same: 
 )
 @pytest.mark.parametrize("edition", ["lite", "snow"])
 def test_results(
-    score: Callable[..., Verdict],
-    gold: Any,
-    prediction: str,
-    options: dict[str, Any],
-    same: bool,
-    edition: str,
+    score: Score, gold: Any, prediction: str, options: dict[str, Any], same: bool, edition: str
 ) -> None:
     assert score(gold, prediction, edition=edition, **options).match is same
 
@@ -159,7 +155,7 @@ def test_columns_that_are_required() -> None:
         assert list(required(columns, 0, variants, 3, edition)) == wanted
 
 
-def test_the_reason_says_what_is_missing(score: Callable[..., Verdict]) -> None:
+def test_the_reason_says_what_is_missing(score: Score) -> None:
     assert score({"q_b.csv": "a\n1\n"}, "x\n1\n").reason == "q_b.csv"
     assert "column 1 (people)" in score("city,people\nRome,3\n", "c,n\nRome,4\n").reason
     assert "1 row wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason

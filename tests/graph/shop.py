@@ -227,6 +227,7 @@ class Ran:
 
 
 Run = Callable[..., Awaitable[Ran]]
+Models = Mapping[str, BaseChatModel] | None
 
 
 class Opened:
@@ -236,7 +237,7 @@ class Opened:
         self._closing = closing
         self._resources: dict[Any, Resources] = {}
 
-    async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
+    async def resources(self, options: RunOptions, chat_models: Models) -> Resources:
         """Open ones with these models."""
         given = {name: options.as_dict().get(name) for name in OPENED_WITH - {"models", "model_for"}}
         key = json.dumps(given, sort_keys=True)
@@ -276,17 +277,11 @@ async def run_graph(
 
 
 async def run_options(
-    options: RunOptions,
-    question: str,
-    chat_models: Mapping[str, BaseChatModel] | None = None,
-    opened: Opened | None = None,
-    *,
-    recipe: Recipe | None = None,
+    options: RunOptions, question: str, chat_models: Models = None, opened: Opened | None = None, **given: Any
 ) -> Ran:
     """Run the graph as the options say, with real models (``offline``) where none are given."""
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
-    given: dict[str, Any] = {"recipe": recipe, "resources": shared}
-    async with opened_graph(options, question, chat_models, **given) as (context, ask):
+    async with opened_graph(options, question, chat_models, resources=shared, **given) as (context, ask):
         output = await ask({"question": question})
         await context.trace.aflush()
         return Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
@@ -294,17 +289,11 @@ async def run_options(
 
 @asynccontextmanager
 async def opened_graph(
-    options: RunOptions,
-    question: str = QUESTION,
-    chat_models: Mapping[str, BaseChatModel] | None = None,
-    *,
-    recipe: Recipe | None = None,
-    **given: Any,
+    options: RunOptions, question: str, chat_models: Models, *, recipe: Recipe | None = None, **given: Any
 ) -> AsyncIterator[tuple[Context, Callable[..., Awaitable[dict[str, Any]]]]]:
     """A run's context, and its graph with its checkpoints: ``await ask({"question": …})``."""
-    context = await open_context(
-        options, recipe or recipe_of(options), question, chat_models=chat_models, **given
-    )
+    recipe = recipe or recipe_of(options)
+    context = await open_context(options, recipe, question, chat_models=chat_models, **given)
     try:
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}
         async with open_checkpoints(context.trace.checkpoint) as saver:

@@ -81,14 +81,9 @@ MISUSED = [
 ]
 
 
+@pytest.mark.usefixtures("data", "gold", "pred")
 def test_what_is_wrong_is_said_with_exit_code_2(
-    workplace: Path,
-    pair: tuple[Path, Path],
-    data: Path,
-    gold: Path,
-    pred: Path,
-    answer: dict[str, Any],
-    subtests: pytest.Subtests,
+    workplace: Path, pair: tuple[Path, Path], answer: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
     (workplace / "empty").mkdir()
     (workplace / "ids").write_text("q8\n")

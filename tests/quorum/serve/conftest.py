@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +68,24 @@ class HeldModel(ScriptedChatModel):
 def held(to: str = "") -> HeldModel:
     said = script(sql_writer=written(GOOD))
     return HeldModel(script=said, source="held", asked=[], may=asyncio.Event(), to=to)
+
+
+@contextmanager
+def serving(home: Path, *flags: str, **variables: str) -> Iterator[tuple[str, list[str]]]:
+    """A server in its own process; gives its address, and what it says once it has ended."""
+    command = [sys.executable, "-m", "quorum", "serve", "--port", "0", *flags]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QUORUM_")}
+    process = subprocess.Popen(command, cwd=home, env=clean | variables, stderr=subprocess.PIPE, text=True)
+    last: list[str] = []
+    try:
+        said = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        assert found, said + process.stderr.read()
+        yield found[0], last
+    finally:
+        process.terminate()
+        last += process.communicate(timeout=60)[1:]
+    assert process.returncode == 0, last
 
 
 @asynccontextmanager

@@ -167,51 +167,40 @@ async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: P
     assert record.usage["model_calls"] == model.asked.total(), "the ledger covers both processes"
 
 
-def _drop(name: str) -> Callable[[Path], None]:
-    def drop(run: Path) -> None:
-        path = run / name
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-
-    return drop
-
-
-def _other_question(run: Path) -> None:
-    meta = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(meta | {"question": "Which?"}))
-
-
-def _write(name: str, text: str) -> Callable[[Path], None]:
-    def write(run: Path) -> None:
-        (run / "answer.json").unlink()
-        (run / name).write_text(text)
-
-    return write
-
-
-DAMAGE: dict[str, tuple[Callable[[Path], Any], bool]] = {
-    "killed between answer and record": (lambda run: None, False),
-    "killed before the answer": (_drop("answer.json"), False),
-    "no run.json": (_drop("run.json"), True),
-    "no blobs": (_drop("blobs"), True),
-    "no results": (_drop("results"), True),
-    "an empty folder": (lambda run: (shutil.rmtree(run), run.mkdir()), True),
-    "a run of another question": (_other_question, True),
-    "an empty run.json": (lambda run: (run / "run.json").write_text(""), True),
-    "no answer in answer.json": (lambda run: (run / "answer.json").write_text("{}"), True),
-    "a damaged checkpoint": (_write("checkpoint.sqlite", "no database" * 100), True),
-    "damaged events": (_write("events.jsonl", "{}\n"), True),
+DAMAGE: dict[str, tuple[dict[str, str | None], bool]] = {
+    "killed between answer and record": ({}, False),
+    "killed before the answer": ({"answer.json": None}, False),
+    "no run.json": ({"run.json": None}, True),
+    "no blobs": ({"blobs": None}, True),
+    "no results": ({"results": None}, True),
+    "nothing but an empty folder": (
+        dict.fromkeys(("answer.json", "run.json", "events.jsonl", "blobs")),
+        True,
+    ),
+    "a run of another question": ({"run.json": '{"question": "Which?", "options": {}}'}, True),
+    "an empty run.json": ({"run.json": ""}, True),
+    "no answer in answer.json": ({"answer.json": "{}"}, True),
+    "a damaged checkpoint": ({"answer.json": None, "checkpoint.sqlite": "no database" * 100}, True),
+    "damaged events": ({"answer.json": None, "events.jsonl": "{}\n"}, True),
 }
+"""What of a run's folder is gone or is otherwise, and whether the question is asked again."""
 
 
-@pytest.mark.parametrize(("damage", "asked_again"), DAMAGE.values(), ids=DAMAGE)
-async def test_a_run_without_its_record_goes_on_or_begins_anew(
-    tmp_path: Path, damage: Callable[[Path], Any], asked_again: bool
-) -> None:
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_run_without_its_record_goes_on_or_begins_anew(tmp_path: Path, damage: str) -> None:
+    changed, asked_again = DAMAGE[damage]
     whole = await unbroken(tmp_path / "old", questions(2))
     folder = (tmp_path / "old").rename(tmp_path / "moved")
     kept = [line for line in lines(folder) if '"id": "q00"' in line]
     (folder / "results.jsonl").write_text(kept[0] + '\n{"id": "q01", "quest')
-    damage(folder / "runs" / "q01")
+    for name, text in changed.items():
+        path = folder / "runs" / "q01" / name
+        if text is not None:
+            path.write_text(text)
+        elif path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     model = Knowing()
     records = await run_evaluation(evaluation(folder, model, questions(2)))
     assert differing(records, whole) == {}

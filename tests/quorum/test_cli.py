@@ -22,7 +22,6 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
-from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.garbage import YOUNG
 from tests.graph.shop import changed
 from tests.quorum.conftest import python, quorum
@@ -443,22 +442,3 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
     result, (failed,) = quorum(*asked), failed_checks(*given)
     assert (result.exit_code, failed["name"]) == (2, "documents")
     assert failed["text"].partition("docs has ")[2] in " ".join(result.stderr.split())
-
-
-def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
-    database: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, real = list[str](), SqliteConnector.open
-
-    async def counted(connector: SqliteConnector) -> None:
-        opened.append(connector.name)
-        await real(connector)
-
-    monkeypatch.setattr(SqliteConnector, "open", counted)
-    given = ("--db", database, "--db", changed(workplace / "crm.db", "CREATE TABLE t (x)"))
-    found = checks_of(*given, "--model", "offline", "--max-bytes", "1GiB")
-    costs = [check["text"] for check in found if check["name"] == "costs"]
-    assert sorted(opened) == ["crm", "shop"]
-    for name, told, unkept in (("shop", *costs[:2]), ("crm", *costs[2:])):
-        assert told.startswith(f"what queries of {name} would read is not told")
-        assert unkept.startswith("max_bytes has no effect here: sqlite")

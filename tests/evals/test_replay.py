@@ -19,7 +19,7 @@ from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import STRATEGIES, hold_vote
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.recordings import Result, write_candidates, write_gold
+from tests.evals.evaluations import Result, write_candidates, write_gold
 
 Answers = Mapping[str, Sequence[Result]]
 

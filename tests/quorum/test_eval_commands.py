@@ -15,8 +15,7 @@ import pytest
 
 from quorum.graph.trace import Trace
 from tests.evals import test_export as exports
-from tests.evals.evaluations import asked, manifest, record, write
-from tests.evals.recordings import write_gold
+from tests.evals.evaluations import asked, manifest, record, write, write_gold
 from tests.evals.small_suite import write_spider1
 from tests.quorum.conftest import HOSTILE
 from tests.quorum.conftest import quorum as command

@@ -12,8 +12,7 @@ import pytest
 
 from quorum.evals.records import CandidateRow
 from quorum.graph.confidence import load
-from tests.evals.evaluations import asked, manifest, record, write
-from tests.evals.recordings import write_candidates, write_gold
+from tests.evals.evaluations import asked, manifest, record, write, write_candidates, write_gold
 from tests.quorum.conftest import quorum
 
 votes = partial(quorum, "votes")

@@ -148,8 +148,8 @@ async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
     saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
     graph = build_graph("recap", checkpointer=saver)
     config: Any = {"configurable": {"thread_id": "t"}}
-    for _ in range(2):
-        output = await graph.ainvoke({"question": ORDERS}, config, context=options())
+    for votes in (2, 1):
+        output = await graph.ainvoke({"question": ORDERS}, config, context=options(votes=votes))
         assert output["answer"]["rows"] == [[4]]
     state = (await graph.aget_state(config)).values
     assert isinstance(state["vote"], Vote)

@@ -104,7 +104,6 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
     path = written(tmp_path, record("a"))
     before = path.read_bytes()
     with EvalWriter(tmp_path) as writer:
-        assert writer._file is not None
         writer._file.close()
         writer._file = Full(path, "a+")
         with pytest.raises(ConfigurationError, match="No space left"):

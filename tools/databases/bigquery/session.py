@@ -87,10 +87,6 @@ class BigqueryLink(ThreadLink):
     async def end(self) -> None:
         self._job = ""
 
-    async def close(self) -> None:
-        self._cut = True
-        self.let_go()
-
     async def cancel(self) -> None:
         job, self._cut = self._job, True
         if job:

@@ -130,6 +130,21 @@ class Introspection:
         limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, seconds))
         return await self.run(sql, limits)
 
+    async def readable(self, kind: str, name: str, probe: str) -> bool:
+        """Return False if a query for no rows of a view fails, which the catalog then says.
+
+        One that there was no time for does not fail.
+        """
+        answer = await self.try_to(probe)
+        if not isinstance(answer, QueryError) or answer.kind is ErrorKind.TIMEOUT:
+            return True
+        self.leave_out(kind, name, answer.message)
+        return False
+
+    def leave_out(self, kind: str, name: str, why: str) -> None:
+        """Note that the catalog lacks a table or view."""
+        self.left_out.append(f"The {kind} {name} cannot be read and is left out: {why}")
+
     async def count(self, source: str) -> int | None:
         """Rows of a table, given as SQL; None if counting takes too long."""
         answer = await self.try_to(f"SELECT count(*) AS n FROM {source}")

@@ -96,8 +96,7 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
         found = client.get_table(newest.reference)
         table = _with_rows(client, look, found, _table(found), samples)
     except (Forbidden, NotFound) as error:
-        why = f"cannot be read and is left out: {failure(error)}"
-        look.left_out.append(f"The table {newest.full_table_id} {why}")
+        look.leave_out("table", newest.full_table_id, str(failure(error)))
         return []
     bare = tuple(replace(column, samples=(), cells=(), complete=False) for column in table.columns)
     return [

@@ -221,9 +221,7 @@ async def _tried(connector: SnowflakeConnector, look: Introspection, tables: Seq
     forbidden = found.kind in (ErrorKind.PERMISSION, ErrorKind.TABLE_NOT_FOUND)
     if not forbidden or "expansion of view" in found.message:
         (table,) = tables
-        look.left_out.append(
-            f"The {table.kind} {table.full_name} cannot be read and is left out: {found.message}"
-        )
+        look.leave_out(table.kind, table.full_name, found.message)
     return []
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.introspection import (
     TEXT_CHARACTERS,
@@ -20,7 +19,6 @@ from quorum.tools.databases.introspection import (
     nothing_to_read,
 )
 from quorum.tools.databases.sampling import Source, with_values
-from quorum.tools.query import Limits, QueryError
 
 if TYPE_CHECKING:
     from quorum.tools.databases.mysql.connector import MysqlConnector
@@ -104,10 +102,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
 
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
     """Return what the server says of itself, of the session and of the account with its grants."""
-    answer = await connector.run(IDENTITY, Limits())
-    if isinstance(answer, QueryError):
-        raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
-    (row,) = answer.table.to_pylist()
+    (row,) = await connector.told(IDENTITY, "Who asks")
     told = {"schemas": connector.schemas, "grants": sorted(await _grants(connector))}
     return tuple(f"{name}: {value}" for name, value in (row | told).items())
 
@@ -140,10 +135,8 @@ async def _grants(connector: MysqlConnector) -> list[str]:
     Raises:
         DatabaseUnavailable: They cannot be read.
     """
-    answer = await connector.run("SHOW GRANTS", Limits())
-    if isinstance(answer, QueryError):
-        raise DatabaseUnavailable(f"The account's rights cannot be read: {answer.message}")
-    return [SECRET.sub("", str(grant)) for grant in answer.table.column(0).to_pylist()]
+    rows = await connector.told("SHOW GRANTS", "What the account may do")
+    return [SECRET.sub("", str(grant)) for row in rows for grant in row.values()]
 
 
 def quoted(*names: str) -> str:

@@ -65,7 +65,7 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         Raises:
             DatabaseUnavailable: They cannot be read.
         """
-        self._code = await OwnCode.of(self.ask)
+        self._code = await OwnCode.of(self.told)
 
     def refusal(self, sql: str) -> QueryError | None:
         return uncallable(sql, "mysql") or self._code.refusal(sql)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.postgres.catalog import OURS, introspect
 from quorum.tools.databases.postgres.code import OwnCode, unsafe_query
@@ -136,9 +135,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        answer = await self.ask("SELECT 1", Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
+        await self.told("SELECT 1", "The database's own functions")
         return self._code
 
     async def look(self, link: PostgresLink, seconds: float) -> None:
@@ -156,21 +153,15 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     async def identity(self) -> tuple[str, ...]:
         person = "system_user" if self.version >= PERSONS else "NULL"
-        answer = await self.ask(IDENTITY.format(person=person), Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+        (row,) = await self.told(IDENTITY.format(person=person), "Who asks")
         system = await self.ask(SYSTEM, Limits())  # not every server tells its own
-        (row,) = answer.table.to_pylist()
         told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
         options = os.environ.get("PGOPTIONS", "")
         asked = {"server": self.server, "system": told, "schemas": self.schemas, "options": options}
         return tuple(f"{name}: {value}" for name, value in (asked | row).items())
 
     async def account(self) -> Account:
-        answer = await self.ask(ROLE, Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"The role's rights cannot be read: {answer.message}")
-        (row,) = answer.table.to_pylist()
+        (row,) = await self.told(ROLE, "What the role may do")
         if row["super"]:
             return Account(row["name"], (SUPER,))
         powers = [words for name, words in POWERS.items() if row[name]]

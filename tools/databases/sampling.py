@@ -16,6 +16,7 @@ from quorum.knowledge.catalog import Table
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TABLE_SECONDS,
+    UNSAMPLED,
     From,
     Introspection,
     Span,
@@ -92,7 +93,7 @@ async def with_values(look: Introspection, sources: Sequence[Source], samples: i
     kept = list[Table]()
     for source in sources:
         table, probe = source.table, sample_query(source.sql, source.texts, source.start, None, 0)
-        unsure = table.kind != "table" and table.full_name in look.unsampled
+        unsure = table.kind != "table" and table.full_name in look.lacking[UNSAMPLED]
         if not unsure or await look.readable(table.kind, table.full_name, probe):
             kept.append(reader.found[table.full_name])
     return kept
@@ -153,7 +154,7 @@ class _Reader:
 
     def _failed(self, source: Source) -> None:
         name = source.table.full_name
-        self._look.unsampled.add(name)
+        self._look.lack(UNSAMPLED, source.table)
         self.found[name] = source.table
         if source.countable:
             self.partly.append(source)

@@ -107,7 +107,8 @@ async def said(database: Database, sql: str, question: str = "") -> list[Suspici
     """Return the suspicions about a query."""
     result = await execute(database, sql, agent="test")
     assert isinstance(result, QueryResult), result
-    return await suspicions(database, sql, result, agent="test", question=question, seconds=30)
+    table = result.table
+    return await suspicions(database, sql, lambda: table, agent="test", question=question, seconds=30)
 
 
 async def check(database: Database, case: Case) -> None:

@@ -96,11 +96,11 @@ async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Databa
     result = await execute(noted, sql, agent="writer", candidate="c1")
     assert isinstance(result, QueryResult)
     events.clear()
-    assert await suspicions(noted, sql, result, agent="checker", candidate="c1", seconds=30)
+    assert await suspicions(noted, sql, lambda: result.table, agent="checker", candidate="c1", seconds=30)
     assert {(each["agent"], each["candidate"]) for each in events} == {("checker", "c1")}
     assert len(events) <= 8
     events.clear()
-    assert await suspicions(noted, sql, replace(result, seconds=0.0), agent="checker", seconds=0) == []
+    assert await suspicions(noted, sql, lambda: result.table, agent="checker", seconds=0) == []
     assert events == []
 
 
@@ -108,7 +108,7 @@ async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> 
     limited = replace(database, limits=Limits(scan=10**9))
     result = await execute(database, CASES[0].sql, agent="test")
     assert isinstance(result, QueryResult)
-    assert await suspicions(limited, CASES[0].sql, result, agent="test", seconds=30) == []
+    assert await suspicions(limited, CASES[0].sql, lambda: result.table, agent="test", seconds=30) == []
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
     await connector.look_again()
     look = Introspection(connector, connector.run, quote=quoted)
-    schemas = ", ".join(literal(name) for name in connector.schemas)
+    schemas = ", ".join(literal(name) for name in connector.target.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))
     columns = grouped(await look.ask(COLUMNS.format(schemas=schemas)), "schema", "table")
     keys = grouped(await look.ask(KEYS.format(schemas=schemas)), "schema", "table")
@@ -94,7 +94,9 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
         who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
         grants = {"read": f"GRANT SELECT ON {{}}.* TO {who};"}
         found = {row["name"]: (True, row["tables"]) for row in rows}
-        problem = nothing_to_read(connector.place, who, connector.schemas, found, grants, quoted, hides=True)
+        problem = nothing_to_read(
+            connector.place, who, connector.target.schemas, found, grants, quoted, hides=True
+        )
         if problem:
             raise problem
     return look.catalog(await with_values(look, sources, samples))
@@ -103,7 +105,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
     """Return what the server says of itself, of the session and of the account with its grants."""
     (row,) = await connector.told(IDENTITY, "Who asks")
-    told = {"schemas": connector.schemas, "grants": sorted(await _grants(connector))}
+    told = {"schemas": connector.target.schemas, "grants": sorted(await _grants(connector))}
     return tuple(f"{name}: {value}" for name, value in (row | told).items())
 
 

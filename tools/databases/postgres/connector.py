@@ -16,25 +16,6 @@ from quorum.tools.databases.server import GRACE_SECONDS, Refusal, ServerConnecto
 from quorum.tools.databases.texts import READS, uncallable
 from quorum.tools.query import Limits, QueryError
 
-HINTS = (
-    (
-        "password|authentication|pg_hba",
-        "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them, too.",
-    ),
-    (
-        "SSL|certificate",
-        "Set sslmode in the URL, and sslrootcert: the file of who signed the server's certificate.",
-    ),
-    ("does not exist", "Check the database's and the user's name."),
-    (
-        "too many|connection slots|connection limit",
-        "Try again later, or raise the limit of the server or the role.",
-    ),
-    ("starting up|shutting down|recovery", "Try again in a moment."),
-    ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
-)
-"""What to do, by what the server says."""
-
 ROLE = f"""
     SELECT current_user::text AS name, rolsuper AS super, rolcreaterole AS roles,
         rolreplication AS replication,
@@ -100,7 +81,23 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
     urls = Target
     driver = ("psycopg", "psycopg", "A PostgreSQL database")
     first_words = READS
-    hints = HINTS
+    hints = (
+        (
+            "password|authentication|pg_hba",
+            "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them.",
+        ),
+        (
+            "SSL|certificate",
+            "Set sslmode in the URL, and sslrootcert: the file of who signed the server's certificate.",
+        ),
+        ("does not exist", "Check the database's and the user's name."),
+        (
+            "too many|connection slots|connection limit",
+            "Try again later, or raise the limit of the server or the role.",
+        ),
+        ("starting up|shutting down|recovery", "Try again in a moment."),
+        ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
+    )
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -114,11 +111,6 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def schemas(self) -> tuple[str, ...]:
-        """The schemas that the URL names; none for all."""
-        return self.target.schemas
 
     async def open(self) -> None:
         self._code = OwnCode()
@@ -157,7 +149,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         system = await self.ask(SYSTEM, Limits())  # not every server tells its own
         told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
         options = os.environ.get("PGOPTIONS", "")
-        asked = {"server": self.server, "system": told, "schemas": self.schemas, "options": options}
+        asked = {"server": self.server, "system": told, "schemas": self.target.schemas, "options": options}
         return tuple(f"{name}: {value}" for name, value in (asked | row).items())
 
     async def account(self) -> Account:

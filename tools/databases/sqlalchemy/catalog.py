@@ -17,6 +17,8 @@ from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
+    UNCOUNTED,
+    UNSAMPLED,
     Introspection,
     is_unread,
     nothing_to_read,
@@ -54,10 +56,10 @@ class Reflected:
 
 async def introspect(connector: SqlalchemyConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``."""
-    found = await connector.read(lambda opened: reflect(opened, connector.schemas), INSPECT_SECONDS)
+    found = await connector.read(lambda opened: reflect(opened, connector.target.schemas), INSPECT_SECONDS)
     known = dict.fromkeys(found.schemas, (True, 0))
     if known and (
-        problem := nothing_to_read(connector.place, "the account", connector.schemas, known, {}, str)
+        problem := nothing_to_read(connector.place, "the account", connector.target.schemas, known, {}, str)
     ):
         raise problem
     look = Introspection(connector, connector.run)
@@ -68,7 +70,7 @@ async def introspect(connector: SqlalchemyConnector, *, samples: int = 3) -> Cat
             if await look.readable(table.kind, table.full_name, connector.written(no_rows(source))):
                 tables.append(table)
         elif connector.bills:
-            look.unsampled.add(table.full_name)
+            look.lack(UNSAMPLED, table)
             tables.append(table)
         else:
             tables.append(await _with_values(connector, look, table, source, unread, samples))
@@ -237,10 +239,10 @@ async def _with_values(
         rows = None if isinstance(counted, QueryError) else int(counted.table[0][0].as_py())
         table = look.with_count(table, rows, None)
     else:
-        look.uncounted.add(table.full_name)
+        look.lack(UNCOUNTED, table)
     answer = await look.try_to(connector.written(first_rows(source, unread)))
     if isinstance(answer, QueryError):
-        look.unsampled.add(table.full_name)
+        look.lack(UNSAMPLED, table)
         return table
     whole = answer.row_count < SAMPLE_ROWS and not answer.truncated
     values = [

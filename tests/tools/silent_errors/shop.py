@@ -99,7 +99,7 @@ QUIET_OF = {
 async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
     """Return the suspicions about a query."""
     found = result(await execute(database, sql, agent="test"))
-    return await suspicions(database, sql, found, agent="test", question=question, seconds=30)
+    return await suspicions(database, sql, lambda: found.table, agent="test", question=question, seconds=30)
 
 
 async def check(database: Database, case: Case) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.definitions.dbt import with_properties
+from quorum.knowledge.definitions import with_properties
 
 ORDERS = Table(
     "orders",

@@ -10,7 +10,7 @@ import pytest
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.definitions.descriptions import FOLDER, with_descriptions
+from quorum.knowledge.definitions import FOLDER, with_descriptions
 
 HEAD = "original_column_name,column_name,column_description,data_format,value_description\n"
 KIND = Column("kind", "TEXT", "as the vet says")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from quorum.evals.reports.format import clock
 from quorum.event_text import link_to, title_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
@@ -87,7 +88,6 @@ def _chart(report: Report, result_file: str) -> Picture:
 
 @cache
 def _template() -> Template:
-    from quorum.evals.reports.format import clock
     from quorum.evals.reports.templating import environment
 
     made = environment(

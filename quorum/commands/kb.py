@@ -14,6 +14,8 @@ import click
 from quorum.commands.keep import BY
 from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
+from quorum.settings import Settings
+from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
     from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
@@ -41,8 +43,6 @@ def command() -> None:
 @AS_JSON
 def show_command(pair: str | None, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
-    from quorum.text import printable
-
     known = _known(flags)
     if pair is None:
         _list(known.pairs, as_json=as_json)
@@ -72,9 +72,7 @@ def verify_command(as_json: bool, **flags: Any) -> None:
     Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
-    from quorum.settings import Settings
     from quorum.teaching import opened, verify
-    from quorum.text import count, printable
 
     known = _known(flags)
 
@@ -105,9 +103,7 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
     A pair that names another database is passed over. Exits with 1 if a query was not kept.
     """
     from quorum.knowledge.verified import pairs_in
-    from quorum.settings import Settings
     from quorum.teaching import opened, take_in
-    from quorum.text import count, printable
 
     pairs, settings = pairs_in(file), Settings(**flags)
 
@@ -140,8 +136,6 @@ def export_command(triplets: bool, **flags: Any) -> None:
 @setting_flags("kb", "home")
 def forget_command(pair: str, **flags: Any) -> None:
     """Delete the file of the verified question with this id."""
-    from quorum.text import printable
-
     known = _known(flags)
     click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
 
@@ -149,8 +143,6 @@ def forget_command(pair: str, **flags: Any) -> None:
 def _known(flags: dict[str, Any]) -> KnowledgeBase:
     """Return what is verified; what cannot be read of it is said on standard error."""
     from quorum.knowledge.verified import KnowledgeBase
-    from quorum.settings import Settings
-    from quorum.text import printable
 
     known = KnowledgeBase.load(Settings(**flags).knowledge)
     for problem in known.problems:
@@ -161,7 +153,6 @@ def _known(flags: dict[str, Any]) -> KnowledgeBase:
 async def _learned(flags: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the triplets of an explored database."""
     from quorum.graph.resources import explored_in
-    from quorum.settings import Settings
     from quorum.teaching import opened
     from quorum.tools.triplet_store import load_explored
 
@@ -186,8 +177,6 @@ def _json(value: Any) -> str:
 
 
 def _list(pairs: Sequence[VerifiedPair], *, as_json: bool) -> None:
-    from quorum.text import one_line
-
     if as_json:
         click.echo(_json(list(map(_as_dict, pairs))))
         return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
+import pyarrow as pa
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
@@ -221,8 +222,6 @@ async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
 
 
 def _arrow(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from jinja2 import Template
 
 from quorum.evals.reports.format import clock
 from quorum.event_text import link_to, title_of
@@ -33,9 +34,6 @@ from quorum.text import (
     trust,
 )
 from quorum.tools.results.readable import size_text
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import pyarrow as pa
 from pydantic import BaseModel, Field
@@ -43,9 +43,6 @@ from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import Service
 from quorum.tools.query import QueryError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ALIVE_SECONDS = 15.0
 """After which a stream of events without one says that it is alive."""

@@ -18,19 +18,23 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from langchain_core.language_models import BaseChatModel
+
 from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
+from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
-from quorum.serve.keys import KINDS, Caller, Claim, Purse
+from quorum.serve.keys import KINDS, Caller, Claim, Keys, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
-from quorum.tools.execute import Database, execute
+from quorum.tools.execute import Database, Outcome, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.query import QueryError
 from quorum.tools.results.files import read_result
@@ -38,13 +42,7 @@ from quorum.tools.sample import DEMO_QUESTIONS
 from quorum.tools.urls import SAMPLE, anchored, location, mask_url
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from langchain_core.language_models import BaseChatModel
-
     from quorum.graph.leases import Leases
-    from quorum.graph.resources import Resources
-    from quorum.serve.keys import Keys
-    from quorum.tools.execute import Outcome
 
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""

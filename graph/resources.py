@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog, Withheld
-from quorum.knowledge.definitions.dbt import with_properties
+from quorum.knowledge.definitions import with_properties
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.naming import write_full_name

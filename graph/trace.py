@@ -218,12 +218,12 @@ class Trace(RunFolder):
         home: Path,
         run_id: str | None = None,
         meta: Mapping[str, Any] | None = None,
-        *,
-        redact: Sequence[str] = (),
-        listener: Callable[[Event], None] | None = None,
-        lease: Lease | None = None,
+        **given: Any,
     ) -> Self:
         """Start a run: make its folder and write ``run.json`` (``meta``, the id, the time).
+
+        Args:
+            given: ``redact``, ``listener`` and ``lease``.
 
         Raises:
             ConfigurationError: The id is taken or malformed, or the folder cannot be written.
@@ -243,7 +243,7 @@ class Trace(RunFolder):
         except OSError as error:
             message = f"Cannot write traces to {home}: {error.strerror}."
             raise ConfigurationError(message, hint=_OTHER_HOME) from error
-        trace = cls(folder, redact=redact, listener=listener, lease=lease)
+        trace = cls(folder, **given)
         started = datetime.now().astimezone().isoformat(timespec="seconds")
         trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})}, at_once=True)
         if trace.failure:
@@ -252,16 +252,11 @@ class Trace(RunFolder):
         return trace
 
     @classmethod
-    def resume(
-        cls,
-        home: Path,
-        run: str,
-        *,
-        redact: Sequence[str] = (),
-        listener: Callable[[Event], None] | None = None,
-        lease: Lease | None = None,
-    ) -> Self:
+    def resume(cls, home: Path, run: str, **given: Any) -> Self:
         """Go on writing an existing run; its clock continues where the last event left it.
+
+        Args:
+            given: As ``create``.
 
         Raises:
             ConfigurationError: There is no such run, or another process is writing it.
@@ -269,8 +264,7 @@ class Trace(RunFolder):
         found = RunFolder.open(home, run)
         events = list(found.events())
         spent = max((event["t"] for event in events), default=0.0)
-        about: dict[str, Any] = {"redact": redact, "listener": listener, "lease": lease}
-        return cls(found.folder, **about, spent_seconds=spent, earlier=events)
+        return cls(found.folder, **given, spent_seconds=spent, earlier=events)
 
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).

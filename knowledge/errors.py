@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,21 @@ class BudgetExceeded(QuorumError):
     def __init__(self, message: str, *, limit: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
+
+
+@contextmanager
+def reading(what: object, *, hint: str = "") -> Iterator[None]:
+    """Say why ``what`` cannot be read, where reading it inside fails.
+
+    Raises:
+        ConfigurationError: It is not there, no UTF-8 text, or has another form.
+    """
+    try:
+        yield
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        why: object = error.strerror or error if isinstance(error, OSError) else error
+        why = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else why
+        raise ConfigurationError(f"{what} cannot be read: {why}.", hint=hint) from error
 
 
 DISTRIBUTION = "quorum-sql"

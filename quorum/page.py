@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from jinja2 import Template
 
+from quorum.evals.reports.format import clock
 from quorum.event_text import link_to, title_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
@@ -32,9 +34,6 @@ from quorum.text import (
     trust,
 )
 from quorum.tools.results.readable import size_text
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,6 @@ def _chart(report: Report, result_file: str) -> Picture:
 
 @cache
 def _template() -> Template:
-    from quorum.evals.reports.format import clock
     from quorum.evals.reports.templating import environment
 
     made = environment(

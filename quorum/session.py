@@ -25,6 +25,7 @@ from quorum.opening import (
 )
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import check_priced
 from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
@@ -377,8 +378,6 @@ class Quorum:
 
     async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
         """Open what is shared, so that a wrong setting fails before anything is asked."""
-        from quorum.tools.models import check_priced
-
         self._options({name: value for name, value in options.items() if not name.startswith("on_")})
         with suppress(DatabaseUnavailable):  # it is the trouble of the questions
             found = await self.resources()

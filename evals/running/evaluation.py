@@ -18,7 +18,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
 from quorum.knowledge.documents.search import Documents
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.triplet_store import FILE as TRIPLETS
 
@@ -179,11 +179,8 @@ def _metric(metric: Metric) -> dict[str, str]:
 
 
 def _file_digest(file: Path) -> str:
-    try:
-        with file.open("rb") as data:
-            return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
+    with reading(file), file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
 
 
 def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:

@@ -107,15 +107,7 @@ def record_of(question: EvalQuestion, status: str) -> Record:
 
 def judged(record: Record, verdict: Verdict) -> Record:
     """The record with the verdict on its answer."""
-    return dataclasses.replace(
-        record,
-        match=verdict.match,
-        met=verdict.met,
-        metrics=dict(verdict.metrics),
-        reason=verdict.reason,
-        gold=verdict.gold,
-        gold_rows=verdict.gold_rows,
-    )
+    return dataclasses.replace(record, match=verdict.match, **vars(verdict))
 
 
 class _Verdicts:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count, listed
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 
 Item: TypeAlias = dict[str, Any]
 """An entry of a questions' file."""
@@ -65,11 +65,8 @@ def read_text(path: Path, source: str, newline: str | None = None) -> str:
     """
     if not path.is_file():
         raise ConfigurationError(f"There is no {path}.", hint=f"It is part of what {source} offers.")
-    try:
-        with path.open(encoding="utf-8-sig", newline=newline) as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+    with reading(path), path.open(encoding="utf-8-sig", newline=newline) as file:
+        return file.read()
 
 
 def text_of(item: Item, key: str, path: Path, number: int) -> str:

@@ -14,6 +14,7 @@ import click
 
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import ConfigurationError, is_installed, missing_extra
+from quorum.settings import Settings
 from quorum.shell import SIGNALS
 from quorum.tools.urls import urls_in
 
@@ -80,8 +81,6 @@ def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
     Raises:
         ConfigurationError: A setting is wrong or missing.
     """
-    from quorum.settings import Settings
-
     named = named_databases(flags.pop("database"))
     settings = Settings(**flags)
     if not named and settings.database:

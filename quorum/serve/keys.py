@@ -38,9 +38,12 @@ class Caller:
         databases, schemas: That it may see; None for all.
         sql: True if it may run queries of its own.
         per_minute: Requests.
+        hash: Of the key: these are the entries of its file, too.
     """
 
-    name: str = ""
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True, validate_default=True)
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")] = ""
     databases: frozenset[str] | None = None
     schemas: frozenset[str] | None = None
     sql: bool = True
@@ -48,23 +51,14 @@ class Caller:
     max_calls: Annotated[int | None, Field(ge=1)] = None
     max_bytes: Annotated[Bytes | None, Field(ge=1)] = None
     per_minute: Annotated[int | None, Field(ge=1)] = None
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = field(default="", repr=False)
 
     def limits(self) -> dict[str, float | None]:
         """Return the limits of a month by the names of ``KINDS``."""
         return dict(zip(KINDS, (self.max_usd, self.max_calls, self.max_bytes), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Key(Caller):
-    """An entry of the file."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-    name: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")] = field()
-    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = field(repr=False)
-
-
-_KEY = TypeAdapter(_Key)
+_CALLER = TypeAdapter(Caller)
 
 
 class Keys:
@@ -75,7 +69,7 @@ class Keys:
     """
 
     def __init__(self, file: Path) -> None:
-        self.file, self._read, self._callers = file, 0, dict[str, _Key]()
+        self.file, self._read, self._callers = file, 0, dict[str, Caller]()
         self._load()
 
     def named(self, name: str) -> Caller | None:
@@ -94,7 +88,7 @@ class Keys:
         try:
             self._read = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
-            found = [_KEY.validate_python(each) for each in entries]
+            found = [_CALLER.validate_python(each) for each in entries]
         except (OSError, ValueError) as error:
             said = first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
@@ -116,7 +110,7 @@ def add_key(file: Path, name: str) -> str:
     """
     key = f"qk_{secrets.token_urlsafe(32)}"
     try:
-        entry = _KEY.validate_python({"name": name, "hash": hash_of(key)})
+        entry = _CALLER.validate_python({"name": name, "hash": hash_of(key)})
     except ValidationError as error:
         raise ConfigurationError(f"{name!r} cannot name a key: {first_in_words(error)}.") from None
     if file.exists() and name in {each.name for each in Keys(file)._callers.values()}:

@@ -21,6 +21,7 @@ from quorum import __version__
 from quorum.answer import Answer
 from quorum.graph.clarification import Clarification
 from quorum.knowledge.errors import QuorumError
+from quorum.knowledge.schema.render import render
 from quorum.serve.bodies import (
     RUN,
     Database,
@@ -40,6 +41,7 @@ from quorum.serve.question import Question, cleaned
 from quorum.serve.service import Service
 from quorum.text import notices, printable, rows_note, spent, trust
 from quorum.tools.query import QueryError
+from quorum.tools.results.files import csv_lines
 
 FEW, FOUND, STEPS = 5, 20, 300
 """Most rows of another reading or a choice; tables or values that words find; steps of a trace."""
@@ -162,8 +164,6 @@ class Call:
 
         All, or the tables that some words may mean.
         """
-        from quorum.knowledge.schema.render import render
-
         opened = await self.service.resources(self.who, database)
         catalog = opened.catalog
         if words:
@@ -309,8 +309,6 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         return types.ListResourceTemplatesResult(resource_templates=[rows])
 
     async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
-        from quorum.tools.results.files import csv_lines
-
         uri = params.uri
         if not (uri.startswith(HEAD) and uri.endswith(TAIL)):
             raise _wrong(f"There is no resource {uri[:100]!r}; there are {HEAD}…{TAIL}.")

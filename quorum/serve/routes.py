@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
+import pyarrow as pa
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
@@ -42,9 +43,6 @@ from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import Service
 from quorum.tools.query import QueryError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ALIVE_SECONDS = 15.0
 """After which a stream of events without one says that it is alive."""
@@ -221,8 +219,6 @@ async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
 
 
 def _arrow(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)

@@ -18,30 +18,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from langchain_core.language_models import BaseChatModel
+
 from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
+from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
-from quorum.serve.keys import KINDS, Caller, Claim, Purse
+from quorum.serve.keys import KINDS, Caller, Claim, Keys, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
+from quorum.tools.execute import Database, Outcome, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.query import QueryError
+from quorum.tools.results.files import read_result
+from quorum.tools.sample import DEMO_QUESTIONS
 from quorum.tools.urls import SAMPLE, anchored, location, mask_url
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from langchain_core.language_models import BaseChatModel
-
     from quorum.graph.leases import Leases
-    from quorum.graph.resources import Resources
-    from quorum.serve.keys import Keys
-    from quorum.tools.execute import Outcome
 
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
@@ -153,8 +154,6 @@ class Service:
 
     def examples(self, name: str) -> list[str]:
         """Return questions to begin with, of the sample; there are none of other databases."""
-        from quorum.tools.sample import DEMO_QUESTIONS
-
         return [each.question for each in DEMO_QUESTIONS] if self._urls[name] == [SAMPLE] else []
 
     async def resources(self, who: Caller, database: str = "") -> Resources:
@@ -309,8 +308,6 @@ class Service:
             files |= {n: each.result_file for n, each in enumerate(answer.readings, 1)}
         if not (file := files.get(reading or candidate)):
             raise Refused("There are no such rows.", 404, "not_found")
-        from quorum.tools.results.files import read_result
-
         return await asyncio.to_thread(read_result, found.folder.results / Path(file).name)
 
     async def schema(self, who: Caller, words: str = "", *, database: str = "") -> Schema:
@@ -332,8 +329,6 @@ class Service:
 
     async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:
         """Judge and run a query, within the limits; what the guard or the database says of it is a value."""
-        from quorum.tools.execute import Database, execute
-
         _check_sql(who)
         name, options, purse = self._named(who, database), self.settings, self._purse(who)
         opened = await self.resources(who, name)

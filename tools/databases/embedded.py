@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.definitions.descriptions import FOLDER, with_descriptions
+from quorum.knowledge.definitions import FOLDER, with_descriptions
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool

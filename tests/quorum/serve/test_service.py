@@ -11,8 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from quorum.chat import Chat
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
+from quorum.graph.context import Context
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller, Purse
 from quorum.serve.question import Question, Refused, cleaned
@@ -163,6 +165,32 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
     assert (again.became, again.of_run) == ("the result before: its first 1 rows", answer.of_run)
     with pytest.raises(Refused, match="There is no question"):
         await service.ask(OTHER, "And?", after=turn.id)
+
+
+async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
+    models = {"m:a": scripted(script(sql_writer=written(GOOD), question_rewriter=view))}
+    service, cut = make(models), asyncio.Event()
+
+    async def killed(chat: Chat, context: Context, *_: Any, **__: Any) -> None:
+        cut.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await context.aclose()
+
+    first = await service.ask(ME, QUESTION)
+    await first.answer()
+    with monkeypatch.context() as patched:
+        patched.setattr(Chat, "_answered", killed)
+        turn = await service.ask(ME, "Only the first!", after=first.id)
+        await cut.wait()
+        await service.aclose()
+    assert turn.status == "interrupted"
+    answer = await (await make(models).resume(ME, turn.id)).answer()
+    assert (answer.of_run, answer.rows) == (first.id, [["Ghent", 1]])
 
 
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:

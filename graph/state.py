@@ -384,9 +384,9 @@ class RunState(Known):
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….
+        read: What came of ``readings``.
+        others: Those of ``read`` whose results differ from the answer's and from each other.
         reading: How the answer reads the question, where the ReadingWriter says so.
-        read: What came of them.
-        others: Those of them whose results differ from the answer's and from each other.
         clarified: The user has made the question more precise.
         meant: The reading that the user chose.
         verified: Verified questions that the prompts show, with who stands for them.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quorum.chat import Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
-    from quorum.graph.resources import Begun, Resources
+    from quorum.graph.resources import OnOpen, Resources
     from quorum.graph.runs import Event
     from quorum.teaching import Taught
 
@@ -116,7 +116,11 @@ class Quorum:
         self._blocking.close()
 
     async def aclose(self) -> None:
-        """Stop what is being asked and close everything; no child process is left. Safe to call twice."""
+        """Stop what is being asked and close everything; no child process is left. Safe to call twice.
+
+        Raises:
+            ConfigurationError: It was opened in another event loop.
+        """
         self._check_loop()
         self._closed = True
         asking, self._asking = self._asking, {}
@@ -357,13 +361,13 @@ class Quorum:
             over.set()
             self._asking.pop(scope, None)
 
-    async def _shared(self, begun: Begun | None = None) -> Resources:
+    async def _shared(self, on_open: OnOpen | None = None) -> Resources:
         if self._closed:
             raise ConfigurationError(CLOSED)
         self._check_loop()
         if self._opening is None or self._opening.failed:
             self._opening = Opening(self.settings, self._own)
-        return await self._opening.resources(begun)
+        return await self._opening.resources(on_open)
 
     def _check_loop(self) -> None:
         if self._opening and self._opening.loop is not asyncio.get_running_loop():

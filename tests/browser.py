@@ -1,4 +1,4 @@
-"""A headless Chromium that opens a page and says what it saw: messages, requests, images, pixels.
+"""A headless Chromium that opens a page and says what it saw: messages, requests, images.
 
 It talks the DevTools protocol over a pipe: no port is opened, nothing is installed, and the browser ends
 itself when the pipe closes, also where the test process is killed. No name is resolved, so that no
@@ -7,8 +7,6 @@ page reaches the network, whatever it asks for: a server of a test listens at 12
 
 from __future__ import annotations
 
-import base64
-import io
 import itertools
 import json
 import os
@@ -46,9 +44,11 @@ PIPE = "import os, sys; os.dup2({0}, 3); os.dup2({1}, 4); os.execv(sys.argv[1], 
 SETTLED = 0.15  # seconds without an event after which a loaded page counts as done
 IMAGES = """
 [...document.images].map(image => {
-  const box = image.getBoundingClientRect();
-  return {alt: image.alt, natural: image.complete ? image.naturalWidth : 0,
-          x: box.x + scrollX, y: box.y + scrollY, width: box.width, height: box.height};
+  const {x, width, height} = image.getBoundingClientRect();
+  const drawing = new OffscreenCanvas(width, height).getContext("2d");
+  drawing.drawImage(image, 0, 0, width, height);
+  const pixels = new Uint32Array(drawing.getImageData(0, 0, width, height).data.buffer);
+  return {alt: image.alt, x: x + scrollX, width, colours: new Set(pixels).size};
 })
 """
 CUT = """
@@ -75,22 +75,6 @@ class BrowserFault(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Image:
-    """An ``<img>``: its box on the page in CSS pixels, and the width of its picture (0 if broken)."""
-
-    alt: str
-    natural: int
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def visible(self) -> bool:
-        return self.natural > 0 and self.width > 1 and self.height > 1
-
-
-@dataclass(frozen=True)
 class Visit:
     """A page's doings and looks.
 
@@ -98,29 +82,18 @@ class Visit:
         messages: Console messages, uncaught errors and the browser's own complaints (a refused
             request, a violated policy), each with its level.
         requests: URLs asked for besides the page itself and ``data:``.
-        images: In the order of the page.
+        images: In the order of the page: ``alt``, ``x`` and ``width`` in CSS pixels, number of ``colours``.
         width: Of the page's content, in CSS pixels; more than the window's means that it scrolls sideways.
         cut: Elements that do not show their whole width, what can be scrolled included.
         text: As a reader sees it.
-        screenshot: PNG of the whole page, one pixel per CSS pixel.
     """
 
     messages: list[str]
     requests: list[str]
-    images: list[Image]
+    images: list[dict[str, Any]]
     width: int
     cut: list[str]
     text: str
-    screenshot: bytes
-
-    def colours(self, image: Image) -> int:
-        """Return the number of colours where the image is in the screenshot; a blank region has 1."""
-        from PIL import Image as Picture
-
-        box = (image.x, image.y, image.x + image.width, image.y + image.height)
-        with Picture.open(io.BytesIO(self.screenshot)) as picture:
-            region = picture.convert("RGB").crop(tuple(round(edge) for edge in box))
-            return len(region.getcolors(region.width * region.height) or [])
 
 
 def find_browser() -> str:
@@ -300,17 +273,14 @@ class Tab:
         """Say what the page did and shows."""
         seen = self._browser.seen
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
-        shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
         asked = [event["params"]["request"]["url"] for event in seen("Network.requestWillBeSent")]
         return Visit(
             messages=list(self._browser.messages()),
             requests=[url for url in asked if url != self.url and not url.startswith("data:")],
-            images=[Image(**image) for image in self.run(IMAGES)],
+            images=self.run(IMAGES),
             width=round(size["width"]),
             cut=self.run(CUT),
             text=self.run("document.body.innerText"),
-            screenshot=base64.b64decode(shot["data"]),
         )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +17,11 @@ from tests.browser import Browser, find_browser, running_browser
 from tests.servers.mariadb_server import MariadbServer, running_mariadb
 from tests.servers.postgres_server import PostgresServer, running_postgres
 from tests.servers.snowflake_server import SnowflakeServer, running_snowflake
+
+if TYPE_CHECKING:
+    from tests.servers.bigquery_server import BigqueryServer
+
+T = TypeVar("T")
 
 settings.register_profile(
     "suite",
@@ -78,25 +85,33 @@ def shared() -> Path:
     return folder
 
 
+def served(driver: str, extra: str, server: AbstractContextManager[T]) -> Iterator[T]:
+    """A server for all tests that need one, where its driver is installed."""
+    pytest.importorskip(driver, reason=f"the extra quorum-sql[{extra}] is not installed")
+    with server as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server for all tests that need one."""
-    with running_postgres() as server:
-        yield server
+    yield from served("psycopg", "postgres", running_postgres())
 
 
 @pytest.fixture(scope="session")
 def mariadb() -> Iterator[MariadbServer]:
-    """A MariaDB server for all tests that need one."""
-    with running_mariadb() as server:
-        yield server
+    yield from served("pymysql", "mysql", running_mariadb())
 
 
 @pytest.fixture(scope="session")
 def snowflake() -> Iterator[SnowflakeServer]:
-    """A Snowflake for all tests that need one."""
-    with running_snowflake() as server:
-        yield server
+    yield from served("snowflake.connector", "snowflake", running_snowflake())
+
+
+@pytest.fixture(scope="session")
+def bigquery() -> Iterator[BigqueryServer]:
+    from tests.servers.bigquery_server import running_bigquery
+
+    yield from served("google.cloud.bigquery", "bigquery", running_bigquery())
 
 
 @pytest.fixture(autouse=True)

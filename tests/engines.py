@@ -1,4 +1,4 @@
-"""Embedded engines in this process: the same sessions, answering as their processes do, without starting any.
+"""Databases in files, and embedded engines in this process: the same sessions, but no process is started.
 
 For tests of what lies above the connectors; a process takes longer to start than such a test to run.
 """
@@ -7,16 +7,43 @@ from __future__ import annotations
 
 import io
 import json
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typing_extensions import override
 
 from quorum.tools.databases import worker
+from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import Child, EngineFailed, Opening, Reply
 from quorum.tools.databases.worker import HEAD, Session
+from quorum.tools.execute import Database
+from quorum.tools.ledger import Ledger
+from quorum.tools.lint import Linter
+from quorum.tools.query import Limits
+
+
+def build(engine: str, path: Path, script: str) -> str:
+    """Write a database file by the engine's own driver; its URL. No statement waits for the disk."""
+    if engine == "sqlite":
+        with closing(sqlite3.connect(path)) as lite:
+            lite.executescript(f"PRAGMA synchronous = OFF; {script}")
+    else:
+        import duckdb
+
+        with duckdb.connect(str(path)) as duck:
+            duck.execute(f"BEGIN; {script}; COMMIT")
+    return f"{engine}:///{path}"
+
+
+async def opened(connector: Connector, **more: Any) -> Database:
+    """Return an open connector's database for queries; ``more`` are fields of it."""
+    catalog = await connector.catalog()
+    return Database(connector, catalog, Linter(catalog), **{"limits": Limits(), "ledger": Ledger()} | more)
 
 
 class Inside(Child):

@@ -84,26 +84,43 @@ def test_no_other_distribution_owns_our_name() -> None:
     assert owners <= {"quorum-sql"}
 
 
+URLS = (
+    "duckdb:///none.duckdb",
+    "sqlite:///none.db",
+    "postgresql://nobody@nowhere/none",
+    "snowflake://no/none",
+)
+CLI = "from quorum.cli import cli; cli([{}], standalone_mode=False)"
+LIGHT = """
+import quorum.graph.strategies, quorum.tools.experts, quorum.tools.models, quorum.agents.base
+from quorum.knowledge import syntax
+from quorum.knowledge.documents import search as documents
+from quorum.knowledge.search.index import SentenceTransformerEmbedder
+SentenceTransformerEmbedder("some/model").name
+"""
+LIBRARIES = {"bm25s", "sqlglot", "pyarrow", "numpy", "langchain", "langchain_core", "openai", "tiktoken"}
+DRIVERS = {"duckdb", "psycopg", "snowflake.connector", "sqlite3"}
+
+
 @pytest.mark.parametrize(
-    "code",
+    ("code", "absent"),
     [
-        "import quorum.cli",
-        "import quorum; from quorum.settings import Settings; Settings()",
-        "from quorum.cli import cli; cli(['ask', '--help'], standalone_mode=False)",
-        "from quorum.cli import cli; cli(['guard', '--dialect', 'mysql', 'SELECT 1'], standalone_mode=False)",
-        "from quorum.cli import cli; cli(['history'], standalone_mode=False)",
+        ("import quorum.cli", HEAVY),
+        ("import quorum; from quorum.settings import Settings; Settings()", HEAVY),
+        (CLI.format("'ask', '--help'"), HEAVY),
+        (CLI.format("'guard', '--dialect', 'mysql', 'SELECT 1'"), HEAVY),
+        (CLI.format("'history'"), HEAVY),
+        (CLI.format("'--help'"), {*HEAVY, "pydantic", "rich", "sqlglot", "asyncio", "quorum.commands"}),
+        (f"from quorum.tools.databases import connect; [connect(url) for url in {URLS}]", DRIVERS),
+        ("import quorum.graph.context", {*HEAVY, "langchain_core", "pyarrow"}),
+        (LIGHT, HEAVY | LIBRARIES | DRIVERS),
     ],
 )
-def test_the_front_door_opens_without_the_heavy_packages(code: str, root: Path) -> None:
+def test_nothing_is_loaded_before_it_is_used(code: str, absent: set[str], root: Path) -> None:
+    """The front door opens without heavy packages, a database without the graph, help without a command."""
     loaded = loaded_after(code, root)
     assert "quorum" in loaded
-    assert loaded.isdisjoint(HEAVY)
-
-
-def test_help_loads_no_command(root: Path) -> None:
-    loaded = loaded_after("from quorum.cli import cli; cli(['--help'], standalone_mode=False)", root)
-    assert not [name for name in loaded if name.startswith("quorum.commands.")]
-    assert loaded.isdisjoint({*HEAVY, "pydantic", "rich", "sqlglot", "asyncio"})
+    assert loaded.isdisjoint(absent)
 
 
 @pytest.mark.heavy
@@ -116,16 +133,11 @@ def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path
     assert loaded.isdisjoint(NEVER_AT_IMPORT)
 
 
-def test_a_driver_waits_for_a_connection(root: Path) -> None:
-    urls = ("duckdb:///none.duckdb", "sqlite:///none.db", "postgresql://nobody@nowhere/none")
-    urls += ("snowflake://nowhere/none",)
-    code = f"from quorum.tools.databases import connect; [connect(url) for url in {urls}]"
-    assert loaded_after(code, root).isdisjoint({"duckdb", "psycopg", "snowflake.connector", "sqlite3"})
-
-
-def test_a_database_opens_before_the_graph_is_loaded(root: Path) -> None:
-    loaded = loaded_after("import quorum.graph.context", root)
-    assert loaded.isdisjoint({*HEAVY, "langchain_core", "pyarrow"})
+def test_a_question_loads_no_pandas(root: Path, tmp_path: Path) -> None:
+    """Arrow loads it, where it is installed, for any conversion to or from Python values."""
+    asked = "ask_sync('How many orders did each channel bring?', db='sample', models=['offline'], home=HOME)"
+    code = f"from quorum import ask_sync; HOME = {str(tmp_path)!r}; assert {asked}.row_count > 1"
+    assert "pandas" not in loaded_after(code, root)
 
 
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:

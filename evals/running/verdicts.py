@@ -12,7 +12,6 @@ from typing import TypeAlias
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
-from quorum.evals.running.linking import linking_of
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict
 from quorum.evals.tables import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
@@ -81,7 +80,6 @@ async def judge(
             for each, verdict in zip(written, others, strict=True)
         ),
         asking=asking and await _chosen(asking, answer, verdicts),
-        linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
     )
 
 

@@ -92,6 +92,7 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
         "keywords",
         tables=names,
         earlier=state.grounding.keywords,
+        found=state.grounding.tables,
         failed=earlier[-1] if earlier else None,
     )
     return [keyword[:MAX_KEYWORD] for keyword in found.keywords] if found else []

@@ -96,7 +96,8 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     as_before = ("winner", "tie", "tied", "judged", "approved", "notes", "decided", "decision")
     kept = {name: getattr(before, name) for name in as_before}
     if old is None:
-        decision = "The Validator rejected an answer without values; its revision has some."
+        objected = "Checks of the data objected to" if state.doubted else "The Validator rejected"
+        decision = f"{objected} an answer without values; its revision has some."
         return {"vote": changed(state, fresh, decided="revision", decision=decision)}
     if new is None or new is old or not await _better(state, context, old, new):
         return {"vote": changed(state, fresh, **kept, share=old.share)}

@@ -64,18 +64,6 @@ class Desk:
         return await ask(self.model, ROLE, CONTEXT)
 
 
-async def test_a_good_reply_is_returned_charged_and_recorded() -> None:
-    desk = Desk(GOOD)
-    assert await desk.plan() == Plan(**GOOD)
-    assert [kind for kind, _ in desk.prompts[0].messages] == ["system", "human"]
-    assert "orders(id:INTEGER)" in desk.prompts[0].messages[0][1]
-    assert desk.prompts[0].messages[1][1].startswith("<task>planner</task>")
-    assert desk.prompts[0].role == "planner"
-    assert desk.model.ledger.by_agent["planner"].model_calls == 1
-    (event,) = desk.events
-    assert (event["kind"], event["attempt"], event["parsed"]) == ("model_call", 1, GOOD)
-
-
 @pytest.mark.parametrize(
     ("bad", "said", "why"),
     [
@@ -135,16 +123,6 @@ async def test_calls_run_side_by_side_but_never_too_many() -> None:
 
     assert await ask_each([partial(call, n) for n in range(9)], at_once=3) == list(range(9))
     assert most == 3
-
-
-@pytest.mark.parametrize(("given", "own", "asked"), [(0.7, None, 0.7), (0.7, 0.0, 0.7), (None, 0.0, 0.0)])
-async def test_a_role_s_own_temperature_counts_where_the_model_has_none(
-    given: float | None, own: float | None, asked: float
-) -> None:
-    desk = Desk(GOOD)
-    role = Role("planner", "Planner", "plans", Plan, temperature=own)
-    await ask(desk.model.at(temperature=given), role, CONTEXT)
-    assert desk.events[0]["temperature"] == asked
 
 
 # Roles with a function of their own: the SchemaLinker's loop, tables and parts side by side, exploration.

@@ -139,7 +139,6 @@ async def test_added_to_quorum_it_is_asked_of_the_answer_and_recorded(
     quorum = find_recipe("quorum")
 
     async def check_units(state: RunState, context: Context) -> Update:
-        assert state.answer is not None
         found = await try_tell(state, context, unit_checker.ROLE, "unit_checker", sql=state.answer["sql"])
         return {"answer": state.answer | {"summary": found.check if found else ""}}
 

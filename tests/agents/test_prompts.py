@@ -29,7 +29,7 @@ from quorum.agents.prompting import PromptContext, Prompts, prompts, show_row
 from quorum.agents.refiners import CTE_REFINER, FAILURE_REFINER, REVISER, SELF_CHECKER, SELF_REFINER
 from quorum.agents.rewriters import QUESTION_REWRITER
 from quorum.agents.role import Role, roles
-from quorum.agents.writers import ACTION, APPROACHES, GEN_AGENT, READING_WRITER, SQL_WRITER, TOOL_USER, Style
+from quorum.agents.writers import ACTION, APPROACHES, GEN_AGENT, READING_WRITER, SQL_WRITER, TOOL_USER
 from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import Attempt, Turn
@@ -187,7 +187,7 @@ CASES: dict[str, Case] = {
     ),
     "keywords": case(INFO_AGENT, PLAIN, earlier=[]),
     "secondary keywords": case(
-        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], failed=FAILED
+        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], found=["shops"], failed=FAILED
     ),
     "expansion": case(CONTEXT_EXPANDER, CONTEXT, schema=TABLE, others=["shops", "towns"]),
     "generation": case(
@@ -245,15 +245,6 @@ def test_every_role_has_its_cases_and_every_variable_its_use() -> None:
     for name in roles():
         given = {key for role, _, variables in CASES.values() if role.name == name for key in variables}
         assert prompts().variables(name) - of_context == given - of_context, name
-
-
-def test_styles_differ_in_the_last_line_only() -> None:
-    plain = prompt(SQL_WRITER, CONTEXT, plan=STEPS)
-    styles: list[Style] = [style for style in APPROACHES if style]
-    for style in styles:
-        assert prompt(SQL_WRITER, CONTEXT, plan=STEPS, approach=APPROACHES[style]) == (
-            f"{plain}\n\n{APPROACHES[style]}"
-        )
 
 
 def test_the_tool_users_prompt_only_grows_at_its_end() -> None:

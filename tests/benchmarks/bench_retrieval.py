@@ -28,7 +28,6 @@ from quorum.graph.resources import open_embedder, read_catalog
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import ColumnIndex
-from quorum.knowledge.search.index import Embedder
 from quorum.settings import Settings
 from quorum.tools.databases import connect
 from quorum.tools.sql.linking import Linked, prune
@@ -36,7 +35,7 @@ from quorum.tools.urls import SAMPLE
 from tests.benchmarks.common import DATA, arguments
 
 if TYPE_CHECKING:
-    from quorum.knowledge.search.index import Vectors
+    pass
 
 TABLES_AT, COLUMNS_AT = (1, 3, 5, 10, 20), (10, 30, 100)
 
@@ -63,19 +62,6 @@ class LinkedSchema:
         return render(prune(self._catalog, Linked(names)), budget=self._budget).tokens > self._budget
 
 
-class Remembering:
-    """An embedder that keeps in memory what it embedded for one question."""
-
-    def __init__(self, inner: Embedder) -> None:
-        self._inner, self.name = inner, inner.name
-        self._known: dict[tuple[str, ...], Vectors] = {}
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        if (key := tuple(texts)) not in self._known:
-            self._known[key] = self._inner.encode(texts)
-        return self._known[key]
-
-
 def recall(found: Collection[object], golds: Sequence[Collection[object]]) -> float:
     return max(len(set(found) & set(gold)) / len(gold) for gold in golds)
 
@@ -93,10 +79,7 @@ def ask(
     tables_of = [{first[table] for table in gold.tables} for gold in golds]
     columns_of = [{(first[table], name) for table, name in gold.columns} for gold in golds if gold.columns]
     query = "\n".join((question.question, *question.knowledge.values()))
-    how: dict[str, Any] = {
-        "embedder": Remembering(inner) if way != "words" else None,
-        "hybrid": way == "both",
-    }
+    how: dict[str, Any] = {"embedder": inner if way != "words" else None, "hybrid": way == "both"}
     start = time.perf_counter()
     tables = index.tables(query, len(index.fields), **how)
     seconds = time.perf_counter() - start
@@ -153,7 +136,7 @@ def main() -> None:
         texts += len(index.texts)
         linked = LinkedSchema(index, catalog, given.budget)
         for question in (each for each in asked if each.url == url):
-            if golds := golds_of(question.gold_sql, catalog):
+            if golds := golds_of(question, catalog):
                 for way, found in ways.items():
                     found.append(ask(index, linked, question, golds, embedder and embedder.inner, way))
     print(

@@ -90,7 +90,6 @@ class Watch(threading.Thread):
             time.sleep(chance.uniform(0.0, 0.3))
             number = chance.randrange(len(self.fleet.ports))
             process = self.fleet.processes[number]
-            assert process is not None
             killed = time.monotonic()
             self.fleet.signal(number, signal.SIGKILL)
             for (run,) in self.postgres.execute(_OWNED.format(process.pid), self.database):

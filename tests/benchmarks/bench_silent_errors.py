@@ -21,12 +21,11 @@ from typing import Any
 
 from quorum.evals.questions import EvalQuestion
 from quorum.tools.databases import connect
-from quorum.tools.execute import Database, QueryCache, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.execute import QueryCache, execute
+from quorum.tools.query import QueryResult
 from quorum.tools.silent_errors import Suspicion, suspicions
 from tests.benchmarks.common import DATA, arguments, by_database
+from tests.engines import opened
 
 SUITES = ("spider1", "defog", "spider2-local")
 
@@ -61,8 +60,7 @@ async def checked(url: str, questions: list[EvalQuestion]) -> list[tuple[int, in
     found: list[tuple[int, int, float, float]] = []
     path = Path(url.removeprefix("sqlite:///"))
     async with connect(url) as connector:
-        catalog = await connector.catalog()
-        every = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+        every = await opened(connector)
         for question in (each for each in questions if each.gold_sql):
             sql = question.gold_sql[0].strip().rstrip(";")
             database, started = replace(every, cache=QueryCache()), time.perf_counter()
@@ -71,7 +69,8 @@ async def checked(url: str, questions: list[EvalQuestion]) -> list[tuple[int, in
             if not isinstance(result, QueryResult):
                 print(f"does not run: {question.id}")
                 continue
-            said = await suspicions(database, sql, result, agent="bench", question=question.question)
+            reading = lambda result=result: result.table  # noqa: E731
+            said = await suspicions(database, sql, reading, agent="bench", question=question.question)
             checks = time.perf_counter() - started
             wrong = [text for each in said for text in untrue(each, sql, path)]
             for each in said:

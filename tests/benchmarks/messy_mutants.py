@@ -21,14 +21,13 @@ from sqlglot import exp
 
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.query import QueryResult
 from quorum.tools.results.compare import equal
 from quorum.tools.silent_errors import suspicions
 from quorum.tools.silent_errors.cores import conjuncts
 from quorum.tools.sql import parse_one_statement
 from quorum.tools.sql.writing import write
+from tests.engines import opened
 
 _CARES: dict[str, Any] = {
     "trim": exp.Trim,
@@ -105,8 +104,8 @@ async def main(questions: str, *folders: str) -> None:
         asked = json.loads(line)
         path = Path(questions).parent / asked["database"]
         async with connect(str(path)) as connector:
-            catalog = await connector.catalog()
-            database = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+            database = await opened(connector)
+            dialect = database.catalog.dialect
 
             async def run(sql: str, database: Database = database) -> Any:
                 outcome = await execute(database, sql, agent="bench")
@@ -114,17 +113,18 @@ async def main(questions: str, *folders: str) -> None:
 
             async def told(sql: str, result: Any, database: Database = database, asked: Any = asked) -> bool:
                 fresh, started = Database(**{**vars(database), "cache": QueryCache()}), time.perf_counter()
-                found = await suspicions(fresh, sql, result, agent="bench", question=asked["question"])
+                reading = lambda: result.table  # noqa: E731
+                found = await suspicions(fresh, sql, reading, agent="bench", question=asked["question"])
                 times.append(time.perf_counter() - started)
                 return bool(found)
 
-            for sql in right.get((asked["id"], catalog.dialect), ()):
+            for sql in right.get((asked["id"], dialect), ()):
                 if (own := await run(sql)) is None:
                     continue
                 quiet, alarms = quiet + 1, alarms + await told(sql, own)
                 seen = set[str]()
-                for kind, tree in mutants(parse_one_statement(sql, catalog.dialect)):
-                    text = write(tree, catalog.dialect)
+                for kind, tree in mutants(parse_one_statement(sql, dialect)):
+                    text = write(tree, dialect)
                     if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
                         continue
                     seen.add(text)

@@ -14,7 +14,7 @@ from quorum.evals.scorers.base import GoldCheck, Prediction
 from quorum.evals.scoring import gold_suite, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.recordings import write_gold
+from tests.evals.evaluations import write_gold
 from tests.evals.small_suite import GOLDS as GOLDS_OF
 from tests.evals.small_suite import small_suite
 

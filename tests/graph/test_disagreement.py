@@ -105,15 +105,6 @@ def test_the_difference_of_two_answers(case: str, shop: duckdb.DuckDBPyConnectio
     assert disagreement(b, a, "duckdb") == disagreement(a, b, "duckdb")
 
 
-def test_of_an_expression_too_long_to_show_the_column_is_named_and_no_condition_is_told() -> None:
-    longest = " + ".join(f"LENGTH(column_{n})" for n in range(50))
-    a = side("A", f"SELECT {longest} AS n FROM t WHERE {longest} > 3", 1)
-    assert disagreement(a, side("B", "SELECT 2 AS m FROM t WHERE k > 5", 2), "duckdb") == [
-        "Answer A shows `n`; answer B `2`.",
-        "Answer A says 1, answer B 2.",
-    ]
-
-
 def test_long_and_odd_values_stay_on_one_line() -> None:
     odd = "x\n\x1b[31m" * 200
     a = Side("A", f"SELECT k FROM t WHERE k = '{odd}'", pa.table({"k": [odd, "b"], "n": [1, 2]}))

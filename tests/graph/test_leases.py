@@ -115,13 +115,13 @@ def _done(folder: Path, run: str) -> tuple[int, ...]:
     return tuple(map(kinds.count, ("begun", "model_call", "query", "failed")))
 
 
-def taken(url: str, run: str = "run:0001") -> tuple[Lease, Lease, Leases]:
+def taken(url: str) -> tuple[Lease, Lease, Leases]:
     """A lease that another process took over meanwhile, and the other's."""
     early, late = leases_at(url), Leases(url)
-    first = early.take(run)
+    first = early.take("run:0001")
     del early.held[first.token]  # it renews nothing while it hangs
-    early.ask(f"{EXPIRE} WHERE run = %s", run)
-    return first, late.take(run), late
+    early.ask(f"{EXPIRE} WHERE run = %s", "run:0001")
+    return first, late.take("run:0001"), late
 
 
 async def test_a_checkpoint_needs_the_leases_token(url: str) -> None:

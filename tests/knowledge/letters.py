@@ -9,14 +9,14 @@ import numpy.typing as npt
 
 
 class Letters:
-    """Counts letters: real vectors; ``calls`` counts the requests."""
+    """Counts the first letters of the alphabet: real vectors; ``asked`` keeps the requests."""
 
-    def __init__(self, name: str = "letters") -> None:
-        self.name, self.calls = name, 0
+    def __init__(self, name: str = "letters", dimensions: int = 26) -> None:
+        self.name, self.dimensions, self.asked = name, dimensions, list[list[str]]()
 
     def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.calls += 1
-        letters = "abcdefghijklmnopqrstuvwxyz"
+        self.asked.append([*texts])
+        letters = "abcdefghijklmnopqrstuvwxyz"[: self.dimensions]
         counts = [[text.casefold().count(letter) + 1e-3 for letter in letters] for text in texts]
         vectors = np.array(counts, np.float32)
         return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,6 +12,7 @@ from quorum.knowledge.ddl import nested_fields, parse_columns
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.folder import find_database_folders, load_folder
 from quorum.knowledge.folder_columns import trusted_descriptions
+from tests.schema_folders import write_ddl, write_table
 
 GET_DDL = """create or replace TABLE EVENTS (
 \tDAY VARCHAR(16777216) NOT NULL,
@@ -21,24 +20,6 @@ GET_DDL = """create or replace TABLE EVENTS (
 \t"zip ""x\""" NUMBER(10,2),
 \trevenue FLOAT
 );"""
-
-
-def write_ddl(
-    folder: Path,
-    rows: list[tuple[str, str, str]],
-    header: tuple[str, ...] = ("table_name", "description", "DDL"),
-) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "DDL.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(row if len(header) == 3 else (row[0], row[2]) for row in rows)
-
-
-def write_table(folder: Path, name: str, columns: dict[str, str], **more: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    table = {"table_name": name, "column_names": list(columns), "column_types": list(columns.values())}
-    (folder / f"{name.split('.')[-1].strip()}.json").write_text(json.dumps({**table, **more}), "utf-8")
 
 
 def snowflake(root: Path) -> Path:
@@ -116,7 +97,7 @@ def test_a_bigquery_folder_spells_nested_paths(tmp_path: Path) -> None:
     kind = "ARRAY<STRUCT<key STRING, value STRUCT<n INT64>>>"
     first = 'id INT64 NOT NULL OPTIONS(description="the id, (once)")'
     ddl = f"CREATE TABLE `proj-1.data.logs`\n(\n  {first},\n  params {kind}\n);"
-    write_ddl(schema, [(" logs", "", ddl)], ("table_name", "ddl"))
+    write_ddl(schema, [(" logs", ddl)], ("table_name", "ddl"))
     whole = {"id": "INT64", "params": kind}
     parts = {"params.key": "STRING", "params.value": "STRUCT<n INT64>", "params.value.n": "INT64"}
     nested = whole | parts

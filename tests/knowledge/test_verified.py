@@ -58,7 +58,6 @@ def test_a_file_is_found_by_question_and_database(kb: KnowledgeBase) -> None:
     assert sorted((kb.folder / "questions").iterdir()) == sorted([path, elsewhere])
     known = KnowledgeBase.load(kb.folder)
     found = known.of("SHOP", "sqlite").exact("How many orders are there")
-    assert found is not None
     assert found.sql == "SELECT 4"
     assert known.of("shop", "duckdb").exact(PAIR.question) is None
     assert known.of("shop", "sqlite").exact("How many orders?") is None

@@ -23,11 +23,11 @@ from quorum.graph.runs import RunFolder, list_runs
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.sample import DEMO_QUESTIONS
+from tests.engines import build
 from tests.graph.shop import FINE, changed
 from tests.quorum.conftest import python
 from tests.quorum.conftest import quorum as command
 from tests.quorum.terminal import hear_ctrl_c
-from tests.tools.databases import test_duckdb, test_sqlite
 
 QUESTION = "How many customers are there?"
 OFFLINE = ("--model", "offline")
@@ -252,12 +252,14 @@ SPENT = "How much did each customer spend?"
 
 @pytest.fixture
 def two(workplace: Path) -> list[str]:
-    test_sqlite.build(
+    build(
+        "sqlite",
         workplace / "shop.db",
         "CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount REAL);"
         "INSERT INTO orders VALUES (1, 1, 1), (2, 1, 2), (3, 2, 4)",
     )
-    test_duckdb.build(
+    build(
+        "duckdb",
         workplace / "crm.duckdb",
         "CREATE TABLE customers (id INTEGER, name VARCHAR);"
         "INSERT INTO customers VALUES (1, 'Ann'), (2, 'Bo')",

@@ -75,7 +75,7 @@ class Job:
         except duckdb.InterruptException:
             self.error = ApiError(400, "stopped", f"Job execution was cancelled: {self.cancelled}")
         except duckdb.Error as error:
-            self.error = complaint(str(error), self.query["query"])
+            self.error = complaint(str(error))
         finally:
             if timer:
                 timer.cancel()

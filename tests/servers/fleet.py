@@ -24,7 +24,7 @@ from typing import Any, Self
 import httpx
 
 from quorum.graph.runs import RunFolder
-from tests.servers.process import free_port
+from tests.servers.chat_server import closed_port
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ class Fleet:
         seconds: float = SECONDS,
         looks: float = 0.0,
     ) -> None:
-        self.home, self.ports = home, [free_port() for _ in range(count)]
+        self.home, self.ports = home, [closed_port() for _ in range(count)]
         self.processes: list[subprocess.Popen[bytes] | None] = [None] * count
         given = ["--home", str(home), "--model", "openai:simulated", "--base-url", model_url, *flags]
         given += ["--checkpoints", checkpoints, *(part for url in db for part in ("--db", url))]
@@ -95,7 +95,6 @@ class Fleet:
 
     def signal(self, number: int, what: signal.Signals) -> None:
         process = self.processes[number]
-        assert process is not None
         process.send_signal(what)
         if what == signal.SIGKILL:
             process.wait()

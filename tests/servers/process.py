@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import pytest
 
+from tests.servers.chat_server import closed_port
 from tests.waiting import wait_until
 
 ADMIN = "quorum_admin"
@@ -33,12 +33,6 @@ def missing(message: str) -> NoReturn:
     pytest.skip(message)
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 Server = TypeVar("Server")
 
 
@@ -53,7 +47,7 @@ class DatabaseServer(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._process: subprocess.Popen[bytes] | None = None
-        self.port = free_port()
+        self.port = closed_port()
         self.databases = 0
 
     @property

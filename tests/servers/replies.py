@@ -33,7 +33,6 @@ def reply_to(text: str) -> str:
     """
     role, question = _TASK.search(text), _QUESTION.search(text)
     assert role is not None
-    assert question is not None
     sql = (IN_STEPS if "write it in steps" in text else GOLD).format(least=question[1])
     more = int(_QUESTION.findall(text)[-1]) + 10  # "And over ten more?": than in the turn before
     replies: dict[str, dict[str, Any]] = {

@@ -3,41 +3,22 @@
     with SlowServer(latency=1.0) as server:
         model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
         ...
-        print(server.served, server.refused)
+        print(server.counts().served)
 
-``tests.servers.chat_server`` has a thread per request and shares the interpreter with the client that is
-measured; this one has an event loop to itself. Its replies are those of ``tests.servers.replies``.
+It is a ``ChatServer`` that does not share the interpreter with the client that is measured. Its replies are
+those of ``tests.servers.replies``.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
 import multiprocessing
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any, Self
 
-from tests.servers.chat_server import say, tokens
+from tests.servers.chat_server import Answer, ChatServer, Request, say, status, tokens
 from tests.servers.replies import reply_to
-
-
-@dataclass(frozen=True)
-class Conduct:
-    """The server's behaviour.
-
-    Attributes:
-        latency: Seconds to each reply.
-        capacity: Requests served at once; more are answered with a 429. None for no limit.
-        retry_after: Seconds that a 429 asks to wait; None where it does not say.
-        away: Seconds after the first request from which, and until which, it answers nothing but 503.
-    """
-
-    latency: float = 1.0
-    capacity: int | None = None
-    retry_after: float | None = None
-    away: tuple[float, float] | None = None
 
 
 @dataclass
@@ -46,22 +27,27 @@ class Counts:
 
     served: int = 0
     refused: int = 0
-    serving: int = 0
     most: int = 0
-    began: float = field(default=0.0)
 
 
 class SlowServer:
-    """The server's process; a context manager. ``url`` is its base URL."""
+    """The server's process; a context manager. ``url`` is its base URL.
+
+    Args:
+        latency: Seconds to each reply.
+        capacity: Requests served at once; more are answered with a 429. None for no limit.
+        retry_after: Seconds that a 429 asks to wait; None where it does not say.
+        away: Seconds after the first request from which, and until which, it answers nothing but 503.
+    """
 
     def __init__(self, **conduct: Any) -> None:
         self._mine, theirs = multiprocessing.Pipe()
         spawn = multiprocessing.get_context("spawn")
-        self._process = spawn.Process(target=_main, args=(theirs, Conduct(**conduct)), daemon=True)
+        self._process = spawn.Process(target=_main, args=(theirs, conduct), daemon=True)
 
     def __enter__(self) -> Self:
         self._process.start()
-        self.url = f"http://127.0.0.1:{self._mine.recv()}/v1"
+        self.url = self._mine.recv()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,62 +61,35 @@ class SlowServer:
         return found
 
 
-def _main(pipe: Connection, conduct: Conduct) -> None:
-    asyncio.run(_Serving(conduct).serve(pipe))
+def _main(pipe: Connection, conduct: dict[str, Any]) -> None:
+    with _Slow(**conduct) as server:
+        pipe.send(server.url)
+        while pipe.recv():
+            pipe.send(Counts(server.done, server.refused, server.most))
 
 
-class _Serving:
-    def __init__(self, conduct: Conduct) -> None:
-        self.conduct, self.counts = conduct, Counts()
+class _Slow(ChatServer):
+    def __init__(
+        self,
+        latency: float = 1.0,
+        capacity: int | None = None,
+        retry_after: float | None = None,
+        away: tuple[float, float] = (0.0, 0.0),
+    ) -> None:
+        wait = {} if retry_after is None else {"Retry-After": str(retry_after)}
+        super().__init__(self._reply, capacity=capacity, refusal=status(429, "too many", headers=wait))
+        self._server.socket.listen(1000)
+        self.latency, self.away = latency, away
+        self.began = self.done = self.most = 0
 
-    async def serve(self, pipe: Connection) -> None:
-        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=1000)
-        pipe.send(server.sockets[0].getsockname()[1])
-        loop = asyncio.get_running_loop()
-        loop.add_reader(pipe.fileno(), lambda: pipe.send(self.counts) if pipe.recv() else None)
-        async with server:
-            await server.serve_forever()
+    def _reply(self, request: Request) -> Answer:
+        self.began = self.began or time.monotonic()
+        if self.away[0] <= time.monotonic() - self.began < self.away[1]:
+            self.refused += 1
+            return status(503, "away")
+        self.most = max(self.most, self._serving)
+        return say(reply_to(request.text), usage=tokens(900, 60), delay=self.latency)
 
-    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Requests of one connection, one after the other (HTTP/1.1, RFC 9112)."""
-        try:
-            while head := await reader.readuntil(b"\r\n\r\n"):
-                lines = head.decode("latin-1").lower().split("\r\n")
-                size = next(int(line[15:]) for line in lines if line.startswith("content-length:"))
-                body = json.loads(await reader.readexactly(size))
-                writer.write(await self._answer(body))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    async def _answer(self, body: dict[str, Any]) -> bytes:
-        if problem := self._refusal():
-            self.counts.refused += 1
-            return problem
-        self.counts.serving += 1
-        self.counts.most = max(self.counts.most, self.counts.serving)
-        await asyncio.sleep(self.conduct.latency)
-        self.counts.serving -= 1
-        self.counts.served += 1
-        return _response("200 OK", _completion(body))
-
-    def _refusal(self) -> bytes | None:
-        now, conduct = time.monotonic(), self.conduct
-        self.counts.began = self.counts.began or now
-        if conduct.away and conduct.away[0] <= now - self.counts.began < conduct.away[1]:
-            return _response("503 Service Unavailable", {"error": {"message": "away"}})
-        if conduct.capacity is not None and self.counts.serving >= conduct.capacity:
-            wait = "" if conduct.retry_after is None else f"Retry-After: {conduct.retry_after}\r\n"
-            return _response("429 Too Many Requests", {"error": {"message": "too many"}}, wait)
-        return None
-
-
-def _response(status: str, body: dict[str, Any], headers: str = "") -> bytes:
-    data = json.dumps(body).encode()
-    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\n{headers}"
-    return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
-
-
-def _completion(body: dict[str, Any]) -> dict[str, Any]:
-    said = reply_to("\n".join(message["content"] or "" for message in body["messages"]))
-    return say(said, usage=tokens(900, 60)).body | {"model": body["model"]}
+    def served(self, answer: Answer) -> None:
+        super().served(answer)
+        self.done += answer.status == 200

@@ -13,7 +13,6 @@ import json
 import secrets
 import sys
 import time
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -32,8 +31,6 @@ PING = 0.5
 INLINE, CHUNK = 1_000, 50_000
 """Rows in an answer itself, and in each of its chunks."""
 LOGGED = ("LOGIN_NAME", "AUTHENTICATOR", "CLIENT_ENVIRONMENT", "SECONDARY_ROLES")
-KEPT = 64
-"""Queries whose results are kept."""
 
 
 @dataclass
@@ -77,7 +74,7 @@ class State:
     secrets: dict[str, str] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     masters: dict[str, str] = field(default_factory=dict)
-    queries: OrderedDict[str, Query] = field(default_factory=OrderedDict)
+    queries: dict[str, Query] = field(default_factory=dict)
     logins: list[dict[str, Any]] = field(default_factory=list)
     asked: list[dict[str, Any]] = field(default_factory=list)
     telemetry: int = 0
@@ -216,19 +213,12 @@ async def ask(request: Request) -> Response:
         STATE.asked.append({"sql": query.sql, "parameters": body.get("parameters") or {}, "id": query.id})
         STATE.queries[id] = query
         STATE.threads.submit(STATE.engine.run, query, session.database or "", session.schema or "PUBLIC")
-        forget()
     return await outcome(STATE.queries[id], request.headers["host"])
 
 
 async def ask_again(request: Request) -> Response:
     query = next(query for query in STATE.queries.values() if query.id == request.path_params["id"])
     return refusal(request) or await outcome(query, request.headers["host"])
-
-
-def forget() -> None:
-    for id, query in list(STATE.queries.items()):
-        if len(STATE.queries) > KEPT and query.done.is_set():
-            del STATE.queries[id]
 
 
 async def outcome(query: Query, host: str) -> Response:

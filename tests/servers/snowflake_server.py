@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from tests.servers.process import free_port, missing
+from tests.servers.chat_server import closed_port
+from tests.servers.process import missing
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -24,7 +25,7 @@ class SnowflakeServer:
     """A running server with the databases SHOP and OTHER."""
 
     def __init__(self) -> None:
-        self.port = free_port()
+        self.port = closed_port()
         self.schemas = 0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -77,7 +78,6 @@ class SnowflakeServer:
         return [query["sql"] for query in self.control()["asked"]]
 
     def _answers(self) -> bool:
-        assert self._process is not None
         assert self._process.poll() is None, "the server has ended"
         with suppress(OSError):
             self.control()

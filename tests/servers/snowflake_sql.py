@@ -67,7 +67,6 @@ SIZES = """
     SELECT database_name, schema_name, table_name, estimated_size, column_count FROM duckdb_tables()
 """
 VIEWS = "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal"
-UNRESOLVED = re.compile(r"Column '?\"?([^'\"]+?)\"?'? could not be resolved|Unknown column: (\w+)")
 COMPILATION = "SQL compilation error:\n"
 
 
@@ -264,9 +263,7 @@ class Engine:
             if place == "INFORMATION_SCHEMA":
                 return
             if name not in known.get(base, {}).get(place, {}):
-                written = node.sql("snowflake").partition(" AS ")[0]
-                shown = written if '"' in written else written.upper()
-                said = f"Object '{shown}' does not exist or not authorized."
+                said = f"Object '{node.sql('snowflake')}' does not exist or not authorized."
                 raise SqlError("002003", "42S02", COMPILATION + said)
             if (base, place, name) in views and (problem := self._broken(base, place, name)):
                 said = f"Failure during expansion of view '{name}': {problem}"
@@ -275,7 +272,11 @@ class Engine:
                 raise SqlError("003001", "42501", f"Insufficient privileges to operate on table '{name}'")
         if not any(tree.find_all(exp.Lateral, exp.TableFromRows, exp.Unnest)):  # sqlglot knows little of them
             mapping = MappingSchema(known, dialect="snowflake", normalize=False)
-            self._check_columns(tree, mapping, database, schema)
+            names = {"catalog": database, "db": schema, "expand_stars": False}
+            try:
+                qualify(tree.copy(), schema=mapping, dialect="snowflake", **names)
+            except OptimizeError as error:
+                raise SqlError("000904", "42000", f"{COMPILATION}invalid identifier: {error}") from None
 
     def _broken(self, *path: str) -> str:
         """Return why a view cannot be read; empty if it can."""
@@ -285,26 +286,6 @@ class Engine:
         except duckdb.Error as error:
             return str(error).splitlines()[0]
         return ""
-
-    def _check_columns(self, tree: exp.Expr, known: MappingSchema, database: str, schema: str) -> None:
-        names = {"catalog": database, "db": schema, "expand_stars": False}
-        try:
-            qualify(tree.copy(), schema=known, dialect="snowflake", **names)
-        except OptimizeError as error:
-            found = UNRESOLVED.search(str(error))
-            name = next((group for group in (found.groups() if found else ()) if group), str(error))
-            columns = (node for node in tree.find_all(exp.Column) if node.name.upper() == name.upper())
-            column = next(columns, None)
-            place = column.this.meta if column is not None else {}
-            start = max(0, place.get("col", 1) - len(column.this.sql("snowflake") if column else name))
-            where = f"error line {place.get('line', 1)} at position {start}\n"
-            types = self._columns()
-            read = [types[base][place][table] for _, (base, place, table) in _tables(tree, database, schema)]
-            if column is not None and not column.table and sum(name in columns for columns in read) > 1:
-                raise SqlError("002028", "42601", f"{COMPILATION}ambiguous column name '{name}'") from None
-            shown = column.sql("snowflake") if column is not None else name
-            shown = shown if '"' in shown else shown.upper()
-            raise SqlError("000904", "42000", f"{COMPILATION}{where}invalid identifier '{shown}'") from None
 
     def _columns(self) -> dict[str, dict[str, dict[str, dict[str, str]]]]:
         """Types of all columns, by exact names; a view that is broken has none."""
@@ -389,23 +370,8 @@ def _exact(name: exp.Expr) -> str:
     return name.name if name.args.get("quoted") else name.name.upper()
 
 
-COMPLAINTS = {
-    ("000979", "42601"): (
-        r'column "(\w+)" must appear in the GROUP BY',
-        "[{}] is not a valid group by expression",
-    ),
-    ("002140", "42601"): (r'Function with name "?(\w+)"? does not exist', "Unknown function {}"),
-}
-"""Patterns of DuckDB's, and Snowflake's words, by code and state."""
-
-
 def _complaint(error: Exception) -> SqlError:
     """Return what DuckDB or fakesnow says, as Snowflake would."""
-    message = str(getattr(error, "raw_msg", None) or error)
-    for code, (pattern, words) in COMPLAINTS.items():
-        if found := re.search(pattern, message):
-            return SqlError(*code, COMPILATION + words.format(found[1].upper()))
-    if found := re.search(r"Could not convert string '(.*?)'", message):
-        return SqlError("100038", "22018", f"Numeric value '{found[1]}' is not recognized")
     number = getattr(error, "errno", None) or 603
-    return SqlError(f"{number:06d}", str(getattr(error, "sqlstate", None) or "42000"), message)
+    state = str(getattr(error, "sqlstate", None) or "42000")
+    return SqlError(f"{number:06d}", state, str(getattr(error, "raw_msg", None) or error))

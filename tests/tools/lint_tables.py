@@ -9,14 +9,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
+from tests.tools import case_files
 
 FOLDER = Path(__file__).parent / "lint_cases"
 
 
 def cases(dialect: str) -> list[tuple[str, str, str]]:
     """Kind, what the message holds (of a right query nothing), and the query."""
-    lines = (line.split("\t") for line in (FOLDER / f"{dialect}.txt").read_text("utf-8").splitlines())
-    return [(kind, rest[0] if rest[1:] else "", rest[-1]) for kind, *rest in lines]
+    rows = case_files.cases(f"lint_cases/{dialect}")
+    return [(kind, rest[0] if rest[1:] else "", rest[-1]) for kind, *rest in rows]
 
 
 def table(name: str, columns: str, schema: str = "", database: str = "", **fields: str) -> Table:

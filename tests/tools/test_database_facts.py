@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,23 +12,20 @@ from quorum.tools import database_facts
 from quorum.tools.database_facts import read_values
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from tests.engines import build
 
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Connector]:
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
-        database.executescript(
-            """
-            CREATE TABLE people (id INTEGER, "full name" TEXT, password TEXT, born TEXT, note TEXT, kind);
-            INSERT INTO people VALUES (1, 'Ada', 'hunter2', '1815-12-10', NULL, 'poet'),
-                (2, 'Bo', 'secret', '1990-01-01', 'x', 8), (3, 'Bo', 'secret', '1990-01-01', '', 7);
-            CREATE TABLE empty (name TEXT);
-            CREATE VIEW names AS SELECT "full name" AS name FROM people;
-            """
-        )
-        database.execute("UPDATE people SET note = ? WHERE id = 3", ["word " * 100])
-        database.commit()
-    async with connect(f"sqlite:///{tmp_path / 'shop.db'}") as connector:
+    script = f"""
+        CREATE TABLE people (id INTEGER, "full name" TEXT, password TEXT, born TEXT, note TEXT, kind);
+        INSERT INTO people VALUES (1, 'Ada', 'hunter2', '1815-12-10', NULL, 'poet'),
+            (2, 'Bo', 'secret', '1990-01-01', 'x', 8),
+            (3, 'Bo', 'secret', '1990-01-01', '{"word " * 100}', 7);
+        CREATE TABLE empty (name TEXT);
+        CREATE VIEW names AS SELECT "full name" AS name FROM people;
+    """
+    async with connect(build("sqlite", tmp_path / "shop.db", script)) as connector:
         yield connector
 
 
@@ -62,19 +57,16 @@ async def test_a_slow_column_is_left_out_and_the_others_are_read(
     endless = (
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e12) SELECT 'x' || (i - i)"
     )
-    with closing(sqlite3.connect(tmp_path / "slow.db")) as database:
-        database.executescript(
-            f"""
-            CREATE VIEW a_slow AS {endless} AS word FROM n;
-            CREATE TABLE b (name TEXT);
-            INSERT INTO b VALUES ('Ada');
-            """
-        )
+    script = f"""
+        CREATE VIEW a_slow AS {endless} AS word FROM n;
+        CREATE TABLE b (name TEXT);
+        INSERT INTO b VALUES ('Ada');
+    """
     monkeypatch.setattr(database_facts, "COLUMN_SECONDS", 0.2)
     columns = {"a_slow": "word", "b": "name"}
     tables = tuple(Table(table, (Column(column, "TEXT"),)) for table, column in columns.items())
     catalog = Catalog("slow", "sqlite", tables)
-    async with connect(f"sqlite:///{tmp_path / 'slow.db'}") as connector:
+    async with connect(build("sqlite", tmp_path / "slow.db", script)) as connector:
         index = await read_values(connector, catalog)
     assert index.values == {("b", "name"): ["Ada"]}
     assert index.unread == {("a_slow", "word")}

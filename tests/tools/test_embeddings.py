@@ -5,13 +5,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from pydantic import SecretStr
 
@@ -21,6 +19,7 @@ from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.knowledge.search.index import SentenceTransformerEmbedder, TextIndex
 from quorum.tools.models import ModelSettings
 from quorum.tools.models.embeddings import CachedEmbedder, OpenAIEmbedder
+from tests.knowledge.letters import Letters
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, status
 
 SECRET = "sk-very-secret-key-0123456789"
@@ -47,21 +46,6 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     fake = SimpleNamespace(**vars(time) | {"sleep": waited.append})
     monkeypatch.setattr("openai._base_client.time", fake)
     return waited
-
-
-class Counting:
-    """An embedder that counts what it is asked."""
-
-    name = "counting"
-
-    def __init__(self, dimensions: int = 3) -> None:
-        self.asked: list[list[str]] = []
-        self.dimensions = dimensions
-
-    def encode(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        self.asked.append(list(texts))
-        made = np.array([[len(text) + 1.0] * self.dimensions for text in texts], np.float32)
-        return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
 def test_vectors_come_in_the_order_of_the_texts_and_have_length_1() -> None:
@@ -121,10 +105,8 @@ def test_options_name_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with ChatServer(vectors) as server:
         options = RunOptions.from_dict(named | {"embedding_model": "openai:small", "base_url": server.url})
         made = open_embedder(options, api_key=SECRET)
-        assert made is not None
         assert made.encode(["a"]).shape == (1, 4)
     local = open_embedder(RunOptions.from_dict(named | {"embedding_model": "some/model"}))
-    assert local is not None
     assert local.name == SentenceTransformerEmbedder("some/model").name
 
 
@@ -142,7 +124,7 @@ def test_no_text_is_sent_twice(tmp_path: Path) -> None:
         assert (second.encode(texts) == first.encode(texts)).all()
         assert second.encode([]).shape[0] == 0
         assert len(server.requests) == 3
-    other = Counting()
+    other = Letters()
     CachedEmbedder(other, tmp_path / "e.sqlite").encode(["text 3"])
     assert other.asked == [["text 3"]], "models share no vectors"
     kept = (tmp_path / "e.sqlite").read_bytes()
@@ -161,19 +143,19 @@ def test_what_was_embedded_before_an_error_is_kept(tmp_path: Path) -> None:
 
 
 def test_another_dimension_is_refused(tmp_path: Path) -> None:
-    CachedEmbedder(Counting(3), tmp_path / "e.sqlite").encode(["a"])
-    with pytest.raises(ConfigurationError, match=r"counting gives vectors of 3 and 5 dimensions.*delete"):
-        CachedEmbedder(Counting(5), tmp_path / "e.sqlite").encode(["a", "b"])
-    assert CachedEmbedder(Counting(3), tmp_path / "e.sqlite").encode(["a", "b"]).shape == (2, 3)
+    CachedEmbedder(Letters(dimensions=3), tmp_path / "e.sqlite").encode(["a"])
+    with pytest.raises(ConfigurationError, match=r"letters gives vectors of 3 and 5 dimensions.*delete"):
+        CachedEmbedder(Letters(dimensions=5), tmp_path / "e.sqlite").encode(["a", "b"])
+    assert CachedEmbedder(Letters(dimensions=3), tmp_path / "e.sqlite").encode(["a", "b"]).shape == (2, 3)
 
 
 def test_a_damaged_cache_is_set_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, content = tmp_path / "e.sqlite", b"this is no database" * 50
     path.write_bytes(content)
     with caplog.at_level(logging.WARNING):
-        CachedEmbedder(Counting(), path).encode(["a"])
+        CachedEmbedder(Letters(), path).encode(["a"])
     assert "was damaged" in caplog.text
     assert (tmp_path / "e.damaged").read_bytes() == content
-    again = Counting()
+    again = Letters()
     CachedEmbedder(again, path).encode(["a"])
     assert again.asked == []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,18 @@ from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.tools.databases.contract import at_work, children
+from tests.engines import build, opened
+from tests.tools.databases.contract import at_work, children, result
 from tests.waiting import until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
 
 
-@dataclass
-class Events:
+class Events(list[dict[str, Any]]):
     """A recorder that keeps what it is told."""
 
-    kept: list[dict[str, Any]] = field(default_factory=list)
-
     def __call__(self, kind: str, **fields: Any) -> None:
-        self.kept.append({"kind": kind, **fields})
+        self.append({"kind": kind, **fields})
 
 
 @pytest.fixture
@@ -41,21 +38,14 @@ def events() -> Events:
 
 @pytest.fixture
 async def database(tmp_path: Path, events: Events) -> AsyncIterator[Database]:
-    path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE numbers (n INTEGER)")
-    connection.executemany("INSERT INTO numbers VALUES (?)", [(i,) for i in range(1000)])
-    connection.commit()
-    connection.close()
-    async with connect(str(path)) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=20), Ledger(), events)
+    values = ", ".join(f"({i})" for i in range(1000))
+    script = f"CREATE TABLE numbers (n INTEGER); INSERT INTO numbers VALUES {values}"
+    async with connect(build("sqlite", tmp_path / "shop.db", script)) as connector:
+        yield await opened(connector, limits=Limits(seconds=20), record=events)
 
 
 async def run(database: Database, sql: str, agent: str = "action") -> QueryResult:
-    outcome = await execute(database, sql, agent=agent, candidate="1")
-    assert isinstance(outcome, QueryResult), outcome
-    return outcome
+    return result(await execute(database, sql, agent=agent, candidate="1"))
 
 
 async def fail(database: Database, sql: str) -> QueryError:
@@ -71,7 +61,7 @@ async def test_runs_charges_and_records(database: Database, events: Events) -> N
     used = database.ledger.by_agent["action"]
     assert (used.queries, used.rows, used.bytes) == (1, 1, outcome.table.nbytes)
     assert used.query_seconds == outcome.seconds
-    (event,) = events.kept
+    (event,) = events
     assert event["kind"] == "query"
     assert (event["agent"], event["candidate"], event["cached"]) == ("action", "1", False)
     assert event["executed"] == outcome.sql
@@ -95,7 +85,7 @@ async def test_what_guard_and_lint_stop_costs_nothing(
     problem = await fail(database, sql)
     assert (problem.by, problem.kind) == (by, kind)
     assert database.ledger.total.queries == 0
-    (event,) = events.kept
+    (event,) = events
     assert event["error"]["kind"] == kind.value
     assert "usage" not in event
 
@@ -106,8 +96,8 @@ async def test_same_text_runs_once(database: Database, events: Events) -> None:
     assert again is first
     assert database.ledger.total.queries == 1
     assert "refiner" not in database.ledger.by_agent
-    assert [event["cached"] for event in events.kept] == [False, True]
-    assert "usage" not in events.kept[1]
+    assert [event["cached"] for event in events] == [False, True]
+    assert "usage" not in events[1]
 
 
 async def test_errors_are_remembered_unless_they_may_pass(database: Database) -> None:
@@ -125,7 +115,7 @@ async def test_simultaneous_askers_share_one_execution(database: Database, event
     outcomes = await asyncio.gather(*(run(database, sql) for _ in range(5)))
     assert all(outcome is outcomes[0] for outcome in outcomes)
     assert database.ledger.total.queries == 1
-    assert sorted(event["cached"] for event in events.kept) == [False, True, True, True, True]
+    assert sorted(event["cached"] for event in events) == [False, True, True, True, True]
 
 
 async def test_a_text_is_judged_once_for_a_catalog_however_many_ask(
@@ -163,7 +153,7 @@ async def test_one_asker_may_leave(database: Database, events: Events) -> None:
     outcome = await second
     assert outcome.table[0][0].as_py() == 10_000_000
     assert database.ledger.by_agent["writer"].queries == 1  # charged and recorded though it left
-    assert [event["agent"] for event in events.kept] == ["writer", "refiner"]
+    assert [event["agent"] for event in events] == ["writer", "refiner"]
     assert await run(database, sql) is outcome
 
 
@@ -201,6 +191,6 @@ async def test_deadline_that_cuts_a_query_ends_the_run(
         await execute(late, SLOW, agent="action")
     assert raised.value.limit == "deadline"
     assert late.ledger.total.queries == 1
-    assert events.kept[0]["error"]["kind"] == "timeout"
+    assert events[0]["error"]["kind"] == "timeout"
     with pytest.raises(BudgetExceeded):
         await execute(late, "SELECT 1 FROM numbers", agent="action")

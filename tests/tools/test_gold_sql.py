@@ -20,6 +20,7 @@ from quorum.tools.lint import Linter
 from quorum.tools.sql import parse_statements, without_hints
 from quorum.tools.sql.writing import same, write
 from tests.tools.gold import COUNTS, Gold, catalog_of, gold
+from tests.tools.test_guard import passed
 
 
 @cache
@@ -74,9 +75,11 @@ def rows(schema: Path, sql: str) -> list[Any] | str:
 def test_gold_gives_the_same_rows(shared: Path, way: str) -> None:
     different: list[tuple[str, str]] = []
     for each in gold(shared / "data", "spider1", "defog"):
-        verdict = verdict_on(each.sql, "sqlite")
-        assert isinstance(verdict, Passed)
-        text = verdict.sql if way == "rebuilt" else render(parse_statements(each.sql, "sqlite"), "sqlite")
+        text = (
+            passed(each.sql).sql
+            if way == "rebuilt"
+            else render(parse_statements(each.sql, "sqlite"), "sqlite")
+        )
         if rows(each.schema, text) != rows(each.schema, each.sql):
             different.append((each.sql, text))
     assert different == []
@@ -113,12 +116,8 @@ def test_the_lint_agrees_with_sqlite_on_broken_queries(shared: Path) -> None:
     dice = random.Random(20)
     false_alarms, missed, found = [], [], 0
     for each in gold(shared / "data", "spider1", "defog", "spider2-local"):
-        whole = verdict_on(each.sql, "sqlite")
-        assert isinstance(whole, Passed)
-        assert whole.tree is not None
-        tree = broken(whole.tree.copy(), catalog_of(each.schema), dice)
-        verdict = verdict_on(write(tree, "sqlite"), "sqlite")
-        assert isinstance(verdict, Passed), verdict
+        tree = broken(passed(each.sql).tree.copy(), catalog_of(each.schema), dice)
+        verdict = passed(write(tree, "sqlite"))
         said = rows(each.schema, f"EXPLAIN {verdict.sql}")
         alarmed = linter(each.schema).lint(verdict.tree) is not None
         if alarmed and not isinstance(said, str):

@@ -21,6 +21,7 @@ from quorum.tools.lint.resolver import Resolver
 from quorum.tools.query import QueryError
 from quorum.tools.sql import DIALECTS, SyntaxProblem, parse_statements
 from tests.tools.guard_fuzz import Fuzz
+from tests.tools.test_guard import passed
 
 DEEP = [(f"{word}(", ")") for word in ["DECIMAL", "TIMESTAMP", "JSON", "ENUM", "VECTOR", "STRUCT", "OBJECT"]]
 DEEP += [("ARRAY[", "]"), ("STRUCT(DECIMAL(ARRAY[", "]))")]
@@ -81,7 +82,6 @@ def test_the_process_ends_at_its_limits_and_the_next_one_judges(
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_a_process_that_somebody_ended_is_started_again(judge: Process, how: signal.Signals) -> None:
     judge.ask("SELECT 1", "sqlite")
-    assert judge._child is not None
     judge._child.send_signal(how)
     judge._child.wait()
     assert judge.ask("SELECT 2", "sqlite") == Passed("SELECT 2", "sqlite")
@@ -96,7 +96,6 @@ def test_a_process_that_is_ended_over_every_text_ends_with_a_refusal(
         nonlocal asked
         if isinstance(request, tuple):
             asked += 1
-            assert judge._child is not None
             judge._child.kill()
             judge._child.wait()
         return exchange(request, seconds)
@@ -157,12 +156,10 @@ def test_a_fork_has_a_process_of_its_own() -> None:
     child = os.fork()
     if child == 0:
         verdicts = [check(f"SELECT {number}", "sqlite") for number in range(20)]
-        right = [isinstance(v, Passed) and v.sql == f"SELECT {n}" for n, v in enumerate(verdicts)]
+        right = [v == Passed(f"SELECT {n}", "sqlite") for n, v in enumerate(verdicts)]
         os._exit(0 if all(right) else 1)
     for number in range(20):
-        verdict = check(f"SELECT 1{number}", "sqlite")
-        assert isinstance(verdict, Passed)
-        assert verdict.sql == f"SELECT 1{number}"
+        assert check(f"SELECT 1{number}", "sqlite") == Passed(f"SELECT 1{number}", "sqlite")
     _, status = os.waitpid(child, 0)
     assert os.waitstatus_to_exitcode(status) == 0
 
@@ -186,9 +183,7 @@ def test_nested_recursion_is_resolved_once_for_its_columns(monkeypatch: pytest.M
     sql = "SELECT a FROM t"
     for _ in range(30):
         sql = f"WITH c AS ({sql} UNION ALL SELECT a FROM t) SELECT a FROM c"
-    verdict = verdict_on(sql, "duckdb")
-    assert isinstance(verdict, Passed)
-    assert Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(verdict.tree) is None
+    assert Linter(Catalog("test", "duckdb", catalog("t").tables)).lint(passed(sql, "duckdb").tree) is None
 
 
 @pytest.mark.heavy

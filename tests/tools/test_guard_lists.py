@@ -12,18 +12,10 @@ from quorum.tools.guard import Passed, Refused, check, judge_list
 from quorum.tools.guard.output import render
 from quorum.tools.guard.text import NotPure
 from quorum.tools.sql import parse_statements
-
-CASES = Path(__file__).parent / "guard_cases"
-
-
-def cases(name: str, fields: int) -> list[list[str]]:
-    """Lines of a case file, split at `` | `` into ``fields`` parts; the last is SQL."""
-    lines = (CASES / name).read_text(encoding="utf-8").splitlines()
-    rows = [line.split(" | ", fields - 1) for line in lines if line and not line.startswith("#")]
-    return [[*row[:-1], row[-1].replace("⏎", "\n").replace("␀", "\0")] for row in rows]
+from tests.tools.case_files import cases
 
 
-@pytest.mark.parametrize(("dialect", "rule", "sql"), cases("refused.txt", 3))
+@pytest.mark.parametrize(("dialect", "rule", "sql"), cases("guard_cases/refused", 3))
 def test_an_attack_is_refused_by_its_rule(dialect: str, rule: str, sql: str) -> None:
     verdict = check(sql, dialect)
     assert isinstance(verdict, Refused)
@@ -31,7 +23,7 @@ def test_an_attack_is_refused_by_its_rule(dialect: str, rule: str, sql: str) -> 
     assert verdict.reason.endswith((".", ")"))
 
 
-@pytest.mark.parametrize(("dialect", "sql"), cases("passed.txt", 2))
+@pytest.mark.parametrize(("dialect", "sql"), cases("guard_cases/passed", 2))
 def test_an_honest_query_passes_twice(dialect: str, sql: str) -> None:
     verdict = check(sql, dialect)
     assert isinstance(verdict, Passed), verdict
@@ -62,7 +54,7 @@ def test_awkward_forms_mean_the_same_however_their_text_is_made() -> None:
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute('CREATE TABLE t(a, "a b")')
         connection.execute("INSERT INTO t VALUES ('{\"x\": {\"y\": 1}}', 'v')")
-        for (sql,) in cases("awkward.txt", 1):
+        for (sql,) in cases("guard_cases/awkward"):
             verdict = check(sql, "sqlite")
             assert isinstance(verdict, Passed), verdict
             expected = connection.execute(sql).fetchall()

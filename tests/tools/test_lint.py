@@ -16,15 +16,14 @@ from sqlglot.dialects.dialect import Dialect
 from quorum.knowledge.catalog import Catalog, Column, Field, Table
 from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema.render import render
-from quorum.tools.guard import Passed
-from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.lint.tables import nearest
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import DIALECTS
-from tests.tools.lint_tables import EVENTS, FOLDER, SNOW, TABLES, cases, table
+from tests.tools import case_files
+from tests.tools.lint_tables import EVENTS, SNOW, TABLES, cases, table
 from tests.tools.lint_tables import catalog as catalog_of
-from tests.tools.test_guard_lists import cases as guard_cases
+from tests.tools.test_guard import passed
 
 SHOP = (
     table("orders", "id customer_id order_date total_amount status"),
@@ -51,15 +50,12 @@ BOUGHT = table("orders", "id:integer person_id:integer total:numeric", "public")
 
 
 def problems(sql: str, linter: Linter) -> list[QueryError]:
-    verdict = verdict_on(sql, linter.catalog.dialect)
-    assert isinstance(verdict, Passed), verdict
-    return list(linter.problems(verdict.tree))
+    return list(linter.problems(passed(sql, linter.catalog.dialect).tree))
 
 
 @pytest.mark.parametrize("name", LINTERS)
 def test_each_problem_has_its_place_and_what_was_probably_meant(name: str) -> None:
-    lines = [line.split("\t") for line in (FOLDER / "messages.txt").read_text("utf-8").splitlines()]
-    expected = {sql.replace("⏎", "\n"): says for catalog, says, sql in lines if catalog == name}
+    expected = {sql: says for says, sql in case_files.cases("lint_cases/messages", kind=name)}
     assert len(expected) > 5
     found = {sql: problems(sql, LINTERS[name]) for sql in expected}
     assert {
@@ -90,15 +86,14 @@ def strict(dialect: str) -> Linter:
 
 def test_where_no_session_forbids_to_write_what_the_catalog_lacks_is_one_too_many() -> None:
     """On Oracle a bare name that is no column calls a function."""
-    for line in (FOLDER / "strict.txt").read_text("utf-8").splitlines():
-        dialect, kind, sql = line.split("\t")
+    for dialect, kind, sql in case_files.cases("lint_cases/strict"):
         found = problems(sql, strict(dialect))
-        assert bool(found) is (kind == "wrong"), (line, found)
+        assert bool(found) is (kind == "wrong"), (dialect, sql, found)
 
 
 def test_a_field_on_postgresql_that_may_be_a_call_is_none() -> None:
     linter = Linter(Catalog("test", "postgres", (PEOPLE, BOUGHT)))
-    for kind, sql in guard_cases("fields.txt", 2):
+    for kind, sql in case_files.cases("guard_cases/fields", 2):
         found = problems(sql, linter)
         assert bool(found) is (kind != "known"), (sql, found)
         assert all(each.kind is ErrorKind.COLUMN_NOT_FOUND and "evil_fn" in each.message for each in found)
@@ -144,7 +139,6 @@ def test_the_guards_process_says_the_same_of_an_outline_without_going_through_al
     """A check has 0.7 s, which many thousands of tables would take."""
     linter, tree = Linter(BIG), parse_one(sql, read="postgres")
     expected, prepared = linter.lint(tree.copy()), Linter(linter.outline)
-    assert expected is not None
     assert len(expected.also) == sql.count(",")
     assert not any(column.samples or column.description for _, column in linter.outline.columns())
     prepared.prepare()

@@ -1,4 +1,4 @@
-"""Results on their way out: JSON-ready rows, CSV, files, blank results."""
+"""Results on their way out: JSON-ready rows, CSV, files, blank results, excerpts, overlap by columns."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from quorum.knowledge.errors import QuorumError
+from quorum.tools.query import QueryResult
 from quorum.tools.results.canonical import blank_reason, has_blank_column, is_blank
 from quorum.tools.results.compare import fingerprint
+from quorum.tools.results.excerpt import MAX_BYTES, MAX_ROWS, excerpt, row_limit
 from quorum.tools.results.files import read_result, write_result
+from quorum.tools.results.overlap import overlap
 from quorum.tools.results.values import plain_rows
 
 UTC_NS = pa.timestamp("ns", "UTC")
@@ -121,3 +126,118 @@ def test_a_damaged_or_missing_result_is_said_to_be_so(tmp_path: Path) -> None:
     path.unlink()
     with pytest.raises(QuorumError, match="cannot be read"):
         read_result(path)
+
+
+def result(values: list[str | None], truncated: str = "") -> QueryResult:
+    return QueryResult(pa.table({"name": pa.array(values, pa.string())}), 0.0, truncated)
+
+
+def test_a_small_result_is_shown_whole() -> None:
+    assert excerpt(result(["Ada", "Bo, jr"])) == 'name\nAda\n"Bo, jr"\n(2 rows)'
+    assert excerpt(result([])) == "name\n(0 rows)"
+
+
+@pytest.mark.parametrize(
+    ("values", "limit", "truncated", "tail"),
+    [
+        (["x"] * 150, None, "", "(100 of 150 rows shown, the rest was cut)"),
+        (["x" * 1_000] * 50, None, "", "(4 of 50 rows shown, the rest was cut)"),
+        (["x"] * 20, None, "rows", "(20 rows shown; the result was cut at 20 rows, there are more)"),
+        (["x"] * 20, 20, "", "(20 rows: its LIMIT; there may be more)"),
+        (["x"], 1, "", "(1 row: its LIMIT; there may be more)"),
+        (
+            ["x"] * 150,
+            150,
+            "",
+            "(100 of 150 rows shown, the rest was cut; 150 is its LIMIT, there may be more)",
+        ),
+    ],
+)
+def test_what_was_cut_is_said(values: list[str | None], limit: int | None, truncated: str, tail: str) -> None:
+    assert excerpt(result(values, truncated), limit=limit).splitlines()[-1] == tail
+
+
+@pytest.mark.parametrize(
+    ("sql", "dialect", "limit"),
+    [
+        ("SELECT a FROM t ORDER BY a LIMIT 20 OFFSET 5;", "sqlite", 20),
+        ("WITH x AS (SELECT a FROM t LIMIT 3) SELECT a FROM x", "sqlite", None),
+        ("SELECT a FROM t FETCH FIRST 5 ROWS ONLY", "postgres", 5),
+        ("SELECT TOP 4 a FROM t", "snowflake", 4),
+        ("SELEC a FROM", "sqlite", None),
+    ],
+)
+def test_the_outermost_limit_counts(sql: str, dialect: str, limit: int | None) -> None:
+    assert row_limit(sql, dialect) == limit
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=300)), max_size=200))
+def test_no_excerpt_is_long_and_all_say_how_many_rows_there_are(values: list[str | None]) -> None:
+    text = excerpt(result(values))
+    assert len(text.encode("utf-8", "surrogatepass")) < 2 * MAX_BYTES + 200
+    tail = text.splitlines()[-1]
+    assert f"{len(values)} row" in tail
+    assert ("cut" in tail) == (not tail.startswith(f"({len(values)} row"))
+    assert MAX_ROWS == 100
+
+
+Columns = dict[str, list[Any]]
+
+
+def matched(a: Columns, b: Columns) -> float:
+    return overlap(pa.table(a), pa.table(b)).matched
+
+
+def support(a: Columns, b: Columns) -> float:
+    return overlap(pa.table(a), pa.table(b)).support
+
+
+def test_a_missing_column_costs_more_than_an_extra_one() -> None:
+    narrow: Columns = {"a": [1, 2], "b": ["x", "y"]}
+    wide: Columns = narrow | {"c": [0.5, 1.5]}
+    assert support(wide, narrow) == pytest.approx(0.826, abs=1e-3)
+    assert support(narrow, wide) == pytest.approx(0.510, abs=1e-3)
+    found = overlap(pa.table(wide), pa.table(narrow))
+    assert (found.relation, found.same, found.columns) == ("contains", True, (3, 2))
+    assert found.reversed.relation == "within"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ({"k": ["x", "y"], "v": [1, 2]}, {"k": ["x", "y"], "v": [2, 1]}, 1.0),  # rows paired otherwise
+        ({"k": ["x", "y"], "v": [1, 2]}, {"k": ["x", "y"], "v": [1, 9]}, 1.5),
+        ({"k": ["x", "y", "z"], "v": [1, 2, 3]}, {"k": ["x", "y"], "v": [1, 2]}, 4 / 3),  # the longer counts
+        ({"v": [1.0, 2.0]}, {"v": [1.004, 2.5]}, 0.5),  # within the tolerance
+        ({"v": [1, 1, 1]}, {"v": [1, 2, 3]}, 1 / 3),  # as often as both have it
+        ({"v": ["a"], "n": [None]}, {"v": ["b"], "n": [None]}, 0.0),  # NULL agrees with nobody
+        ({"v": pa.array([], pa.int64())}, {"v": [1]}, 0.0),
+        ({"x": [1, 2, 3], "y": [1, 2, 4]}, {"p": [1, 2, 3], "q": [1, 2, 5], "r": [7, 7, 7]}, 1 + 2 / 3),
+    ],
+)
+def test_what_is_matched(a: Columns, b: Columns, expected: float) -> None:
+    assert matched(a, b) == pytest.approx(expected)
+    assert matched(b, a) == pytest.approx(expected)
+
+
+CELL = st.sampled_from([None, 0, 1, 1.001, 2, 2.5, 2.503])
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> pa.Table:
+    rows = draw(st.integers(0, 4))
+    columns = draw(st.lists(st.lists(CELL, min_size=rows, max_size=rows), min_size=1, max_size=4))
+    return pa.Table.from_arrays([pa.array(c, pa.float64()) for c in columns], names=["c"] * len(columns))
+
+
+@given(tables(), tables(), st.randoms(use_true_random=False))
+def test_support_is_bounded_and_does_not_depend_on_form(a: pa.Table, b: pa.Table, draw: Any) -> None:
+    found = overlap(a, b)
+    assert overlap(b, a) == found.reversed
+    assert found.reversed.reversed == found
+    assert 0 <= found.matched <= min(found.columns)
+    assert 0 <= found.support <= 1
+    assert (found.support == 1) == (found.relation == "equal")
+    moved = a.take(pa.array(draw.sample(range(a.num_rows), a.num_rows), pa.int64()))
+    moved = moved.select(draw.sample(range(a.num_columns), a.num_columns))
+    assert overlap(moved, b) == found

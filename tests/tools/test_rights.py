@@ -6,7 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +27,10 @@ from quorum.tools.lint import Linter
 from quorum.tools.masking import MASK
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.rights import withhold
+from tests.engines import build
 from tests.servers.postgres_server import PostgresServer
+from tests.tools.databases.contract import result
+from tests.tools.test_guard import passed
 
 SHOP = """
 CREATE TABLE c (id INTEGER PRIMARY KEY, email VARCHAR(80), country VARCHAR(20), salary INTEGER);
@@ -49,14 +52,7 @@ RULES: dict[str, Any] = {"hide": ["secret"], "mask": ["c.email", "*.salary", "ma
 
 def made(engine: str, folder: Path, script: str = SHOP) -> str:
     """The URL of a new database file."""
-    path = folder / f"shop.{engine}"
-    if engine == "duckdb":
-        with duckdb.connect(str(path)) as database:
-            database.execute(script)
-    else:
-        with closing(sqlite3.connect(path)) as database:
-            database.executescript(script)
-    return f"{engine}:///{path}"
+    return build(engine, folder / f"shop.{engine}", script)
 
 
 @asynccontextmanager
@@ -155,17 +151,15 @@ async def test_what_is_hidden_is_refused_as_what_is_not_there(
             if isinstance(absent, QueryError) and "nowhere" in sql.replace("secret", "nowhere"):
                 assert absent.message.replace("nowhere", "secret") == refused.message, sql
             assert not refused.suggestions, sql
-        fine = await execute(database, "WITH secret AS (SELECT 1 AS v) SELECT * FROM secret", agent="test")
-        assert isinstance(fine, QueryResult)
+        fine = "WITH secret AS (SELECT 1 AS v) SELECT * FROM secret"
+        result(await execute(database, fine, agent="test"))
 
 
 async def test_questions_over_masked_columns_are_answered(tmp_path: Path) -> None:
     async with opened(made("sqlite", tmp_path), tmp_path / "home") as (_, database):
 
         async def rows(sql: str) -> list[list[Any]]:
-            found = await execute(database, sql, agent="test")
-            assert isinstance(found, QueryResult), found
-            return found.preview(50)
+            return result(await execute(database, sql, agent="test")).preview(50)
 
         counted = await rows("SELECT country, COUNT(*) FROM c WHERE email LIKE '%zqxmail%' GROUP BY country")
         assert counted == [["DE", 2]]
@@ -185,15 +179,13 @@ async def test_questions_over_masked_columns_are_answered(tmp_path: Path) -> Non
     key = tmp_path / "home" / "mask.key"
     assert key.stat().st_mode & 0o777 == 0o600
     async with opened(made("duckdb", tmp_path), tmp_path / "home") as (_, database):
-        again = await execute(database, "SELECT email FROM c WHERE id = 1", agent="test")
-        assert isinstance(again, QueryResult)
+        again = result(await execute(database, "SELECT email FROM c WHERE id = 1", agent="test"))
         assert again.preview() == [grouped[0][:1]], "the key is kept"
 
 
 async def test_a_view_that_cannot_be_traced_is_masked_whole(tmp_path: Path) -> None:
     script = "CREATE TABLE c (id INT, email TEXT); CREATE VIEW v AS SELECT * FROM c a JOIN c b USING (id);"
     async with opened(made("sqlite", tmp_path, script), tmp_path / "home", mask=["c.email"]) as (found, _):
-        assert found.catalog.withheld is not None
         assert {("v", "id"), ("v", "email")} < found.catalog.withheld.columns
 
 
@@ -228,7 +220,6 @@ async def test_rules(rules: Any, tables: str, masked: str, tmp_path: Path) -> No
     (folder / "schema.yml").write_text(json.dumps({"version": 2, "models": [model]}), "utf-8")
     async with opened(url, tmp_path / "home", documents=folder, **rules) as (found, _):
         assert {table.name for table in found.catalog.tables} == {*tables.split()}
-        assert found.catalog.withheld is not None
         assert {column for _, column in found.catalog.withheld.columns} == {*masked.split()}
         assert ("A rule masks the values of " in found.schema.text) == bool(masked)
 
@@ -259,7 +250,6 @@ async def test_a_rule_may_fit_one_of_several_databases(tmp_path: Path) -> None:
     rules: Any = {"database": both, "mask": ["staff:email", "c.salary"]}
     found = await open_resources(RunOptions(models=["offline"], home=tmp_path / "home", **rules))
     await found.aclose()
-    assert found.catalog.withheld is not None
     ends = {f"{table.rpartition('.')[2]}.{column}" for table, column in found.catalog.withheld.columns}
     assert ends == {"people.email", "c.salary"}
 
@@ -275,7 +265,6 @@ async def test_documents_and_verified_answers_name_nothing_hidden(tmp_path: Path
     (kb / "rule.md").write_text("Join SECRET on v.\n", "utf-8")
     more: dict[str, Any] = {"documents": docs, "kb": tmp_path / "kb"}
     async with opened(made("sqlite", tmp_path), tmp_path / "home", **RULES, **more) as (found, _):
-        assert found.documents is not None
         assert found.documents.texts == {"terms.md": "# Terms\n\nA country is a code.\n"}
         assert found.knowledge.empty
 
@@ -315,9 +304,7 @@ def outline(dialect: str, masked: set[tuple[str, str]]) -> Linter:
 
 @pytest.mark.parametrize(("sql", "masks"), LINEAGE)
 def test_lineage(sql: str, masks: Any) -> None:
-    passed = verdict_on(sql, "sqlite")
-    assert isinstance(passed, Passed), passed
-    judged = outline("sqlite", {("c", "email")}).judge(passed)
+    judged = outline("sqlite", {("c", "email")}).judge(passed(sql))
     assert isinstance(judged, Passed), judged
     assert judged.masks == (tuple(map(bool, masks)) if isinstance(masks, tuple) else masks)
 
@@ -392,8 +379,8 @@ def test_no_random_query_shows_a_marker(engine: str) -> None:
 
     for _ in range(600):
         sql = sentence(random)
-        passed = verdict_on(sql, engine)
-        judged = linter.judge(passed) if isinstance(passed, Passed) else None
+        verdict = verdict_on(sql, engine)
+        judged = linter.judge(verdict) if isinstance(verdict, Passed) else None
         if isinstance(judged, Passed):
             found = withhold(run(judged.sql), judged.sql, judged.masks, linter.catalog)
             ran += isinstance(found, QueryResult)

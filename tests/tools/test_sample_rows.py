@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database
-from quorum.tools.ledger import Ledger
 from quorum.tools.lint import Linter
-from quorum.tools.query import Limits
 from quorum.tools.sample_rows import SampleRows, Values, sample_rows
 from quorum.tools.sql.linking import Linked, prune
+from tests.engines import build, opened
 
 SCHEMA = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, "full name" TEXT, password TEXT, "group" INTEGER);
@@ -36,12 +34,8 @@ INSERT INTO locked VALUES ('s3cr3t');
 
 @pytest.fixture
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    with sqlite3.connect(tmp_path / "people.db") as connection:
-        connection.executescript(SCHEMA)
-    connection.close()
-    async with connect(str(tmp_path / "people.db")) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+    async with connect(build("sqlite", tmp_path / "people.db", SCHEMA)) as connector:
+        yield await opened(connector)
 
 
 async def test_three_rows_of_each_table_stand_column_by_column(database: Database) -> None:

@@ -30,13 +30,6 @@ def written(folder: Path) -> Path:
     return folder
 
 
-def test_what_is_kept_comes_back(tmp_path: Path) -> None:
-    found = load_explored(written(tmp_path / "x"))
-    assert found.expansions == (ONE, TWO)
-    assert found.triplets == (FOUND,)
-    assert not found.problems
-
-
 def test_an_expansion_and_its_triplet_are_kept_together_or_not_at_all(tmp_path: Path) -> None:
     store = TripletStore.open(written(tmp_path), CATALOG)
     with pytest.raises(ConfigurationError, match="cannot be kept"):

@@ -20,9 +20,9 @@ import pytest
 import yaml
 
 from tests.evals.simulated import make_suite
+from tests.servers.chat_server import closed_port
 from tests.servers.fleet import ROOT, Fleet, answers, outcome, paid
 from tests.servers.postgres_server import PostgresServer
-from tests.servers.process import free_port
 from tests.servers.slow_server import SlowServer
 from tests.waiting import until, wait_until
 
@@ -190,7 +190,7 @@ async def test_the_proxy_of_the_compose_file_passes_events_at_once_and_skips_a_d
 def _nginx(folder: Path, ports: list[int]) -> Iterator[str]:
     """Run the proxy of the compose file before servers at these ports."""
     compose = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
-    port, conf = free_port(), compose["configs"]["nginx"]["content"].replace("$$", "$")
+    port, conf = closed_port(), compose["configs"]["nginx"]["content"].replace("$$", "$")
     conf = conf.replace("listen 80;", f"listen 127.0.0.1:{port};")
     for number, each in enumerate(ports, 1):
         conf = conf.replace(f"quorum{number}:8642", f"127.0.0.1:{each}")

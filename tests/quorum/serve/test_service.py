@@ -242,23 +242,6 @@ def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
     assert died.spent().usd == other.spent().usd == 0.25
 
 
-async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:
-    service, who = make(), Caller("me", per_minute=3)
-    for _ in range(3):
-        service.admit(who)
-    with pytest.raises(Refused, match="3 times a minute"):
-        service.admit(who)
-    outcome = await service.run_sql(ME, "SELECT city FROM customers ORDER BY 1", rows=1)
-    assert (getattr(outcome, "row_count", 0), bool(getattr(outcome, "truncated", ""))) == (1, True)
-    refused = await service.run_sql(ME, "DROP TABLE customers")
-    assert getattr(refused, "by", "") == "guard"
-    schema = await service.schema(ME, "towns of customers")
-    assert schema.tables[0].name == "customers"
-    assert (schema.total, {each.name for each in schema.tables[0].columns} >= {"city"}) == (2, True)
-    found = await service.search_values(ME, "orders from Lyon")
-    assert found.values == {"customers.city": ["Lyon"]}
-
-
 async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:
     service, few = make(), Caller("few", schemas=frozenset({"customers"}))
     schema = await service.schema(few)

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 from unittest.mock import AsyncMock
 from urllib.parse import quote
 
@@ -29,7 +29,7 @@ from quorum.tools.databases import connect, introspection
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import Introspection
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from tests.engines import start_no_process
+from tests.engines import build, start_no_process
 from tests.waiting import until, wait_until
 
 SHOP = '''
@@ -60,10 +60,15 @@ MILLION = """
 """
 
 
+def result(outcome: QueryResult | QueryError) -> QueryResult:
+    """The result of a query that must have succeeded."""
+    assert isinstance(outcome, QueryResult), outcome
+    return outcome
+
+
 def rows(outcome: QueryResult | QueryError) -> list[tuple[object, ...]]:
     """The rows of a query that must have succeeded."""
-    assert isinstance(outcome, QueryResult), outcome
-    columns = [column.to_pylist() for column in outcome.table.columns]
+    columns = [column.to_pylist() for column in result(outcome).table.columns]
     return list(zip(*columns, strict=True))
 
 
@@ -71,6 +76,15 @@ def error(outcome: QueryResult | QueryError) -> QueryError:
     """The error of a query that must have failed."""
     assert isinstance(outcome, QueryError), rows(outcome)
     return outcome
+
+
+async def check_errors(connector: Connector, *cases: tuple[Any, ...]) -> None:
+    """See to it that each query fails: its kind, (line, column) or None, suggested names if told."""
+    for sql, kind, place, *suggestions in cases:
+        failed = error(await connector.run(sql, Limits()))
+        assert (failed.kind, (failed.line, failed.column)) == (kind, place or (None, None)), (sql, failed)
+        assert not suggestions or [*failed.suggestions] == suggestions, (sql, failed)
+        assert "\n" not in failed.message
 
 
 def listed(shared: Path, dialect: str, verdict: str) -> list[str]:
@@ -376,15 +390,13 @@ class ConnectorContract:
 
     async def test_result(self, shop: Connector) -> None:
         sql = self.said("SELECT id, name, credit FROM customers ORDER BY id")
-        outcome = await shop.run(sql, Limits())
+        outcome = result(await shop.run(sql, Limits()))
         assert rows(outcome) == [(1, "Ann", 1.5), (2, "Bob", None), (3, "Ann", 2.5)]
-        assert isinstance(outcome, QueryResult)
         assert outcome.columns == ["id", "name", "credit"]
         assert len(outcome.column_types) == 3
         assert (outcome.sql, outcome.truncated) == (sql, "")
         assert 0 < outcome.seconds < Limits().seconds
-        bare = await shop.run(self.said("SELECT id, name FROM customers WHERE id < 0"), Limits())
-        assert isinstance(bare, QueryResult)
+        bare = result(await shop.run(self.said("SELECT id, name FROM customers WHERE id < 0"), Limits()))
         assert (rows(bare), bare.columns) == ([], ["id", "name"])
         assert rows(await shop.run(self.said('SELECT count(*) FROM "order ""x"""'), Limits())) == [(3,)]
         odd = self.said('SELECT "Fläche m²", 名前 FROM "Größe"')
@@ -392,19 +404,16 @@ class ConnectorContract:
 
     async def test_column_names_may_repeat(self, shop: Connector) -> None:
         twice = self.said("SELECT a.id, b.id FROM customers a JOIN customers b USING (id)")
-        outcome = await shop.run(twice, Limits())
-        assert isinstance(outcome, QueryResult)
+        outcome = result(await shop.run(twice, Limits()))
         assert outcome.columns == ["id", "id"]
 
     # Limits
 
     async def test_caps(self, shop: Connector) -> None:
         for cap, kept, truncated in ((1, 1, "rows"), (2, 2, "rows"), (3, 3, ""), (4, 3, "")):
-            outcome = await shop.run(self.said("SELECT * FROM customers"), Limits(rows=cap))
-            assert isinstance(outcome, QueryResult)
+            outcome = result(await shop.run(self.said("SELECT * FROM customers"), Limits(rows=cap)))
             assert (outcome.row_count, outcome.truncated) == (kept, truncated)
-        outcome = await shop.run(self.said(MILLION), Limits(rows=10**6, bytes=100_000))
-        assert isinstance(outcome, QueryResult)
+        outcome = result(await shop.run(self.said(MILLION), Limits(rows=10**6, bytes=100_000)))
         assert outcome.truncated == "bytes"
         assert 50_000 < outcome.table.nbytes <= 100_000
         outcome = await shop.run(self.said("SELECT name FROM customers"), Limits(bytes=1))
@@ -415,8 +424,7 @@ class ConnectorContract:
         processes = [psutil.Process(), *children()]
         before = [process.memory_info().rss for process in processes]
         for _ in range(3):
-            outcome = await shop.run(self.said(MILLION), Limits(rows=100_000))
-            assert isinstance(outcome, QueryResult)
+            outcome = result(await shop.run(self.said(MILLION), Limits(rows=100_000)))
             assert (outcome.row_count, outcome.truncated) == (100_000, "rows")
         after = [process.memory_info().rss for process in processes]
         grown = [(now - then) / 2**20 for then, now in zip(before, after, strict=True)]
@@ -542,6 +550,9 @@ class FileContract(ConnectorContract):
     """The contract of an engine that reads a file, in child processes."""
 
     odd_names: ClassVar[tuple[str, ...]] = ("with space.db", "50%.db", "a#b.db", "ä'ö\".db")
+
+    def build(self, path: Path, script: str) -> None:
+        build(self.scheme, path, script)
 
     def connect(self, path: Path) -> Connector:
         return connect(f"{self.scheme}:///{quote(str(path))}")

@@ -6,25 +6,22 @@ could be left is looked at after each: rows, sequences, objects, roles, settings
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import duckdb
 import pytest
 
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
-from tests.servers.bigquery_server import running_bigquery
+from tests.engines import build, opened
+from tests.servers.bigquery_server import BigqueryServer
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.snowflake_server import SnowflakeServer
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import SOON, listed, rows
 
 POSTGRES = """
@@ -112,17 +109,15 @@ ENGINES = [
 
 @pytest.fixture(params=ENGINES)
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
-    engine, pid, other, stack = request.param, 0, None, ExitStack()
+    engine, pid, other = request.param, 0, None
     if engine == "bigquery":
-        pytest.importorskip("google.cloud.bigquery")
-        bigquery = stack.enter_context(running_bigquery())
+        bigquery: BigqueryServer = request.getfixturevalue("bigquery")
         url = bigquery.url(bigquery.new_dataset(BIGQUERY))
 
         def look() -> object:
             return {job.plan.kind for job in bigquery.jobs.values()} - {"SELECT"}
 
     elif engine == "snowflake":
-        pytest.importorskip("snowflake.connector")
         snowflake: SnowflakeServer = request.getfixturevalue("snowflake")
         schema = snowflake.new_schema(SNOWFLAKE)
         url = snowflake.url(f"shop/{schema}")
@@ -138,7 +133,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return counts, sorted(row[1] for row in tables), schemas, sent
 
     elif "postgresql" in engine:
-        psycopg = pytest.importorskip("psycopg")
+        import psycopg
+
         server: PostgresServer = request.getfixturevalue("postgres")
         name = server.new_database(POSTGRES)
         url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
@@ -151,7 +147,8 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return server.execute(POSTGRES_EFFECTS.format(pid=pid), name), told, sorted(tmp_path.iterdir())
 
     elif "mysql" in engine:
-        pymysql = pytest.importorskip("pymysql")
+        import pymysql
+
         maria: MariadbServer = request.getfixturevalue("mariadb")
         name = maria.new_database(MYSQL)
         url = f"{engine}://{maria.admin_url.partition('://')[2]}/{name}"
@@ -165,19 +162,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     else:
         folder = tmp_path / "data"
         folder.mkdir()
-        path = folder / "a.db"
-        with closing(sqlite3.connect(path) if engine == "sqlite" else duckdb.connect(str(path))) as made:
-            for statement in SMALL.split(";"):
-                made.execute(statement)
-            if engine == "sqlite":
-                made.commit()
-        url = f"{engine}:///{path}"
+        url = build(engine, folder / "a.db", SMALL)
         look = partial(_contents, tmp_path)
     async with connect(url) as connector:
-        catalog = await connector.catalog()
-        database = Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
-        yield Target(database, look, catalog.dialect, pid)
-    stack.close()
+        yield Target(await opened(connector, limits=Limits(seconds=5)), look, connector.dialect, pid)
     if other is not None:
         other.close()
 
@@ -188,10 +176,8 @@ def _contents(folder: Path) -> object:
 
 def attacks(dialect: str, made: Path, pid: int, shared: Path | None) -> list[str]:
     """The project's own attacks on an engine, and those of the shared lists where they are here."""
-    lines = (Path(__file__).parent / "attacks.txt").read_text().splitlines()
-    own = [line.split(" | ", 1) for line in lines if " | " in line and line[0] != "#"]
-    found = [sql.replace("⏎", "\n") for name, sql in own if name == dialect]
-    found = [sql.replace("{made}", str(made)).replace("{pid}", str(pid)) for sql in found]
+    own = (sql for (sql,) in cases("databases/attacks", 2, kind=dialect))
+    found = [sql.replace("{made}", str(made)).replace("{pid}", str(pid)) for sql in own]
     return [*found, *(listed(shared, dialect, "refuse") if shared else ())]
 
 

@@ -22,8 +22,6 @@ from quorum.tools.databases.sqlite.connector import SqliteConnector
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import PASSWORD
 
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
-
 SHOP = """
 CREATE SCHEMA other;
 CREATE TABLE orders (id int PRIMARY KEY, city text);
@@ -206,13 +204,20 @@ async def test_where_row_policies_hide_rows_they_are_asked_each_time(shop: Shop,
         assert b"Oslo" not in gzip.decompress(path.read_bytes())
 
 
-async def test_files_are_their_owners_and_hold_no_secret(quiet: Shop, cache: CatalogCache) -> None:
+async def test_files_are_their_owners_and_hold_no_secret(
+    quiet: Shop, cache: CatalogCache, caplog: pytest.LogCaptureFixture
+) -> None:
     await read(quiet.reader, cache)
     (file,) = cached_files(cache)
     assert (file.stat().st_mode & 0o777, cache.folder.stat().st_mode & 0o777) == (0o600, 0o700)
     content = gzip.decompress(file.read_bytes()).decode()
     assert "Oslo" in content
     assert not any(text in content + file.name for text in (PASSWORD, "reader", "127.0.0.1"))
+    await read(quiet.admin, cache)
+    (admins,) = {*cached_files(cache)} - {file}
+    file.write_bytes(admins.read_bytes())
+    assert await names(quiet.reader, cache) == {"public.orders"}, "what lies under another's name is not used"
+    assert "another catalog" in caplog.text
 
 
 def other_format(content: bytes) -> bytes:
@@ -239,15 +244,3 @@ async def test_a_damaged_file_is_said_and_read_anew(
     caplog.clear()
     assert await read(url, cache) == first
     assert not caplog.text
-
-
-async def test_a_file_under_anothers_name_is_not_used(
-    quiet: Shop, cache: CatalogCache, caplog: pytest.LogCaptureFixture
-) -> None:
-    await read(quiet.admin, cache)
-    (admins,) = cached_files(cache)
-    await read(quiet.reader, cache)
-    (readers,) = {*cached_files(cache)} - {admins}
-    readers.write_bytes(admins.read_bytes())
-    assert await names(quiet.reader, cache) == {"public.orders"}
-    assert "another catalog" in caplog.text

@@ -21,7 +21,7 @@ from quorum.tools.databases.duckdb import files as duckdb_files
 from quorum.tools.databases.duckdb.headers import Header, find, footer, split
 from quorum.tools.query import ErrorKind, Limits
 from tests.engines import start_no_process
-from tests.tools.databases.cases import cases
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import children, error, rows, table
 
 FOOTED = "id,city,amount\n1,Bern,2.5\n2,Basel,3\n3,Bern,4\n\nEnd of export,,\n"
@@ -156,19 +156,17 @@ TITLED = (
 )
 
 
-@pytest.mark.parametrize(("name", "content", "line"), TITLED, ids=[name for name, *_ in TITLED])
-async def test_a_header_below_a_title_is_found_and_said(
-    tmp_path: Path, name: str, content: bytes, line: int
-) -> None:
-    (tmp_path / name).write_bytes(content)
+async def test_headers_below_a_title_are_found_and_said(tmp_path: Path) -> None:
+    for name, content, _ in TITLED:
+        (tmp_path / name).write_bytes(content)
     catalog = await catalog_of(tmp_path)
-    (found,) = catalog.tables
     columns = [("id", "BIGINT"), ("city", "VARCHAR"), ("amount", "DOUBLE")]
-    assert [(column.name, column.type) for column in found.columns] == columns
-    assert found.row_count == 2
-    (said,) = catalog.left_out
-    assert said.startswith(f"{name}: its header is line {line}, below ")
-    assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
+    for found in catalog.tables:
+        assert [(column.name, column.type) for column in found.columns] == columns, found.name
+        assert found.row_count == 2, found.name
+    for (name, _, line), said in zip(sorted(TITLED), catalog.left_out, strict=True):
+        assert said.startswith(f"{name}: its header is line {line}, below ")
+        assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
 
 
 async def test_a_plain_file_is_read_without_a_word_but_that_it_has_no_header(tmp_path: Path) -> None:
@@ -266,7 +264,7 @@ async def test_no_other_file_is_read_and_nothing_written(tmp_path: Path) -> None
     (data / "link.csv").symlink_to(data / "other.csv")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     async with connect(str(data / "orders.csv")) as connector:
-        for (attack,) in (*cases("files_refused", 1), ("INSERT INTO orders VALUES (1)",)):
+        for (attack,) in (*cases("databases/cases/files_refused", 1), ("INSERT INTO orders VALUES (1)",)):
             failed = error(await connector.run(attack.replace("{data}", str(data)), Limits()))
             assert failed.kind in (ErrorKind.PERMISSION, ErrorKind.OTHER), (attack, failed)
         assert rows(await connector.run("SELECT * FROM orders", Limits())) == [(1,)]
@@ -287,14 +285,14 @@ async def test_what_was_made_for_it_goes_with_the_connection(
         assert list(place.iterdir()) == []
 
 
-@pytest.mark.parametrize(("what", "text", "place", "title"), cases("headers", 4))
+@pytest.mark.parametrize(("what", "text", "place", "title"), cases("databases/cases/headers", 4))
 def test_where_a_header_is(what: str, text: str, place: str, title: str) -> None:
     lines = split(text, whole=True)
     expected = Header(int(place.split()[-1]), named="none" not in place, title=title)
     assert find(lines.rows, lines.width) == expected, what
 
 
-@pytest.mark.parametrize(("what", "text", "cut", "said"), cases("footers", 4))
+@pytest.mark.parametrize(("what", "text", "cut", "said"), cases("databases/cases/footers", 4))
 def test_where_a_footer_is(what: str, text: str, cut: str, said: str) -> None:
     lines = split(text, whole=True)
     assert footer(lines.rows[1:], lines.width) == (int(cut), said), what

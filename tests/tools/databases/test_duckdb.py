@@ -16,10 +16,10 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.duckdb.catalog import fields_of
-from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.engines import start_no_process
-from tests.tools.databases.cases import cases
-from tests.tools.databases.contract import FileContract, error, rows, table
+from quorum.tools.query import ErrorKind, Limits
+from tests.engines import build, start_no_process
+from tests.tools.case_files import cases
+from tests.tools.databases.contract import FileContract, error, result, rows, table
 
 ODD = """
 CREATE TABLE kinds AS SELECT
@@ -45,25 +45,15 @@ CREATE TEMP TABLE passing AS SELECT 1;
 """
 
 
-def build(path: Path, script: str) -> None:
-    with duckdb.connect(str(path)) as connection:
-        connection.execute(f"BEGIN; {script}; COMMIT")  # each statement waits for the disk otherwise
-
-
 class TestDuckdb(FileContract):
     scheme = "duckdb"
     long_text = "repeat('x', 100000)"
-
-    @staticmethod
-    def build(path: Path, script: str) -> None:
-        build(path, script)
 
 
 @pytest.fixture
 async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connector]:
     start_no_process(monkeypatch)
-    build(tmp_path / "odd.duckdb", ODD)
-    async with connect(f"duckdb:///{tmp_path}/odd.duckdb") as connector:
+    async with connect(build("duckdb", tmp_path / "odd.duckdb", ODD)) as connector:
         yield connector
 
 
@@ -83,8 +73,7 @@ async def test_schemas_comments_counts_and_declared_fields(odd: Connector) -> No
 
 
 async def test_every_type_crosses(odd: Connector) -> None:
-    outcome = await odd.run("SELECT * FROM kinds", Limits())
-    assert isinstance(outcome, QueryResult), outcome
+    outcome = result(await odd.run("SELECT * FROM kinds", Limits()))
     found = outcome.table
     assert not any(isinstance(item.type, pa.BaseExtensionType) for item in found.schema)
     assert found["fine"].cast(pa.string())[0].as_py() == "2024-01-01 00:00:00.123456789"
@@ -98,13 +87,12 @@ async def test_every_type_crosses(odd: Connector) -> None:
         "anything": "{'v': 1}",
     }
     assert outcome.column_types[6] == "ENUM('a', 'it''s')"
-    whole = await odd.run("SELECT sum(id) AS s FROM sales.orders", Limits())
-    assert isinstance(whole, QueryResult)
+    whole = result(await odd.run("SELECT sum(id) AS s FROM sales.orders", Limits()))
     assert (whole.table.schema.field("s").type, whole.column_types) == (pa.int64(), ("HUGEINT",))
 
 
 async def test_errors(odd: Connector) -> None:
-    for kind, place, sql, suggestions in cases("duckdb_errors", 4):
+    for kind, place, sql, suggestions in cases("databases/cases/duckdb_errors", 4):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind.value == kind, outcome
         assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome
@@ -124,10 +112,9 @@ async def test_error_after_many_rows(odd: Connector) -> None:
 @pytest.mark.heavy
 async def test_queries_after_those_that_ran_out_of_memory(tmp_path: Path) -> None:
     """What one of them leaves behind would fail the next good query, or the one after it."""
-    with duckdb.connect(tmp_path / "words.duckdb") as database:
-        database.execute("CREATE TABLE words AS SELECT repeat('x', 100) || range AS word FROM range(200000)")
+    words = "CREATE TABLE words AS SELECT repeat('x', 100) || range AS word FROM range(200000)"
     limits = Limits(memory=256 * 2**20)
-    async with connect(f"duckdb:///{tmp_path}/words.duckdb") as connector:
+    async with connect(build("duckdb", tmp_path / "words.duckdb", words)) as connector:
         for _ in range(8):
             bomb = "SELECT list(a.word || b.word) FROM words a, words b"
             assert error(await connector.run(bomb, limits)).kind is ErrorKind.RESOURCES
@@ -143,7 +130,7 @@ async def test_refuses(odd: Connector) -> None:
     python = (
         (f"SELECT * FROM {name}",) for name in ("self", "relation", "statements", "sql")
     )  # the engine's
-    for (sql,) in (*cases("duckdb_refused", 1), *python):
+    for (sql,) in (*cases("databases/cases/duckdb_refused", 1), *python):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind in expected, (sql, outcome)
     assert rows(await odd.run("SELECT count(*) FROM deep", Limits())) == [(0,)]
@@ -187,7 +174,6 @@ os._exit(0)
 async def test_locked(tmp_path: Path) -> None:
     command = [sys.executable, "-c", WRITER, str(tmp_path / "busy.duckdb")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
-        assert writer.stdout is not None
         assert writer.stdout.readline() == b"open\n"
         with pytest.raises(DatabaseUnavailable, match=rf"locked by the process with PID {writer.pid}"):
             await connect(str(tmp_path / "busy.duckdb")).open()

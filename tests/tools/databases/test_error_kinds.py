@@ -1,4 +1,4 @@
-"""What engines say of faulty grouping has one kind, whichever of them says it."""
+"""What engines say has its kind, and its place; faulty grouping whichever of them says it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from quorum.tools.databases.base import GROUPING
 from quorum.tools.databases.bigquery import errors as bigquery_errors
 from quorum.tools.databases.mysql import errors as mysql_errors
 from quorum.tools.databases.postgres import errors as postgres_errors
+from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake import errors as snowflake_errors
 
 GROUPED = (
@@ -49,3 +50,30 @@ def test_faults_of_grouping_are_told_apart() -> None:
 def test_no_code_of_an_error_has_two_kinds(module: ModuleType) -> None:
     codes = Counter(code for codes in module.KINDS.values() for code in codes.split())
     assert max(codes.values()) == 1, codes.most_common(3)
+
+
+COMPILATION = "SQL compilation error:\n"
+SAID = [
+    ("000904", f"{COMPILATION}error line 2 at position 2\ninvalid identifier 'OOPS'", "column_not_found 2:3"),
+    ("002003", f"{COMPILATION}Object 'NOWHERE' does not exist or not authorized.", "table_not_found"),
+    ("002028", f"{COMPILATION}ambiguous column name 'ID'", "ambiguous_column"),
+    ("000979", f"{COMPILATION}[ORDERS.TOWN] is not a valid group by expression", "grouping"),
+    ("100038", "Numeric value 'x' is not recognized", "type_mismatch"),
+    ("001003", f"{COMPILATION}syntax error line 1 at position 16 unexpected 'WHERE'.", "syntax 1:17"),
+    ("invalidQuery", "Unrecognized name: pagee; Did you mean page? at [1:8]", "column_not_found 1:8 page"),
+    ("notFound", "Not found: Table p:d.nowhere was not found in location US", "table_not_found"),
+    ("invalidQuery", "Function not found: nofunction at [1:8]", "function 1:8"),
+    ("invalidQuery", "Column name id is ambiguous at [1:8]", "ambiguous_column 1:8"),
+    ("invalidQuery", "Bad int64 value: x", "type_mismatch"),
+    ("invalidQuery", 'Syntax error: Unexpected keyword "FROM" at [1:8]', "syntax 1:8"),
+]
+"""By Snowflake's codes, and BigQuery's reasons: messages of theirs with kind, place and suggestion."""
+
+
+@pytest.mark.parametrize(("state", "message", "expected"), SAID)
+def test_what_a_warehouse_says_has_its_kind_and_place(state: str, message: str, expected: str) -> None:
+    module = snowflake_errors if state.isdigit() else bigquery_errors
+    found = module.query_error(Refusal(state, message))
+    place = f"{found.line}:{found.column}" if found.line else ""
+    assert " ".join(filter(None, (found.kind.value, place, *found.suggestions))) == expected
+    assert "\n" not in found.message

@@ -16,8 +16,9 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import ErrorKind, Limits
-from tests.tools.databases import test_duckdb, test_sqlite
+from tests.engines import build
 from tests.tools.databases.contract import ENDLESS, ConnectorContract, at_work, children, error, rows
+from tests.tools.databases.test_sqlite import TestSqlite
 from tests.waiting import until
 
 BESIDE = "CREATE TABLE beside (id INTEGER, word VARCHAR); INSERT INTO beside VALUES (1, 'one'), (2, 'two');"
@@ -37,11 +38,11 @@ class TestSqliteBesideDuckdb(ConnectorContract):
 
     scheme = "sqlite"
     dialect = "duckdb"
-    long_text = test_sqlite.TestSqlite.long_text
+    long_text = TestSqlite.long_text
 
     @override
     def build(self, path: Path, script: str) -> None:
-        test_sqlite.build(path, script)
+        build("sqlite", path, script)
 
     @override
     def state(self, path: Path) -> object:
@@ -51,7 +52,7 @@ class TestSqliteBesideDuckdb(ConnectorContract):
     def connect(self, path: Path) -> Connector:
         other = path.with_name(f"{path.stem}-beside.duckdb")
         if not other.exists():
-            test_duckdb.build(other, BESIDE)
+            build("duckdb", other, BESIDE)
         return Beside([connect(f"sqlite:///{path}"), connect(f"duckdb:///{other}")])
 
     @override

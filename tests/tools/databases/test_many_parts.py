@@ -20,10 +20,9 @@ from quorum.tools.databases.many.catalog import united
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.databases.many.plan import Plan, UnionTables, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from tests.engines import start_no_process
-from tests.tools.databases import test_duckdb, test_sqlite
-from tests.tools.databases.cases import cases
-from tests.tools.databases.contract import error, rows
+from tests.engines import build, start_no_process
+from tests.tools.case_files import cases
+from tests.tools.databases.contract import error, result, rows
 
 ORDERS = """
 CREATE TABLE orders (id INTEGER PRIMARY KEY, customer INTEGER, amount DECIMAL(10, 2), day DATE, note TEXT);
@@ -46,9 +45,8 @@ INSERT INTO customers VALUES
 
 @pytest.fixture
 def urls(tmp_path: Path) -> list[str]:
-    test_sqlite.build(tmp_path / "shop.db", ORDERS)
-    test_duckdb.build(tmp_path / "crm.duckdb", CUSTOMERS)
-    return [f"sqlite:///{tmp_path}/shop.db", f"duckdb:///{tmp_path}/crm.duckdb"]
+    orders = build("sqlite", tmp_path / "shop.db", ORDERS)
+    return [orders, build("duckdb", tmp_path / "crm.duckdb", CUSTOMERS)]
 
 
 @pytest.fixture
@@ -92,27 +90,27 @@ def conditions_of(where: str, dialect: str) -> str:
     return part.partition(" WHERE ")[2].replace('"p".', "").replace("`p`.", "").replace("`", '"')
 
 
-@pytest.mark.parametrize(("dialect", "where", "handed"), cases("many_conditions", 3))
+@pytest.mark.parametrize(("dialect", "where", "handed"), cases("databases/cases/many_conditions", 3))
 def test_conditions_are_handed_down_if_both_engines_agree_on_them(
     dialect: str, where: str, handed: str
 ) -> None:
     assert conditions_of(where, dialect) == handed
 
 
-@pytest.mark.parametrize(("sql", "handed"), cases("many_joins", 2))
+@pytest.mark.parametrize(("sql", "handed"), cases("databases/cases/many_joins", 2))
 def test_conditions_are_handed_down_only_where_no_row_is_missed(sql: str, handed: str) -> None:
     parts = parts_of(sql, "postgres")
     found = [name for name in "tu" if any(" WHERE " in part for part in parts if f'"{name}" AS' in part)]
     assert "".join(found) == handed, parts
 
 
-@pytest.mark.parametrize(("sql", "limit"), cases("many_limits", 2))
+@pytest.mark.parametrize(("sql", "limit"), cases("databases/cases/many_limits", 2))
 def test_limits_are_handed_down_only_where_any_rows_will_do(sql: str, limit: str) -> None:
     part = parts_of(sql, "postgres")[0]
     assert part[part.index("LIMIT") if " LIMIT" in part else len(part) :] == limit, part
 
 
-@pytest.mark.parametrize(("sql", "columns"), cases("many_columns", 2))
+@pytest.mark.parametrize(("sql", "columns"), cases("databases/cases/many_columns", 2))
 def test_columns_are_those_that_are_named(sql: str, columns: str) -> None:
     part = next(part for part in parts_of(sql, "postgres") if '"t"' in part)
     assert part.partition(" FROM ")[0] == "SELECT " + ", ".join(f'"p"."{name}"' for name in columns)
@@ -129,7 +127,6 @@ async def test_a_query_over_both(both: ManyConnector) -> None:
         Limits(),
     )
     assert rows(outcome) == [("Ann", 30.5)]
-    assert isinstance(outcome, QueryResult)
     assert [(part.database, part.rows) for part in outcome.parts] == [("crm", None), ("shop", 2)]
     assert outcome.parts[0].describe() == "crm, read in place: main.customers"
     assert "note" not in outcome.parts[1].sql, "a column that nobody asked for"
@@ -184,7 +181,7 @@ async def test_two_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
     places = [tmp_path / folder / "my shop.db" for folder in "ab"]
     for number, place in enumerate(places):
         place.parent.mkdir()
-        test_sqlite.build(place, f"CREATE TABLE t (x INTEGER); INSERT INTO t VALUES ({number})")
+        build("sqlite", place, f"CREATE TABLE t (x INTEGER); INSERT INTO t VALUES ({number})")
     async with connect_all([f"sqlite:///{place}" for place in places]) as connector:
         catalog = await connector.catalog()
         assert [table.full_name for table in catalog.tables] == ["my_shop.main.t", "my_shop_2.main.t"]
@@ -237,7 +234,7 @@ async def test_a_part_beyond_the_bounds_is_an_error_and_never_cut(
 
 
 async def test_nothing_else_is_read_or_written(both: ManyConnector) -> None:
-    for (sql,) in cases("many_refused", 1):
+    for (sql,) in cases("databases/cases/many_refused", 1):
         await both.run("SELECT * FROM orders", Limits())
         kind = error(await both.run(sql, Limits())).kind
         assert kind not in (ErrorKind.UNAVAILABLE, ErrorKind.RESOURCES, ErrorKind.TIMEOUT), sql
@@ -299,8 +296,7 @@ async def test_bytes_are_the_sum_of_what_the_parts_report(
     assert (told.bytes, told.billed) == (200, True)
     said = [part.partition(":")[0] for part in told.parts]
     assert said == ["crm, read in place", *2 * ["shop, 100 B to be read"]]
-    outcome = await both.run(sql, Limits(scan=250))
-    assert isinstance(outcome, QueryResult)
+    outcome = result(await both.run(sql, Limits(scan=250)))
     assert outcome.bytes_scanned == 200
     assert [part.read for part in outcome.parts if part.database == "crm"] == [None]
     assert sorted(filter(None, allowed)) == [150, 250], "what one read, the next has less"
@@ -335,7 +331,8 @@ def test_what_a_server_joins_itself_is_one_database_of_it(driver: str, urls: str
     if driver == "snowflake.connector":
         assert [tuple(map(str, each.target.places)) for each in members] == places
     else:
-        assert [each.schemas if hasattr(each, "schemas") else each.places for each in members] == places
+        targets = [each.target for each in members]
+        assert [each.schemas if hasattr(each, "schemas") else each.places for each in targets] == places
 
 
 def test_one_database_twice_is_one_and_a_schema_alone_is_not_joined(urls: list[str], tmp_path: Path) -> None:

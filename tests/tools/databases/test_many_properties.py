@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 from quorum.tools.databases import connect
 from quorum.tools.databases.many.connector import ManyConnector
 from quorum.tools.query import Limits, QueryResult
-from tests.engines import start_no_process
+from tests.engines import build, start_no_process
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
-from tests.tools.databases import test_duckdb, test_sqlite
 from tests.tools.databases.contract import rows
 
 WORDS = ("", "a", "A", "b", "B ", "ab", "é", "5", "05", "a%", "NULL", "2024-01-01", None)
@@ -99,9 +98,8 @@ def bench(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, mariadb: MariadbServer
 ) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("many")
-    lite, duck = folder / "lite.db", folder / "duck.duckdb"
-    test_sqlite.build(lite, script("a", SQLITE, 3))
-    test_duckdb.build(duck, script("b", DUCKDB, 4) + script("c", DUCKDB, 5))
+    lite = build("sqlite", folder / "lite.db", script("a", SQLITE, 3))
+    duck = build("duckdb", folder / "duck.duckdb", script("b", DUCKDB, 4) + script("c", DUCKDB, 5))
     name = postgres.new_database(script("e", POSTGRES, 6))
     other = mariadb.new_database(script("f", MYSQL, 7))
     mysql = other if other != name else f"{other}_2"  # how names that are alike are told apart
@@ -114,7 +112,7 @@ def bench(
     oracle.execute(script(f"{name}.public.e", DUCKDB, 6) + script(f"{mysql}.main.f", DUCKDB, 7))
     with pytest.MonkeyPatch.context() as patch:
         start_no_process(patch)
-        members = [connect(f"sqlite:///{lite}"), connect(f"duckdb:///{duck}")]
+        members = [connect(lite), connect(duck)]
         servers = [connect(f"{postgres.admin_url}/{name}"), connect(f"{mariadb.admin_url}/{other}")]
         tables = ["lite.main.a", "duck.main.b", "duck.main.c", f"{name}.public.e", f"{mysql}.main.f"]
         made = Bench(ManyConnector([*members, *servers]), oracle, tables)

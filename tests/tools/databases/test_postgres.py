@@ -17,14 +17,12 @@ from quorum.knowledge.catalog import Field, ForeignKey
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Account, Connector
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.query import ErrorKind, Limits, QueryResult
+from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import PASSWORD
-from tests.tools.databases.contract import ENDLESS, error, rows, table
+from tests.tools.databases.contract import ENDLESS, check_errors, error, result, rows, table
 from tests.tools.databases.served import PostgresContract
 from tests.waiting import wait_until
-
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 
 
 class TestPostgres(PostgresContract):
@@ -135,8 +133,7 @@ async def test_every_type_crosses(odd: Connector) -> None:
             ROW('Main', 7)::place AS at,
             NULL::numeric AS none, '10.0.0.1'::inet AS ip, B'101' AS bits, ARRAY[1.5, 2.25] AS decimals
     """
-    outcome = await odd.run(sql, Limits())
-    assert isinstance(outcome, QueryResult), outcome
+    outcome = result(await odd.run(sql, Limits()))
     found = outcome.table
     (row,) = found.drop_columns(["f8", "instant", "span"]).to_pylist()
     assert row == {
@@ -163,44 +160,39 @@ async def test_what_python_cannot_hold_is_text_and_decimals_share_a_type(odd: Co
         *(("2024-01-01", "1.5"), ("infinity", "NaN"), ("0044-03-15 BC", "2"))
     ]
     sql = "SELECT CASE WHEN i = 900 THEN 0.125 ELSE i END AS n FROM generate_series(1, 1000) AS i"
-    outcome = await odd.run(sql, Limits())
-    assert isinstance(outcome, QueryResult)
+    outcome = result(await odd.run(sql, Limits()))
     assert outcome.table.schema.field("n").type == pa.decimal128(7, 3)
     wide = "SELECT * FROM (VALUES (1e40), (1e-40)) AS v(n)"
     assert rows(await odd.run(wide, Limits()))[0] == ("1" + "0" * 40,)
 
 
 async def test_errors(odd: Connector) -> None:
-    for sql, kind, place, suggestions in (
-        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), ("orders.id",)),
-        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), ("o.id",)),
-        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
-        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
-        ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15), ()),
-        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8), ()),
-        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8), ()),
-        ("SELECT upper(id, id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8), ()),
-        ("SELECT sumx(id) FROM sales.orders", ErrorKind.PERMISSION, None, ()),
-        ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35), ()),
-        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35), ()),
-        ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12), ()),
-        ("SELECT id, item, count(*) FROM sales.orders GROUP BY item", ErrorKind.GROUPING, (1, 8), ()),
-        ("SELECT id FROM sales.orders GROUP BY 5", ErrorKind.GROUPING, (1, 38), ()),
-        ("SELECT id FROM sales.orders WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, (1, 35), ()),
-        ("SELECT item::integer FROM sales.orders", ErrorKind.TYPE_MISMATCH, None, ()),
-        ("SELECT id FROM sales.orders WHERE item = 1", ErrorKind.TYPE_MISMATCH, (1, 40), ()),
-        ("SELECT 1::integr", ErrorKind.TYPE_MISMATCH, (1, 11), ()),
-        ("SELECT '{'::json", ErrorKind.TYPE_MISMATCH, (1, 8), ()),
-        ("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i", ErrorKind.OTHER, None, ()),
-        ("", ErrorKind.SYNTAX, None, ()),
-        ("SELECT $1", ErrorKind.SYNTAX, None, ()),
-        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, None, ()),
-    ):
-        outcome = error(await odd.run(sql, Limits()))
-        assert outcome.kind is kind, (sql, outcome)
-        assert (outcome.line, outcome.column) == (place or (None, None)), (sql, outcome)
-        assert outcome.suggestions == suggestions, outcome
-        assert "\n" not in outcome.message
+    await check_errors(
+        odd,
+        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), "orders.id"),
+        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), "o.id"),
+        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
+        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
+        ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
+        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8)),
+        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8)),
+        ("SELECT upper(id, id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8)),
+        ("SELECT sumx(id) FROM sales.orders", ErrorKind.PERMISSION, None),
+        ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35)),
+        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35)),
+        ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12)),
+        ("SELECT id, item, count(*) FROM sales.orders GROUP BY item", ErrorKind.GROUPING, (1, 8)),
+        ("SELECT id FROM sales.orders GROUP BY 5", ErrorKind.GROUPING, (1, 38)),
+        ("SELECT id FROM sales.orders WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, (1, 35)),
+        ("SELECT item::integer FROM sales.orders", ErrorKind.TYPE_MISMATCH, None),
+        ("SELECT id FROM sales.orders WHERE item = 1", ErrorKind.TYPE_MISMATCH, (1, 40)),
+        ("SELECT 1::integr", ErrorKind.TYPE_MISMATCH, (1, 11)),
+        ("SELECT '{'::json", ErrorKind.TYPE_MISMATCH, (1, 8)),
+        ("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i", ErrorKind.OTHER, None),
+        ("", ErrorKind.SYNTAX, None),
+        ("SELECT $1", ErrorKind.SYNTAX, None),
+        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, None),
+    )
 
 
 async def test_a_lock_is_not_waited_for_endlessly(
@@ -269,7 +261,6 @@ async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str)
         return found
 
     whole = await odd.account()
-    assert whole is not None
     assert "is a superuser" in whole.powers[0]
     assert (await account_of()).powers == ()
     try:

@@ -11,17 +11,12 @@ from pathlib import Path
 import pytest
 
 from quorum.tools.databases import connect
-from quorum.tools.databases.postgres.connector import PostgresConnector
 from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError
-from tests.servers.mariadb_server import MariadbServer
+from tests.engines import opened
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import RightsContract, error, rows
 from tests.waiting import PATIENCE
-
-pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 
 LIMITS = Limits(seconds=PATIENCE)
 BODY = "LANGUAGE plpgsql AS $$ BEGIN PERFORM evil(); RETURN {}; END $$"
@@ -249,19 +244,13 @@ def name(postgres: PostgresServer) -> str:
 @pytest.fixture
 async def unsafe(postgres: PostgresServer, name: str) -> AsyncIterator[Database]:
     async with connect(f"{postgres.admin_url}/{name}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), LIMITS, Ledger(Budget()))
-
-
-def connector_of(database: Database) -> PostgresConnector:
-    assert isinstance(database.connector, PostgresConnector)
-    return database.connector
+        yield await opened(connector, limits=LIMITS)
 
 
 @pytest.mark.parametrize("group", [FIELDS, CHECKED, ORDERED, OVERLOADED, OTHERS])
 async def test_nothing_unsafe_runs(unsafe: Database, group: tuple[str, ...]) -> None:
     for sql in group:
-        armed = error(await connector_of(unsafe).ask(sql, LIMITS)).message
+        armed = error(await unsafe.connector.ask(sql, LIMITS)).message
         below = await unsafe.connector.run(sql, LIMITS)
         whole = await execute(unsafe, sql, agent="attacker")
         assert "IT RAN" in armed, (sql, armed)
@@ -280,7 +269,7 @@ async def test_good_queries_run(unsafe: Database) -> None:
 
 
 async def test_views_over_the_servers_own_dangerous_functions_are_not_read(unsafe: Database) -> None:
-    assert rows(await connector_of(unsafe).ask("SELECT n FROM s_lock", LIMITS)) == [(True,)], "it is armed"
+    assert rows(await unsafe.connector.ask("SELECT n FROM s_lock", LIMITS)) == [(True,)], "it is armed"
     for view in ("reads", "sequence", "large", "lock", "setting", "xml", "from"):
         refused = error(await unsafe.connector.run(f"SELECT * FROM s_{view}", LIMITS))
         assert refused.kind is ErrorKind.PERMISSION, view
@@ -353,7 +342,6 @@ async def test_a_search_path_hides_none_of_the_servers_functions(postgres: Postg
     )
     postgres.execute(f"ALTER DATABASE {name} SET search_path = public, pg_catalog", name)
     async with connect(f"{postgres.admin_url}/{name}") as connector:
-        assert isinstance(connector, PostgresConnector)
         assert [table.name for table in (await connector.catalog()).tables] == ["t"]
         assert rows(await connector.ask("SELECT lower('X')", LIMITS)) == [("x",)]
         assert rows(await connector.run("SELECT count(*) FROM t", LIMITS)) == [(0,)]
@@ -431,21 +419,3 @@ class TestRights(RightsContract):
             f'GRANT USAGE ON SCHEMA "{schema}" TO {self.role};',
             f'GRANT SELECT ON ALL TABLES IN SCHEMA "{schema}" TO {self.role};',
         )
-
-
-class TestMysqlRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, mariadb: MariadbServer) -> None:
-        self.server = mariadb
-
-    def urls(self) -> tuple[dict[str, str], dict[str, str]]:
-        mine, theirs = (self.server.new_database(f"CREATE TABLE {x} (x int)") for x in "ab")
-        self.server.execute(
-            f"CREATE USER clerk@'127.0.0.1' IDENTIFIED BY 'pw'; GRANT INSERT ON {mine}.* TO clerk@'127.0.0.1'"
-        )
-        start = f"mysql://clerk:pw@127.0.0.1:{self.server.port}/{mine}?schema="
-        names = {"absent": mine[:-1], "closed": theirs, "unread": mine}
-        return {case: start + schema for case, schema in names.items()}, names
-
-    def grants(self, schema: str) -> tuple[str, ...]:
-        return (f"GRANT SELECT ON `{schema}`.* TO 'clerk'@'127.0.0.1';",)

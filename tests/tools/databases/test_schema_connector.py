@@ -10,12 +10,13 @@ import pytest
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
+from quorum.tools.databases.introspection import is_private
 from quorum.tools.databases.schema import NOT_LIVE, folder_of
-from quorum.tools.execute import Database, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
+from quorum.tools.execute import execute
 from quorum.tools.query import ErrorKind, Limits, QueryError
+from tests.engines import opened
 from tests.schema_folders import write_schema
+from tests.tools.databases.contract import error
 
 PEOPLE = {"PEOPLE": {"NAME": "TEXT", "PASSWORD": "TEXT"}}
 ROWS = {"PEOPLE": [{"NAME": f"n{i}" + 80 * "x", "PASSWORD": f"p{i}"} for i in range(5)]}
@@ -84,8 +85,7 @@ async def test_what_is_no_schema_does_not_open(tmp_path: Path) -> None:
 
 async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
     async with shop(tmp_path) as connector:
-        catalog = await connector.catalog()
-        database = Database(connector, catalog, Linter(catalog), Limits(), Ledger())
+        database = await opened(connector)
         cases = {
             "DELETE FROM SHOP.PUBLIC.ORDERS": ErrorKind.REFUSED,
             "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS": ErrorKind.COLUMN_NOT_FOUND,
@@ -93,9 +93,7 @@ async def test_guard_and_lint_speak_first(tmp_path: Path) -> None:
             "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS": ErrorKind.UNAVAILABLE,
         }
         for sql, kind in cases.items():
-            outcome = await execute(database, sql, agent="test")
-            assert isinstance(outcome, QueryError)
-            assert outcome.kind is kind
+            assert error(await execute(database, sql, agent="test")).kind is kind
         assert await connector.run("SELECT 1", Limits()) == QueryError(ErrorKind.UNAVAILABLE, NOT_LIVE)
 
 
@@ -108,3 +106,14 @@ async def test_samples_are_few_short_and_never_private(tmp_path: Path) -> None:
             assert (len(name.samples), password.samples) == (shown, ())
             assert all(len(value) <= 60 for value in name.samples)
             assert any("privacy" in note and "PASSWORD" in note for note in catalog.notes) == (samples > 0)
+
+
+PRIVATE = (
+    *("password", "userPassword", "PASSWORD_HASH", "EntSSN", "ssn", "api_key", "credit_card_no", "IBAN"),
+    *("accessToken", "social security", "passport_number", "client_secret"),
+)
+PLAIN = ("passenger", "session_id", "token_count", "card_type", "lesson", "secretary", "pin")
+
+
+def test_private_columns_are_known_by_their_names() -> None:
+    assert tuple(filter(is_private, (*PRIVATE, *PLAIN))) == PRIVATE

@@ -22,9 +22,6 @@ from tests.servers.snowflake_server import SnowflakeServer
 from tests.tools.databases.contract import ENDLESS, error, rows
 from tests.waiting import PATIENCE, until
 
-pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
-
-
 SLOW = """
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
     SELECT count(*) AS n FROM n AS a CROSS JOIN n AS b WHERE sqrt(a.i * b.i) > 1

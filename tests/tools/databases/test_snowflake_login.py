@@ -318,7 +318,6 @@ async def test_accounts(shop: Connector, snowflake: SnowflakeServer) -> None:
     ]
     snowflake.control("engine", {"role": "BOSS", "grants": {"BOSS": boss, "WRITER": writer}})
     account = await shop.account()
-    assert account is not None
     assert account.name == "ANALYST in the role BOSS"
     assert account.powers == (
         "acts as SYSADMIN",

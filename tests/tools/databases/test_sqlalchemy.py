@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
@@ -22,12 +20,12 @@ from quorum.tools.databases.sqlalchemy.errors import query_error, refusal_of
 from quorum.tools.databases.sqlalchemy.url import Target
 from quorum.tools.execute import Database, execute
 from quorum.tools.guard import Passed, check
-from quorum.tools.ledger import Budget, Ledger
-from quorum.tools.lint import Linter
-from quorum.tools.query import ErrorKind, Limits, QueryResult
+from quorum.tools.query import ErrorKind, Limits
 from quorum.tools.urls import mask_url, url_secrets
+from tests.engines import build, opened
 from tests.servers.postgres_server import PostgresServer
-from tests.tools.databases.contract import SOON, error, rows, table
+from tests.tools.case_files import cases
+from tests.tools.databases.contract import SOON, error, result, rows, table
 from tests.tools.databases.served import PostgresContract
 
 sqlalchemy = pytest.importorskip("sqlalchemy", reason="the extra quorum-sql[sqlalchemy] is not installed")
@@ -123,8 +121,7 @@ async def test_values_cross_exactly(pg: Connector) -> None:
             'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS id, 9223372036854775807 AS big,
             'NaN'::numeric AS nan
     """
-    outcome = await pg.run(sql, Limits())
-    assert isinstance(outcome, QueryResult), outcome
+    outcome = result(await pg.run(sql, Limits()))
     assert outcome.table.to_pylist() == [
         {
             **{"money": Decimal("1.50"), "day": date(2024, 2, 29), "moment": datetime(2024, 1, 1, 10)},
@@ -193,17 +190,15 @@ class Unsealed(SQLiteDialect_pysqlite):
 async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     registry.register("trino", __name__, "Unsealed")
     monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector._installed", lambda: {"trino"})
-    with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
-        connection.executescript("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
-    async with connect(f"trino:///{tmp_path / 'a.db'}") as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(seconds=5), Ledger(Budget()))
+    script = "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL)"
+    place = build("sqlite", tmp_path / "a.db", script).partition(":")[2]
+    async with connect(f"trino:{place}") as connector:
+        yield await opened(connector, limits=Limits(seconds=5))
 
 
 async def test_the_guard_stands_alone_where_nothing_else_does(unsealed: Database, tmp_path: Path) -> None:
     before = (tmp_path / "a.db").read_bytes(), sorted(tmp_path.iterdir())
-    cases = (Path(__file__).parents[1] / "guard_cases" / "refused.txt").read_text().splitlines()
-    attacks = [line.split(" | ", 2)[2] for line in cases if line.startswith("trino | ")]
+    attacks = [sql for _, sql in cases("guard_cases/refused", 3, kind="trino")]
     attacks += [
         *("INSERT INTO main.t VALUES (3, 'y')", "WITH x AS (SELECT 1 AS a) DELETE FROM main.t"),
         *("DROP TABLE main.t", f"ATTACH '{tmp_path}/made.db' AS made", f"VACUUM INTO '{tmp_path}/made.db'"),
@@ -227,11 +222,9 @@ async def test_what_does_not_hold_is_told(unsealed: Database, pg: Connector) -> 
     assert unsealed.catalog.dialect == "trino"
     assert table(unsealed.catalog, "t").columns[1].cells == ("x", None)
     account = await unsealed.connector.account()
-    assert account is not None
     assert (account.sealed, account.name) == (False, "nobody")
     assert "Nothing in the engine is known to forbid writing" in account.gaps[0]
     known = await pg.account()
-    assert known is not None
     assert (known.sealed, known.name) == (True, "quorum_admin")
     assert [gap for gap in known.gaps if "forbid" in gap or "go on" in gap] == []
     assert any("not known before it runs" in gap for gap in known.gaps)

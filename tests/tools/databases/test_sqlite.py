@@ -21,9 +21,9 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.sqlite.catalog import comments_of
 from quorum.tools.databases.sqlite.values import Collector
-from quorum.tools.query import ErrorKind, Limits, QueryResult
-from tests.engines import start_no_process
-from tests.tools.databases.cases import cases
+from quorum.tools.query import ErrorKind, Limits
+from tests.engines import build, start_no_process
+from tests.tools.case_files import cases
 from tests.tools.databases.contract import FileContract, error, rows, table
 
 ODD = """
@@ -48,28 +48,16 @@ INSERT INTO broken_text VALUES ('fine'), (CAST(x'61FF62' AS TEXT));
 """
 
 
-def build(path: Path, script: str) -> None:
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA synchronous = OFF")  # each statement waits for the disk otherwise
-    connection.executescript(script)
-    connection.close()
-
-
 class TestSqlite(FileContract):
     scheme = "sqlite"
     long_text = "hex(zeroblob(50000))"
     odd_names = (*FileContract.odd_names, "a?b.db")  # DuckDB itself cannot open this one
 
-    @staticmethod
-    def build(path: Path, script: str) -> None:
-        build(path, script)
-
 
 @pytest.fixture
 async def odd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Connector]:
     start_no_process(monkeypatch)
-    build(tmp_path / "odd.db", ODD)
-    async with connect(f"sqlite:///{tmp_path}/odd.db") as connector:
+    async with connect(build("sqlite", tmp_path / "odd.db", ODD)) as connector:
         yield connector
 
 
@@ -91,7 +79,6 @@ async def test_keys_comments_and_odd_tables(odd: Connector) -> None:
         table(catalog, "docs"),
         table(catalog, "mixed"),
     )
-    assert twice is not None
     assert (twice.type, twice.samples) == ("INT", ("2", "4"))
     assert table(catalog, "children").column("b").description == "whose child"  # type: ignore[union-attr]
     names = {item.name for item in catalog.tables}
@@ -108,13 +95,14 @@ async def test_keys_comments_and_odd_tables(odd: Connector) -> None:
 
 
 async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
-    build(
+    url = build(
+        "sqlite",
         tmp_path / "log.db",
         """CREATE TABLE log (at INTEGER PRIMARY KEY, kind TEXT);
         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
         INSERT INTO log SELECT i, CASE WHEN i < 2000 THEN 'old' ELSE 'new' END FROM n;""",
     )
-    async with connect(str(tmp_path / "log.db")) as connector:
+    async with connect(url) as connector:
         log = table(await connector.catalog(), "log")
     assert log.row_count == 5000
     assert log.columns[1].samples == ("new", "old")
@@ -123,14 +111,13 @@ async def test_samples_come_from_all_over_the_table(tmp_path: Path) -> None:
 async def test_mixed_values_lose_nothing(odd: Connector) -> None:
     outcome = await odd.run("SELECT v FROM mixed", Limits())
     assert rows(outcome) == [("1",), ("one",), (None,), ("1.5",), ("X'00FF'",)]
-    assert isinstance(outcome, QueryResult)
     assert outcome.column_types == ("INTEGER|REAL|TEXT|BLOB",)
     broken = await odd.run("SELECT v FROM broken_text", Limits())
     assert rows(broken) == [("fine",), ("a\\xffb",)], "it is not UTF-8"
 
 
 async def test_errors(odd: Connector) -> None:
-    for kind, place, sql in cases("sqlite_errors", 3):
+    for kind, place, sql in cases("databases/cases/sqlite_errors", 3):
         outcome = error(await odd.run(sql, Limits()))
         assert outcome.kind.value == kind, outcome
         assert place == (f"{outcome.line}:{outcome.column}" if outcome.line else "-"), outcome
@@ -147,7 +134,7 @@ async def test_pragmas_that_only_describe_pass(odd: Connector) -> None:
 @pytest.mark.heavy
 async def test_locked(tmp_path: Path) -> None:
     path = tmp_path / "busy.db"
-    build(path, "CREATE TABLE t (x);")
+    build("sqlite", path, "CREATE TABLE t (x);")
     async with connect(str(path)) as connector:
         writer = sqlite3.connect(path, isolation_level=None)
         writer.execute("BEGIN EXCLUSIVE")
@@ -226,14 +213,13 @@ async def test_what_does_not_open(tmp_path: Path) -> None:
 
 
 async def test_a_key_that_is_no_row_number_may_be_null(tmp_path: Path) -> None:
-    with closing(sqlite3.connect(tmp_path / "keys.db")) as database:
-        database.executescript(
-            "CREATE TABLE texts (a TEXT PRIMARY KEY); INSERT INTO texts VALUES (NULL);"
-            "CREATE TABLE pairs (a INTEGER, b INT, PRIMARY KEY (a, b));"
-            "CREATE TABLE rows (a INTEGER PRIMARY KEY, b INT NOT NULL);"
-            "CREATE TABLE keyed (a TEXT PRIMARY KEY) WITHOUT ROWID;"
-        )
-    async with connect(f"sqlite:///{tmp_path / 'keys.db'}") as connector:
+    script = """
+        CREATE TABLE texts (a TEXT PRIMARY KEY); INSERT INTO texts VALUES (NULL);
+        CREATE TABLE pairs (a INTEGER, b INT, PRIMARY KEY (a, b));
+        CREATE TABLE rows (a INTEGER PRIMARY KEY, b INT NOT NULL);
+        CREATE TABLE keyed (a TEXT PRIMARY KEY) WITHOUT ROWID;
+    """
+    async with connect(build("sqlite", tmp_path / "keys.db", script)) as connector:
         catalog = await connector.catalog()
     nullable = {table.name: [column.nullable for column in table.columns] for table in catalog.tables}
     assert nullable == {"texts": [True], "pairs": [True, True], "rows": [False, False], "keyed": [False]}

@@ -6,14 +6,12 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, QueryCache, execute
-from quorum.tools.ledger import Ledger
-from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryResult
+from quorum.tools.query import QueryResult
 from quorum.tools.results.values import plain_rows
 from quorum.tools.silent_errors import Kind, Suspicion, suspicions
 from tests.tools.case_files import cases
+from tests.tools.databases.contract import result
 
 SCRIPT = """
 CREATE TABLE customers (id INTEGER PRIMARY KEY, name VARCHAR(40), city VARCHAR(40), credit INTEGER);
@@ -82,32 +80,26 @@ def _case(kind: str, sql: str, says: str, question: str = "") -> Case:
     return Case(Kind(kind), sql, says, question)
 
 
-CASES = [_case(*fields) for fields in cases("silent_errors", "case")]
+CASES = [_case(*fields) for fields in cases("sql_cases/silent_errors", kind="case")]
 """Of all engines."""
-OTHER_CASES = [_case(*fields) for fields in cases("silent_errors", "other case")]
+OTHER_CASES = [_case(*fields) for fields in cases("sql_cases/silent_errors", kind="other case")]
 """Where the case of letters counts."""
-QUIET = [sql for (sql,) in cases("silent_errors", "quiet")]
+QUIET = [sql for (sql,) in cases("sql_cases/silent_errors", kind="quiet")]
 """Right queries of which nothing is to be said."""
 CASES_OF = {
-    engine: [_case(*fields) for fields in cases("silent_errors", f"{engine} case")]
+    engine: [_case(*fields) for fields in cases("sql_cases/silent_errors", kind=f"{engine} case")]
     for engine in ("sqlite", "duckdb")
 }
 QUIET_OF = {
-    engine: [sql for (sql,) in cases("silent_errors", f"{engine} quiet")] for engine in ("sqlite", "duckdb")
+    engine: [sql for (sql,) in cases("sql_cases/silent_errors", kind=f"{engine} quiet")]
+    for engine in ("sqlite", "duckdb")
 }
-
-
-async def opened(connector: Connector) -> Database:
-    """The database for queries."""
-    catalog = await connector.catalog()
-    return Database(connector, catalog, Linter(catalog), Limits(), Ledger())
 
 
 async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
     """Return the suspicions about a query."""
-    result = await execute(database, sql, agent="test")
-    assert isinstance(result, QueryResult), result
-    return await suspicions(database, sql, result, agent="test", question=question, seconds=30)
+    found = result(await execute(database, sql, agent="test"))
+    return await suspicions(database, sql, lambda: found.table, agent="test", question=question, seconds=30)
 
 
 async def check(database: Database, case: Case) -> None:
@@ -128,8 +120,7 @@ async def check_shown(database: Database, case: Case, found: Suspicion) -> None:
 
     So does each figure, or it is a sum over some of the rows.
     """
-    shown = await execute(replace(database, cache=QueryCache()), found.sql, agent="test")
-    assert isinstance(shown, QueryResult)
+    shown = result(await execute(replace(database, cache=QueryCache()), found.sql, agent="test"))
     plain = [cell for row in plain_rows(shown.table) for cell in row]
     cells = {str(cell) for cell in plain} | {str(cell)[:10] for cell in plain}
     written = re.sub(r"[\s()]", "", f"{case.sql} {found.sql}")

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from quorum.knowledge.catalog import Catalog
@@ -19,13 +16,14 @@ from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import allowed
 from quorum.tools.lint import Linter
-from quorum.tools.query import Limits, QueryError, QueryResult
+from quorum.tools.query import Limits, QueryError
 from quorum.tools.silent_errors import Kind, suspicions
 from quorum.tools.silent_errors.checking import plan
 from quorum.tools.silent_errors.cues import asks_how_many, keeps_ties
 from quorum.tools.silent_errors.doubts import Look
 from quorum.tools.sql import DIALECTS
-from tests.engines import start_no_process
+from tests.engines import build, opened, start_no_process
+from tests.tools.databases.contract import result
 from tests.tools.silent_errors.shop import (
     CASES,
     CASES_OF,
@@ -33,8 +31,8 @@ from tests.tools.silent_errors.shop import (
     QUIET,
     QUIET_OF,
     SCRIPT,
+    Case,
     check,
-    opened,
     said,
 )
 
@@ -44,14 +42,7 @@ async def database(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Database]:
     start_no_process(monkeypatch)
-    path = tmp_path / f"shop.{request.param}"
-    if request.param == "sqlite":
-        with closing(sqlite3.connect(path)) as connection:
-            connection.executescript(SCRIPT)
-    else:
-        with duckdb.connect(str(path)) as connection:
-            connection.execute(SCRIPT)
-    async with connect(f"{request.param}:///{path}") as connector:
+    async with connect(build(request.param, tmp_path / "shop.db", SCRIPT)) as connector:
         yield await opened(connector)
 
 
@@ -67,6 +58,23 @@ async def test_a_trap_is_told(database: Database, kind: Kind) -> None:
 async def test_nothing_is_said_where_nothing_changes(database: Database) -> None:
     for sql in (*QUIET, *QUIET_OF[database.catalog.dialect]):
         assert await said(database, sql) == [], sql
+
+
+@pytest.mark.parametrize(
+    ("server", "cases"),
+    [("postgres", [*CASES, *OTHER_CASES]), ("mariadb", CASES)],
+    ids=["postgres", "mariadb"],
+)
+async def test_servers_are_told_the_same(
+    server: str, cases: list[Case], request: pytest.FixtureRequest
+) -> None:
+    there = request.getfixturevalue(server)
+    async with connect(f"{there.admin_url}/{there.new_database(SCRIPT)}") as connector:
+        database = await opened(connector)
+        for case in cases:
+            await check(database, case)
+        for sql in QUIET:
+            assert await said(database, sql) == [], sql
 
 
 async def test_a_convention_settles_ties(database: Database) -> None:
@@ -93,22 +101,20 @@ async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Databa
     events: list[dict[str, Any]] = []
     noted = replace(database, record=lambda kind, **event: events.append(event), cache=QueryCache())
     sql = CASES[0].sql
-    result = await execute(noted, sql, agent="writer", candidate="c1")
-    assert isinstance(result, QueryResult)
+    found = result(await execute(noted, sql, agent="writer", candidate="c1"))
     events.clear()
-    assert await suspicions(noted, sql, result, agent="checker", candidate="c1", seconds=30)
+    assert await suspicions(noted, sql, lambda: found.table, agent="checker", candidate="c1", seconds=30)
     assert {(each["agent"], each["candidate"]) for each in events} == {("checker", "c1")}
     assert len(events) <= 8
     events.clear()
-    assert await suspicions(noted, sql, replace(result, seconds=0.0), agent="checker", seconds=0) == []
+    assert await suspicions(noted, sql, lambda: found.table, agent="checker", seconds=0) == []
     assert events == []
 
 
 async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> None:
     limited = replace(database, limits=Limits(scan=10**9))
-    result = await execute(database, CASES[0].sql, agent="test")
-    assert isinstance(result, QueryResult)
-    assert await suspicions(limited, CASES[0].sql, result, agent="test", seconds=30) == []
+    found = result(await execute(database, CASES[0].sql, agent="test"))
+    assert await suspicions(limited, CASES[0].sql, lambda: found.table, agent="test", seconds=30) == []
 
 
 @pytest.mark.parametrize(
@@ -119,11 +125,8 @@ async def test_blanks_of_a_value_are_shown_and_private_values_are_not(
     column: str, says: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_no_process(monkeypatch)
-    with closing(sqlite3.connect(tmp_path / "air.db")) as connection:
-        connection.executescript(
-            f"CREATE TABLE flights (id INTEGER, {column} TEXT); INSERT INTO flights VALUES (1, ' APG')"
-        )
-    async with connect(str(tmp_path / "air.db")) as connector:
+    script = f"CREATE TABLE flights (id INTEGER, {column} TEXT); INSERT INTO flights VALUES (1, ' APG')"
+    async with connect(build("sqlite", tmp_path / "air.db", script)) as connector:
         found = await said(await opened(connector), f"SELECT COUNT(*) FROM flights WHERE {column} = 'APG'")
     assert [each.says for each in found] == says
 
@@ -134,9 +137,7 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(
 ) -> None:
     start_no_process(monkeypatch)
     upper = str.upper if dialect == "snowflake" else str
-    with closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
-        connection.executescript(SCRIPT)
-    async with connect(str(tmp_path / "shop.db")) as connector:
+    async with connect(build("sqlite", tmp_path / "shop.db", SCRIPT)) as connector:
         known = (await connector.catalog()).tables
     tables = (
         CatalogTable(
@@ -151,7 +152,6 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(
     asked = 0
     for case in (*CASES, *OTHER_CASES):
         planned = plan(case.sql, catalog, case.question)
-        assert planned is not None
         for doubt in planned[1]:
             trees = [doubt.query] if isinstance(doubt, Look) else [doubt.evidence, doubt.mend()]
             for tree in trees:

@@ -1,22 +1,59 @@
-"""From questions to SQL: results on the sample shop must equal those of SQL written by hand."""
+"""The offline model: its SQL gives what SQL written by hand gives; it fills in forms and says what it is."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import HumanMessage
 
+from quorum.agents.role import roles
 from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.schema.render import render
+from quorum.tools.databases.sqlite.connector import SqliteConnector
+from quorum.tools.models.structured import form_of
 from quorum.tools.offline.grammar import read
-from quorum.tools.offline.model import tables_of
+from quorum.tools.offline.model import RULES, OfflineChatModel, tables_of
 from quorum.tools.offline.schema import read_tables
-from quorum.tools.sample import DEMO_QUESTIONS
+from quorum.tools.sample import DEMO_QUESTIONS, sample_database
 from quorum.tools.sql import parse_one_statement
 from tests.tools.test_sample import GOLD
+
+Rows = Counter[tuple[str, ...]]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return sample_database(tmp_path_factory.mktemp("shop"))
+
+
+@pytest.fixture(scope="module")
+def schema_text(shop: Path) -> str:
+    async def introspect() -> str:
+        async with SqliteConnector.from_url(f"sqlite:///{shop}") as connector:
+            return render(await connector.catalog()).text
+
+    return asyncio.run(introspect())
+
+
+@pytest.fixture(scope="module")
+def result_of(shop: Path) -> Callable[[str], Rows]:
+    """Runs SQL on the shop, read-only; rows as a multiset, columns in any order, numbers to six places."""
+    connection = sqlite3.connect(f"{shop.as_uri()}?mode=ro", uri=True, check_same_thread=False)
+    return lambda sql: Counter(
+        tuple(sorted(str(round(v, 6) if isinstance(v, float) else v) for v in row))
+        for row in connection.execute(sql).fetchall()
+    )
+
 
 BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC"
 
@@ -60,7 +97,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_query_gives_what_the_question_asks(
-    question: str, schema_text: str, result_of: Callable[[str], Counter[tuple[str, ...]]]
+    question: str, schema_text: str, result_of: Callable[[str], Rows]
 ) -> None:
     reading = read(tables_of(schema_text), question)
     assert not reading.unread
@@ -94,3 +131,74 @@ def test_shards_are_one_table_and_other_tables_of_one_shape_are_not() -> None:
     text = render(Catalog("logs", "sqlite", tuple(Table(name, columns) for name in names))).text
     members = [table.members for table in read_tables(text)]
     assert members == [["day_20240130", "day_20240131", "day_20240201"], ["p_1", "p_2"], ["q"]]
+
+
+QUESTION = "How many customers live in Germany?"
+
+
+def prompt(role: str, schema: str, question: str = QUESTION, **tags: str) -> str:
+    parts = {"task": role, "schema": schema, "question": question, **tags}
+    fenced = [f"<{tag}>\n{text}\n</{tag}>" for tag, text in parts.items()]
+    return "\n".join([*fenced, form_of(roles()[role].reply)])
+
+
+def ask(role: str, *given: str, **tags: str) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(str(OfflineChatModel().invoke(prompt(role, *given, **tags)).content))
+    return answer
+
+
+def test_every_rule_is_of_a_role() -> None:
+    assert RULES.keys() <= roles().keys()
+
+
+def test_it_says_that_it_is_a_demonstration(schema_text: str) -> None:
+    assert OfflineChatModel.demonstration
+    for role, field in (
+        ("action", "thought"),
+        ("sql_critique", "reasoning"),
+        ("self_refiner", "explanation"),
+    ):
+        assert "demonstration" in ask(role, schema_text)[field]
+    plain = OfflineChatModel().invoke("How many customers are there?")
+    assert "demonstration" in str(plain.content)
+    assert plain.response_metadata["demonstration"] is True
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("How many orders were placed?", "placed"),
+        ("How many orders were returned in May 2024?", "returned"),
+        ("What is the total of customers per country?", "total"),
+        ("How many orders of 4 are there?", "4"),
+        ("How many customers are there?", ""),
+    ],
+)
+def test_it_says_which_words_the_query_goes_without(schema_text: str, question: str, words: str) -> None:
+    said = [f"The rules make nothing of {word!r} and leave it out." for word in words.split()]
+    assert ask("sql_writer", schema_text, question)["assumptions"] == said
+
+
+def test_a_role_without_a_rule_or_a_reply_form_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"poet.*reply_form"):
+        OfflineChatModel().invoke([HumanMessage("<task>poet</task>")])
+
+
+@pytest.mark.parametrize("schema", ["", "# database empty (sqlite): 0 tables, 0 columns"])
+def test_a_schema_without_tables_is_named_as_the_reason(schema: str) -> None:
+    with pytest.raises(ConfigurationError, match="no table"):
+        ask("action", schema)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Wie warm wird das Wetter?",
+        "???",
+        "What is the market share of our orders against competitors abroad?",
+    ],
+)
+def test_a_question_about_something_else_gets_no_query(question: str, schema_text: str) -> None:
+    step = ask("action", schema_text, question)
+    assert step["action"] == "terminate"
+    assert "resembles" in step["missing"]

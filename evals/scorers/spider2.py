@@ -32,7 +32,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import Column, Frame, UnreadableCsv, cells, frame_of, pandas_csv, read_frame
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.tools.query import QueryError, QueryResult
 
 if TYPE_CHECKING:
@@ -217,15 +217,11 @@ def _standards(path: Path) -> Iterator[tuple[str, Standard]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
-        try:
-            entry = json.loads(line)
+        with reading(f"Line {number} of {path}", hint="Get the evaluation suite again."):
+            entry = dict(json.loads(line))
             standard = Standard(entry.get("condition_cols"), bool(entry.get("ignore_order", False)))
-            yield entry["instance_id"], standard
-        except (ValueError, KeyError, AttributeError) as error:
-            raise ConfigurationError(
-                f"Line {number} of {path} is no entry with an instance_id.",
-                hint="Get the evaluation suite again.",
-            ) from error
+            id = entry["instance_id"]
+        yield id, standard
 
 
 def _files(results: Path, questions: Iterable[str]) -> dict[str, tuple[Path, ...]]:

@@ -147,7 +147,7 @@ def _schema_tables(
     ddl = _read_ddl(schema, prefix)
     if not ddl:
         notes[f"{schema.name}: DDL.csv is missing; columns come from the JSON files alone"] += 1
-    by_name = {_bare(name, schema_name): table for name, table in described.items()}
+    by_name = {name.removeprefix(f"{schema_name}."): table for name, table in described.items()}
     tables = []
     for name in sorted({*ddl, *by_name}):
         row = ddl.get(name, DdlTable())
@@ -160,10 +160,6 @@ def _schema_tables(
             notes[f"{schema.name}: # tables are named without columns"] += 1
         tables.append(Table(name, columns, schema_name, database, description=row.description))
     return tables
-
-
-def _bare(name: str, schema: str) -> str:
-    return name[len(schema) + 1 :] if schema and name.startswith(schema + ".") else name
 
 
 def _qualifier(folder: Path, schema: Path, dialect: str) -> tuple[str, str]:

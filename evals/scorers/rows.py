@@ -117,12 +117,10 @@ def _rows_of_table(table: pa.Table) -> Rows:
         column.to_pylist() if pa.types.is_binary(column.type) else plain_column(column)
         for column in table.columns
     ]
-    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
-
-
-def _comparable(value: Any) -> Any:
-    """A nested value as its text: SQLite has none, and rows are put into sets."""
-    return str(value) if isinstance(value, list | dict) else value
+    return [  # nested values as text: SQLite has none, and rows are put into sets
+        tuple(str(value) if isinstance(value, list | dict) else value for value in row)
+        for row in zip(*columns, strict=True)
+    ]
 
 
 def rows_of_csv(path: Path) -> Rows:

@@ -6,6 +6,7 @@ query is not here: a failed query is a value, ``quorum.tools.query.QueryError``.
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import sys
@@ -70,18 +71,23 @@ class BudgetExceeded(QuorumError):
 
 
 @contextmanager
-def reading(what: object, *, hint: str = "") -> Iterator[None]:
+def reading(what: object, *, hint: str = "", kind: type[QuorumError] = ConfigurationError) -> Iterator[None]:
     """Say why ``what`` cannot be read, where reading it inside fails.
 
     Raises:
-        ConfigurationError: It is not there, no UTF-8 text, or has another form.
+        QuorumError: It is not there, no UTF-8 text, or has another form; of ``kind``.
     """
     try:
         yield
-    except (OSError, ValueError, TypeError, RecursionError) as error:
-        why: object = error.strerror or error if isinstance(error, OSError) else error
-        why = "it is no UTF-8 text" if isinstance(error, UnicodeDecodeError) else why
-        raise ConfigurationError(f"{what} cannot be read: {why}.", hint=hint) from error
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, csv.Error) as error:
+        why: object = error
+        if isinstance(error, OSError):
+            why = error.strerror or error
+        elif isinstance(error, KeyError):
+            why = f"it lacks {error}"
+        elif isinstance(error, UnicodeDecodeError):
+            why = "it is no UTF-8 text"
+        raise kind(f"{what} cannot be read: {why}.", hint=hint) from error
 
 
 DISTRIBUTION = "quorum-sql"

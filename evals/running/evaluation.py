@@ -25,7 +25,7 @@ from quorum.tools.triplet_store import FILE as TRIPLETS
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.evals.scorers.base import Metric, Scorer
+    from quorum.evals.scorers.base import Scorer
 
 _DIGITS = 16
 
@@ -106,7 +106,10 @@ class Evaluation:
         return Manifest(
             suite=self.suite.name,
             rules=scorer.rules,
-            metrics=tuple(_metric(metric) for metric in scorer.metrics),
+            metrics=tuple(
+                {name: value for name, value in asdict(each).items() if name != "only" or value}
+                for each in scorer.metrics
+            ),
             options=_kept(options) | ({"gold": self.gold} if self.gold else {}),
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
@@ -171,11 +174,6 @@ def _kept(options: RunOptions) -> dict[str, Any]:
     if options.demonstrations:
         kept["demonstrations"] = f"{options.demonstrations.name} {_file_digest(options.demonstrations)}"
     return kept
-
-
-def _metric(metric: Metric) -> dict[str, str]:
-    """Return a metric as it is kept, without ``only`` where it is for all questions."""
-    return {name: value for name, value in asdict(metric).items() if name != "only" or value}
 
 
 def _file_digest(file: Path) -> str:

@@ -75,11 +75,8 @@ def _published(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
 
 
 def _nearest(own: Linked, golds: Iterable[Linked]) -> Linking:
-    return max((_compare(own, gold) for gold in golds), key=_rank)
-
-
-def _compare(own: Linked, gold: Linked) -> Linking:
-    return Linking(*_shares(own.tables, gold.tables), *_shares(own.columns, gold.columns))
+    shares = ((*_shares(own.tables, gold.tables), *_shares(own.columns, gold.columns)) for gold in golds)
+    return max((Linking(*each) for each in shares), key=_rank)
 
 
 def _shares(own: Collection[object], gold: Collection[object]) -> tuple[float | None, float | None]:

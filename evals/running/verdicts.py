@@ -65,13 +65,16 @@ async def judge(
     if others and found.match is not None:
         metrics = {**found.metrics, **scorer.of_shown(question, [found, *others])}
         found = dataclasses.replace(found, metrics=metrics)
+    valid = True if answer.sql else None  # guard and lint have seen what ran (``quorum.tools.execute``)
+    if answer.sql and not shown:
+        valid = isinstance(await allowed(answer.sql, database.resources.linter), str)
     error, message = why(answer, refusals, live=question.live)
     if verdicts.fault:
         error, message = FAULT, verdicts.fault
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
         executes=bool(shown) if question.live and answer.sql else None,
-        valid=await _valid(answer.sql, database, ran=bool(shown)) if answer.sql else None,
+        valid=valid,
         error=error,
         message=message,
         candidates=tuple(candidates),
@@ -204,13 +207,6 @@ async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
         superseded=candidate.superseded,
         weight=candidate.weight,
     )
-
-
-async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
-    """Return True if guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
-    if ran:
-        return True
-    return isinstance(await allowed(sql, database.resources.linter), str)
 
 
 ENDPOINT, DATABASE = "endpoint", "database"

@@ -30,13 +30,11 @@ def read_items(path: Path, *, source: str, strict: bool = True) -> list[Item]:
         ConfigurationError: The file is missing, cannot be read, or holds something else.
     """
     text, again = read_text(path, source, newline=""), f"Get it again from {source}."
-    try:
+    with reading(path, hint=again):
         if path.suffix == ".csv":
             csv.field_size_limit(sys.maxsize)
             return list(csv.DictReader(StringIO(text, newline=""), strict=strict))
         items = json.loads(text) if path.suffix == ".json" else list(_json_lines(text))
-    except (csv.Error, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.", hint=again) from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ConfigurationError(f"{path} is no list of questions.", hint=again)
     return items

@@ -477,6 +477,8 @@ class Service:
 
     def _bounded(self, options: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(options)
+        if given.get("clarify") == "on" and self.settings.clarify == "always":
+            given["clarify"] = "always"
         for name in given.keys() & set(_AT_MOST):
             if (most := getattr(self.settings, name)) is not None:
                 given[name] = min(given[name], most)
@@ -571,4 +573,4 @@ def _busy() -> Refused:
 
 
 def _missing(run_id: str) -> Refused:
-    return Refused(f"There is no question {run_id!r}.", 404, "not_found")
+    return Refused(f"There is no question with the id {run_id!r}.", 404, "not_found")

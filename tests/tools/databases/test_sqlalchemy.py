@@ -9,6 +9,7 @@ from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -192,7 +193,8 @@ class Unsealed(SQLiteDialect_pysqlite):
 @pytest.fixture
 async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     registry.register("trino", __name__, "Unsealed")
-    monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector._installed", lambda: {"trino"})
+    trino = EntryPoint("trino", "trino.sqlalchemy:TrinoDialect", "sqlalchemy.dialects")
+    monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector.installed", lambda group: [trino])
     with closing(sqlite3.connect(tmp_path / "a.db")) as connection:
         connection.executescript("CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL);")
     async with connect(f"trino:///{tmp_path / 'a.db'}") as connector:

@@ -147,8 +147,10 @@ class MysqlLink(SessionLink):
             kept = Collector(names, [kind_of(field) for field in fields], limits.rows, limits.bytes)
             while not kept.truncated and (batch := self._rows(cursor, kept, max(limits.bytes, LEAST_BYTES))):
                 kept.add(batch)
-            if kept.truncated:
-                self._give_up()
+            if kept.truncated:  # its other rows are not wanted; the connection goes with it
+                with suppress(Gone, Refusal):
+                    self._kill(self._connection.thread_id())
+                self.sever()
             return Fetched(kept.finish(), kept.truncated, tuple(type_name(field) for field in fields))
         except (pymysql.MySQLError, OSError, UnicodeDecodeError) as error:
             raise self._failure(error) from None
@@ -169,13 +171,6 @@ class MysqlLink(SessionLink):
         finally:
             self._connection.room = math.inf
         return batch
-
-    def _give_up(self) -> None:
-        """Have the server stop a query whose other rows are not wanted; the connection goes with it."""
-        assert self._connection is not None
-        with suppress(Gone, Refusal):
-            self._kill(self._connection.thread_id())
-        self.sever()
 
     def _kill(self, thread: int) -> None:
         import pymysql

@@ -100,9 +100,9 @@ class Keys:
             self._read = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
             for number, entry in enumerate(entries, 1):
-                place = f"key {number}, {entry.get('name')!r}: "
+                place = f"key {number}, "
                 found.append(_CALLER.validate_python(entry))
-        except (AttributeError, OSError, ValueError) as error:
+        except (OSError, ValueError) as error:
             said = place + first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
         if len({each.name for each in found}) < len(found):

@@ -55,8 +55,8 @@ function readings({ id, answer, database }, ask) {
   ];
 }
 
-/** "Right?" and "Wrong?": what a person knows, for the questions to come. */
-function verdict(id, edit) {
+/** "Right?" and "Wrong?": what a person knows, for the questions to come; of a verified answer only the latter. */
+function verdict(id, edit, verified) {
   const place = h("div", { class: "verdict" });
   const right = () => {
     fill(place, keeping("Keep it", (note) => post(`/v1/questions/${id}/keep`, { note })));
@@ -64,7 +64,7 @@ function verdict(id, edit) {
   };
   fill(
     place,
-    h("div", { class: "row" }, h("span", { class: "soft" }, "Is this right?"), h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", class: "own-sql", onclick: () => edit(true) }, "Wrong")),
+    h("div", { class: "row" }, h("span", { class: "soft" }, verified ? "Is it right no more?" : "Is this right?"), !verified && h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", class: "own-sql", onclick: () => edit(true) }, "Wrong")),
   );
   return place;
 }
@@ -113,7 +113,7 @@ export function answerCard(asked, ask) {
     inline("Read in each database", answer.parts),
     inline("Documents shown to the model", answer.sources),
     inline("Kept for later questions", [answer.convention]),
-    has && written && !shown.verified && verdict(id, written.edit),
+    has && written && verdict(id, written.edit, shown.verified),
     foot,
   );
 }

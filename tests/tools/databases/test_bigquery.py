@@ -44,12 +44,8 @@ class TestBigquery(ConnectorContract):
 
     scheme = "bigquery"
     long_text = "repeat('x', 100000)"
+    server_name = "bigquery"
     scans = False
-
-    @pytest.fixture(autouse=True)
-    def _server(self, bigquery: BigqueryServer) -> None:
-        self.server = bigquery
-        self.names: dict[Path, str] = {}
 
     def said(self, sql: str) -> str:
         return re.sub(r'"((?:[^"]|"")*)"', lambda name: "`" + name[1].replace('""', '"') + "`", sql)
@@ -91,9 +87,7 @@ class TestBigquery(ConnectorContract):
 
 
 class TestRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, bigquery: BigqueryServer) -> None:
-        self.server = bigquery
+    server_name = "bigquery"
 
     def urls(self) -> tuple[dict[str, str], dict[str, str]]:
         mine, theirs = (self.server.new_dataset("CREATE TABLE t (x INT)") for _ in range(2))

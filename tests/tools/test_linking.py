@@ -25,8 +25,8 @@ from quorum.tools.sql.linking import (
 )
 from tests.schema_reader import parse_schema
 from tests.tools.case_files import cases
-from tests.tools.gold import catalog_of, gold
 from tests.tools.lint_tables import EVENTS, SNOW
+from tests.tools.test_gold_sql import catalog_of, gold
 from tests.tools.test_guard import passed
 
 

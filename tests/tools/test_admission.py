@@ -19,14 +19,9 @@ from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import opened
-from tests.servers.bigquery_server import BigqueryServer
+from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.tools.databases.contract import result
 
-VISITS = """
-CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
-INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
-    FROM range(100000) AS r(i);
-"""
 SECONDS = "SELECT sum(seconds) AS s FROM visits"
 """Reads 800,000 bytes, of which a MiB is billed."""
 BOTH = "SELECT sum(seconds) AS s, max(day) AS d FROM visits"

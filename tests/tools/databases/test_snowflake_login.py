@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import socket
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -33,6 +30,7 @@ from tests.tools.databases.contract import error, rows
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
 
+from snowflake.connector.config_manager import CONFIG_MANAGER
 from snowflake.connector.platform_detection import detect_platforms
 
 
@@ -192,7 +190,7 @@ async def test_a_login_that_nobody_finishes_ends(
 
 
 CONNECTIONS = """
-[dev]
+[connections.dev]
 account = "testing"
 user = "{user}"
 password = "{password}"
@@ -203,42 +201,26 @@ database = "shop"
 schema = "{schema}"
 session_parameters = {{ QUERY_TAG = "mine", WEEK_START = 1, MULTI_STATEMENT_COUNT = 0 }}
 
-[bare]
+[connections.bare]
 account = "testing"
 """
-PROGRAM = """
-import asyncio
-from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect
-from quorum.tools.query import Limits
-
-async def main():
-    async with connect("snowflake://?connection=dev&database=other") as connector:
-        print((await connector.run("SELECT 2", Limits())).table.column(0)[0])
-        print((await connector.run("SELECT x FROM other.public.told", Limits())).table.column(0)[0])
-        print(connector.name, connector.place)
-    for name in ("bare", "none"):
-        try:
-            await connect(f"snowflake://?connection={name}").open()
-        except DatabaseUnavailable as error:
-            print(error)
-
-asyncio.run(main())
-"""
 
 
-def test_connections_toml(snowflake: SnowflakeServer, tmp_path: Path, root: Path) -> None:
+async def test_connections_toml(
+    snowflake: SnowflakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     snowflake.execute("CREATE OR REPLACE TABLE told AS SELECT 1 AS x", database="OTHER")
     file = tmp_path / "connections.toml"
     file.write_text(CONNECTIONS.format(user=USER, password=PASSWORD, port=snowflake.port, schema="public"))
     file.chmod(0o600)
-    command, env = [sys.executable, "-c", PROGRAM], os.environ | {"SNOWFLAKE_HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    count, secret, where, bare, none = done.stdout.splitlines()
-    assert (count, secret, where) == ("2", "1", "SHOP snowflake://?connection=dev")
-    assert bare.startswith("The connection bare names no database.")
-    assert none.startswith("connections.toml has no connection none.")
+    monkeypatch.setattr(CONFIG_MANAGER, "file_path", file)
+    monkeypatch.setattr(CONFIG_MANAGER, "conf_file_cache", None)
+    async with connect("snowflake://?connection=dev&database=other") as connector:
+        assert rows(await connector.run("SELECT x FROM other.public.told", Limits())) == [(1,)]
+        assert (connector.name, connector.place) == ("SHOP", "snowflake://?connection=dev")
+    for name, said in (("bare", "connection bare names no database"), ("none", "has no connection none")):
+        with pytest.raises(DatabaseUnavailable, match=said):
+            await connect(f"snowflake://?connection={name}").open()
     parameters = login(snowflake)["parameters"]
     said = [parameters[name] for name in ("QUERY_TAG", "WEEK_START", "MULTI_STATEMENT_COUNT")]
     assert said == ["quorum", 1, 1], "ours, where both say something"

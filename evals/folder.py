@@ -10,12 +10,12 @@ DIR/
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from quorum.evals.records import Manifest, Record
 from quorum.knowledge.atomic import lock, replace_file
@@ -130,7 +130,7 @@ class EvalWriter(EvalFolder):
     def begin(self, manifest: Manifest) -> None:
         """Write the manifest; it replaces that of an earlier process whole or not at all."""
         with self._writing():
-            replace_file(self.folder / MANIFEST, _line(manifest.as_dict(), indent=2))
+            replace_file(self.folder / MANIFEST, _line(manifest, indent=2))
 
     def add(self, record: Record) -> None:
         """Append a record, all of it or nothing; it is with the operating system when this returns.
@@ -139,7 +139,7 @@ class EvalWriter(EvalFolder):
             ConfigurationError: The disk is full, or the file cannot be written for another reason.
         """
         assert self._file is not None
-        data = _line(record.as_dict())
+        data = _line(record)
         end = self._file.seek(0, os.SEEK_END)
         with self._writing():
             try:
@@ -160,7 +160,12 @@ class EvalWriter(EvalFolder):
             ) from error
 
 
-def _line(value: dict[str, Any], indent: int | None = None) -> bytes:
+def _line(value: Manifest | Record, indent: int | None = None) -> bytes:
     """JSON and a line end; a lone surrogate becomes an escape, which JSON reads back."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=_fields)
     return (text + "\n").encode("utf-8", "backslashreplace")
+
+
+def _fields(value: object) -> object:
+    """A dataclass as an object (``asdict`` copies it value for value), anything else as text."""
+    return vars(value) if dataclasses.is_dataclass(value) else str(value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Self
@@ -18,9 +17,6 @@ Such a question is asked again when the run is started again."""
 
 class _Kept:
     """Is kept as JSON."""
-
-    def as_dict(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)  # type: ignore[call-overload,no-any-return]
 
     @classmethod
     def from_dict(cls, values: object) -> Self:

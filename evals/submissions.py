@@ -26,7 +26,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.scorers.base import Prediction
 from quorum.evals.tables import pandas_csv
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, reading
 from quorum.tools.results.files import read_result
 
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
@@ -165,12 +165,8 @@ def read_sql(path: Path) -> str:
     Raises:
         ConfigurationError: It cannot be read, or is no UTF-8 text.
     """
-    try:
+    with reading(f"The query {path}", hint="It must be UTF-8 text."):
         return path.read_text(encoding="utf-8-sig").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"The query {path} cannot be read: {error}.", hint="It must be UTF-8 text."
-        ) from error
 
 
 def bird_file(pred: Path) -> Path | None:
@@ -224,12 +220,8 @@ def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
 
 
 def _entries(path: Path) -> dict[str, object]:
-    try:
+    with reading(path, hint="Give BIRD's predict_dev.json."):
         entries = json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(
-            f"{path} is no JSON: {error}.", hint="Give BIRD's predict_dev.json."
-        ) from error
     if not isinstance(entries, dict):
         raise ConfigurationError(
             f"{path} is no JSON object.",

@@ -109,7 +109,7 @@ class Answer(BaseModel):
             was not asked.
         meant: The reading that the user chose, in words, where it was not the answer's own.
         doubts: What checks of silent errors found in the query that was let stand, and what they change.
-        convention: The file that keeps it for later questions (``quorum.ask``).
+        convention: The file that keeps ``meant`` for later questions (``quorum.ask``).
         disagreement: How the strong answers of a close vote differ, in words; empty if it is clear.
         confidence: 0 to 1, calibrated on recorded votes (``quorum.graph.confidence``); 0 if not rated, as of
             the offline rules.

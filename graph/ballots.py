@@ -117,14 +117,14 @@ class Vote:
 
     Attributes:
         winner: Id of the candidate that stands for the answer; None if no candidate has a result.
-        clusters: By weight, the winner's first among equals.
+        clusters: By weight, the winner's first among equals, or where something else than weight chose it.
         share: That of the winner's cluster.
         tie: The heaviest clusters weighed the same; the winner is the best of them by the
             tie rule, and the answer is of low confidence.
         blank: Every result was blank, so those voted although blank results give way.
         seed: Of a draw; None if nothing was drawn.
         approved: The Validator's verdict on the winner; None if it was not asked.
-        cast: Candidates in all, voting or not.
+        cast: All candidates, those without a vote too.
         experts: Distinct experts in all.
         excluded: Who did not vote, and why.
         unanswerable: Candidates that say that the data cannot answer.
@@ -133,7 +133,7 @@ class Vote:
         assumed: Assumptions that the answer's writers name, in the mean; None if none could.
         size: Tokens of the winner's query; 0 without one.
         notes: For people: exclusions, blanks, objections.
-        decided: What chose the winner, and ``decision`` a sentence on it; empty where the weights did.
+        decided: What chose the winner; ``decision`` is a sentence on it, empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty
             without a tie. ``clusters`` holds them first, each with the candidate that stands for it.
         judged: A judge chose between the clusters.

@@ -13,7 +13,7 @@ from quorum.graph.node_context import OTHER_RECIPE
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import RunInput, RunOutput, RunState, classes_in
+from quorum.graph.state import CandidateState, RunInput, RunOutput, RunState, classes_in
 from quorum.knowledge.errors import ConfigurationError
 
 Graph = CompiledStateGraph[RunState, Any, RunInput, RunOutput]
@@ -50,7 +50,7 @@ def build_graph(
         compiled = _compiled(found, options)
     if checkpointer is None:
         return compiled
-    kinds = classes_in(compiled.builder.state_schema)  # type: ignore[arg-type]  # classes hash
+    kinds = classes_in(compiled.builder.state_schema, CandidateState)  # type: ignore[arg-type]  # classes hash
     types = [(kind.__module__, kind.__name__) for kind in kinds]
     return compiled.copy({"checkpointer": checkpointer.with_allowlist(types)})
 

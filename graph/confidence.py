@@ -21,7 +21,7 @@ from pathlib import Path
 from quorum.graph.answer import Answer, AnswerVote
 from quorum.graph.ballots import Vote
 from quorum.graph.stopping import BATCHES
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import reading
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 
@@ -100,12 +100,8 @@ def load(path: Path = SHIPPED) -> Calibration:
     Raises:
         ConfigurationError: There is none, or it is damaged.
     """
-    try:
+    with reading(f"The calibration {path}", hint="Restore the file, or fit it again."):
         return Calibration(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, TypeError, ValueError) as error:
-        raise ConfigurationError(
-            f"The calibration {path} cannot be read ({error}).", hint="Restore the file, or fit it again."
-        ) from error
 
 
 def features(

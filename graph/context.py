@@ -18,7 +18,7 @@ from uuid import uuid4
 from quorum.agents.prompting import PromptContext
 from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Begun, Resources, both, open_resources, secrets_of, to_the_end
+from quorum.graph.resources import OnOpen, Resources, both, open_resources, secrets_of, to_the_end
 from quorum.graph.runs import Event, RunFolder, new_run_id
 from quorum.graph.state import VERSION, Known
 from quorum.graph.stopping import Stopping, find_stopping
@@ -164,7 +164,7 @@ async def open_context(
     api_key: str = "",
     listener: Callable[[Event], None] | None = None,
     chat_models: Mapping[str, BaseChatModel] | None = None,
-    resources: Resources | Callable[[Begun], Awaitable[Resources]] | None = None,
+    resources: Resources | Callable[[OnOpen], Awaitable[Resources]] | None = None,
     owned: bool = False,
     run_id: str = "",
     shared: Ledger | None = None,
@@ -173,7 +173,7 @@ async def open_context(
     """Open everything that a run needs.
 
     The run's folder is made first: a start that is interrupted leaves a run that can be resumed. A failure
-    leaves nothing behind.
+    leaves nothing behind, but for a run with a lease.
 
     Args:
         recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``); or
@@ -205,18 +205,18 @@ async def open_context(
         ledger.budget = Budget(options.max_calls, options.max_usd, options.deadline, options.max_run_bytes)
         loading = asyncio.ensure_future(_loaded(recipe))
 
-        async def begun(found: Resources) -> None:
+        async def on_open(found: Resources) -> None:
             shown = matched_values(options, await loading, found.connector)
             if shown and found.knowledge.exact(question) is None:
                 found.read_values(seconds_for_values(ledger))
 
         async def opened() -> Resources:
             if isinstance(resources, Resources):
-                await begun(resources)
+                await on_open(resources)
                 return resources
             if resources is not None:
-                return await resources(begun)
-            made = await open_resources(options, api_key=api_key, chat_models=chat_models, begun=begun)
+                return await resources(on_open)
+            made = await open_resources(options, api_key=api_key, chat_models=chat_models, on_open=on_open)
             stack.push_async_callback(made.aclose)
             return made
 
@@ -267,16 +267,21 @@ def seconds_for_values(ledger: Ledger) -> float | None:
 
 @asynccontextmanager
 async def _closing(trace: Trace, *, new: bool) -> AsyncIterator[None]:
-    """Close the trace; a new run that an error, which is no interruption, keeps from beginning is gone."""
-    failed = False
+    """Close the trace; a new run that an error, which is no interruption, keeps from beginning is gone.
+
+    One with a lease has failed, or is another process's: others know of it.
+    """
+    gone = False
     try:
         yield
-    except Exception:
-        trace.over = failed = new
+    except Exception as error:
+        trace.over, gone = new, new and not trace.lease
+        if new and trace.lease:
+            trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
         raise
     finally:
         await trace.aclose()
-        if failed:
+        if gone:
             await asyncio.to_thread(shutil.rmtree, trace.folder)
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Annotated, Any, TypeAlias, TypedDict, cast
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from langchain_core.messages import AIMessage, AnyMessage
 from langgraph.graph import END, START
 from langgraph.graph.message import add_messages
@@ -254,8 +255,6 @@ def view_of(answer: Answer, view: View) -> pa.Table | None:
     That is so if a column is not there, more rows are asked for than there are of a result that was cut off,
     or the cut result would be sorted: its largest rows need not be among those that were kept.
     """
-    import pyarrow.compute as pc
-
     try:
         table = answer.to_arrow()
         places = {name.casefold(): n for n, name in reversed([*enumerate(table.column_names)])}

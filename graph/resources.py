@@ -22,7 +22,7 @@ from pydantic import SecretStr
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
 from quorum.knowledge.catalog import Catalog, Withheld
-from quorum.knowledge.definitions.dbt import with_properties
+from quorum.knowledge.definitions import with_properties
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.naming import write_full_name
@@ -157,7 +157,7 @@ class Resources:
         await self._closing.aclose()
 
 
-Begun: TypeAlias = Callable[[Resources], Awaitable[None]]
+OnOpen: TypeAlias = Callable[[Resources], Awaitable[None]]
 """Awaited as soon as a database is open, with resources that may have no models yet."""
 
 OPENED_WITH = frozenset({
@@ -240,7 +240,7 @@ async def open_resources(
     api_key: str = "",
     chat_models: Mapping[str, BaseChatModel] | None = None,
     models: OpenModels | None = None,
-    begun: Begun | None = None,
+    on_open: OnOpen | None = None,
 ) -> Resources:
     """Open the models, the database and the documents that ``options`` name.
 
@@ -248,7 +248,7 @@ async def open_resources(
         api_key: The models' key; without one, ``OPENAI_API_KEY`` counts.
         chat_models: LangChain chat models of your own, by the spec that ``options`` name.
         models: Models that are open already and stay so: several databases share them and one rate limit.
-        begun: Awaited as soon as the database is open, with resources that may have no models yet.
+        on_open: Awaited as soon as the database is open, with resources that may have no models yet.
 
     Raises:
         ConfigurationError: A model, a price, a folder or a URL is wrong.
@@ -298,8 +298,8 @@ async def open_resources(
                 static=await asyncio.to_thread(_explored, options, catalog, static=True),
                 _values=values,
             )
-            if begun is not None:
-                await begun(opened)
+            if on_open is not None:
+                await on_open(opened)
             return opened
 
         # a provider's package takes as long to load as a database to open
@@ -429,6 +429,7 @@ def _explored(options: RunOptions, catalog: Catalog, *, static: bool = False) ->
 
 
 def _settings(options: RunOptions, api_key: str) -> ModelSettings:
+    """Return what holds for every model; a role has its own temperature (``Model.at``)."""
     key = api_key or os.environ.get("OPENAI_API_KEY", "")
     return ModelSettings(
         base_url=options.base_url or os.environ.get("OPENAI_BASE_URL", ""),

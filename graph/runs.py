@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from quorum.graph.answer import Answer
-from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError, reading
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.record import stored_text, with_texts
 
@@ -275,12 +275,10 @@ def _with_outcome(home: Path, begun: RunSummary) -> RunSummary:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    try:
+    with reading(path, hint=_REMOVE, kind=QuorumError):
         value = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise QuorumError(f"Cannot read {path}: {error}.", hint=_REMOVE) from error
     if not isinstance(value, dict):
-        raise QuorumError(f"Cannot read {path}: it holds no JSON object.", hint=_REMOVE)
+        raise QuorumError(f"{path} cannot be read: it holds no JSON object.", hint=_REMOVE)
     return value
 
 

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict  # Python < 3.12: typing's own lacks wha
 
 from quorum.agents.explorers import ExplorationQuery
 from quorum.agents.writers import Reading
-from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.ballots import Vote
 from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
@@ -384,9 +384,9 @@ class RunState(Known):
         stopped_by: The limit that ended the run.
         reopened: ``Context.session`` in which all candidates were asked again because no model had answered.
         readings: What else the question could mean, None if nobody looked; they run as ``r1``, ``r2``, ….
+        read: What came of ``readings``.
+        others: Those of ``read`` whose results differ from the answer's and from each other.
         reading: How the answer reads the question, where the ReadingWriter says so.
-        read: What came of them.
-        others: Those of them whose results differ from the answer's and from each other.
         clarified: The user has made the question more precise.
         meant: The reading that the user chose.
         verified: Verified questions that the prompts show, with who stands for them.
@@ -505,29 +505,6 @@ class CandidateState(Known):
         return bool(self.sql) and self.error is None and self.sql == self.answer_sql
 
 
-STATE_TYPES = (
-    Attempt,
-    Candidate,
-    CandidateInput,
-    CandidateState,
-    Cluster,
-    Doubted,
-    Exploration,
-    ExplorationQuery,
-    Failure,
-    Finding,
-    Grounding,
-    OtherReading,
-    PromptExtras,
-    Reading,
-    Remarks,
-    Result,
-    Turn,
-    Vote,
-)
-"""Types that a checkpoint may hold beside plain values."""
-
-
 def as_typed(state: Any) -> Any:
     """The state of a run or a candidate with ``typed`` values; another graph's, which no server keeps, as is.
 
@@ -552,9 +529,9 @@ _hints = cache(partial(get_type_hints, include_extras=True))
 
 
 @cache
-def classes_in(state: Any) -> tuple[type, ...]:
-    """Return ``STATE_TYPES`` and the other classes of a state's values, at any depth."""
-    found, waiting = dict[type, None].fromkeys(STATE_TYPES), list[Any](_hints(state).values())
+def classes_in(*states: Any) -> tuple[type, ...]:
+    """Return the classes that states and their values are made of, at any depth."""
+    found, waiting = dict[type, None](), [*states]
     while waiting:
         kind = waiting.pop()
         waiting += get_args(kind)
@@ -564,6 +541,10 @@ def classes_in(state: Any) -> tuple[type, ...]:
             found[kind] = None
             waiting += _hints(kind).values()
     return tuple(found)
+
+
+STATE_TYPES = classes_in(RunState, CandidateState)
+"""Types that a checkpoint may hold beside plain values."""
 
 
 def branch_input(state: RunState, start: CandidateInput) -> CandidateState:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.knowledge.search.index import Embedder, TextIndex
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
@@ -51,15 +51,8 @@ class Demonstrations:
             ConfigurationError: The file cannot be read, has no demonstration, or a line or entry is none;
                 the message gives its number.
         """
-        try:
+        with reading(path):
             text = path.read_text(encoding="utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise ConfigurationError(
-                f"The demonstrations in {path} are not UTF-8: {error.reason}."
-            ) from error
-        except OSError as error:
-            why = error.strerror or error
-            raise ConfigurationError(f"The demonstrations in {path} cannot be read: {why}.") from error
         items = tuple(dict.fromkeys(_read(path, text)))
         if not items:
             raise ConfigurationError(f"There is no demonstration in {path}.", hint=_FORM)
@@ -106,10 +99,8 @@ def _read(path: Path, text: str) -> Iterator[Demonstration]:
 
 
 def _json(where: str, text: str) -> Any:
-    try:
+    with reading(f"{where},", hint=_FORM):
         return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{where}, is not JSON: {error}.", hint=_FORM) from error
 
 
 def _as_line(item: Any) -> Any:

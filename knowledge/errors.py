@@ -6,9 +6,12 @@ query is not here: a failed query is a value, ``quorum.tools.query.QueryError``.
 
 from __future__ import annotations
 
+import csv
 import re
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -65,6 +68,26 @@ class BudgetExceeded(QuorumError):
     def __init__(self, message: str, *, limit: str = "", hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.limit = limit
+
+
+@contextmanager
+def reading(what: object, *, hint: str = "", kind: type[QuorumError] = ConfigurationError) -> Iterator[None]:
+    """Say why ``what`` cannot be read, where reading it inside fails.
+
+    Raises:
+        QuorumError: It is not there, no UTF-8 text, or has another form; of ``kind``.
+    """
+    try:
+        yield
+    except (OSError, ValueError, TypeError, LookupError, RecursionError, csv.Error) as error:
+        why: object = error
+        if isinstance(error, OSError):
+            why = error.strerror or error
+        elif isinstance(error, KeyError):
+            why = f"it lacks {error}"
+        elif isinstance(error, UnicodeDecodeError):
+            why = "it is no UTF-8 text"
+        raise kind(f"{what} cannot be read: {why}.", hint=hint) from error
 
 
 DISTRIBUTION = "quorum-sql"

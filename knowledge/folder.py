@@ -14,10 +14,11 @@ from typing import Any
 
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.ddl import parse_columns
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.knowledge.folder_columns import DdlTable, build_columns
 
 ENGINES = ("bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql")
+_AGAIN = "Fetch this file of the data set again."
 _LARGEST_CELL = 1 << 30  # the csv module refuses cells over 128 kB; a DDL can be longer
 
 
@@ -112,15 +113,11 @@ def _dialect(folder: Path, schema: Path, described: dict[str, dict[str, Any]]) -
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    try:
+    with reading(path, hint=_AGAIN):
         table = json.loads(path.read_text("utf-8"))
         names, types = table["column_names"], table["column_types"]
         if len(names) != len(types) or not isinstance(table["table_name"], str):
             raise ValueError("column_names and column_types differ in length")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ConfigurationError(
-            f"{path} does not describe a table: {error!r}.", hint="Fetch this file of the data set again."
-        ) from error
     return dict(table)
 
 
@@ -130,20 +127,15 @@ def _read_ddl(schema: Path, prefix: str) -> dict[str, DdlTable]:
         return {}
     rows: dict[str, DdlTable] = {}
     csv.field_size_limit(_LARGEST_CELL)
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            for row in csv.DictReader(file):
-                ddl = row.get("DDL") or row.get("ddl") or ""
-                name = row["table_name"]
-                if name.casefold().startswith(prefix.casefold() + "."):
-                    name = name[len(prefix) + 1 :]
-                native = not ddl.lstrip().startswith("create or replace")
-                description = " ".join((row.get("description") or "").split())
-                rows[name] = DdlTable(description, native, parse_columns(ddl))
-    except (csv.Error, KeyError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"{path} is no DDL table: {error!r}.", hint="Fetch this file of the data set again."
-        ) from error
+    with reading(path, hint=_AGAIN), path.open(encoding="utf-8-sig", newline="") as file:
+        for row in csv.DictReader(file):
+            ddl = row.get("DDL") or row.get("ddl") or ""
+            name = row["table_name"]
+            if name.casefold().startswith(prefix.casefold() + "."):
+                name = name[len(prefix) + 1 :]
+            native = not ddl.lstrip().startswith("create or replace")
+            description = " ".join((row.get("description") or "").split())
+            rows[name] = DdlTable(description, native, parse_columns(ddl))
     return rows
 
 
@@ -155,7 +147,7 @@ def _schema_tables(
     ddl = _read_ddl(schema, prefix)
     if not ddl:
         notes[f"{schema.name}: DDL.csv is missing; columns come from the JSON files alone"] += 1
-    by_name = {_bare(name, schema_name): table for name, table in described.items()}
+    by_name = {name.removeprefix(f"{schema_name}."): table for name, table in described.items()}
     tables = []
     for name in sorted({*ddl, *by_name}):
         row = ddl.get(name, DdlTable())
@@ -168,10 +160,6 @@ def _schema_tables(
             notes[f"{schema.name}: # tables are named without columns"] += 1
         tables.append(Table(name, columns, schema_name, database, description=row.description))
     return tables
-
-
-def _bare(name: str, schema: str) -> str:
-    return name[len(schema) + 1 :] if schema and name.startswith(schema + ".") else name
 
 
 def _qualifier(folder: Path, schema: Path, dialect: str) -> tuple[str, str]:

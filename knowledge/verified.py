@@ -25,8 +25,7 @@ from typing import Any
 
 from quorum.knowledge.atomic import replace_file
 from quorum.knowledge.demonstrations import Demonstrations
-from quorum.knowledge.documents.chunks import Chunk
-from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.documents.search import Chunk, Documents
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.index import Embedder
 

@@ -8,18 +8,24 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import httpx
+
+from quorum.graph.context import unkept
+from quorum.graph.recipes import recipe_of
+from quorum.graph.resources import catalog_cache, database_urls, read_catalog
+from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.documents.search import Documents
 from quorum.knowledge.errors import QuorumError, install_hint, is_installed
 from quorum.settings import Settings, unknown_variables
 from quorum.text import count
+from quorum.tools.admission import estimates_bytes
+from quorum.tools.databases import connect_all
+from quorum.tools.databases.base import Account, Connector
+from quorum.tools.databases.introspection import listed
+from quorum.tools.models import ModelSettings, make_model
 from quorum.tools.urls import SAMPLE, mask_url
-
-if TYPE_CHECKING:
-    from quorum.knowledge.catalog import Catalog
-    from quorum.knowledge.documents.search import Documents
-    from quorum.tools.databases.base import Account, Connector
 
 EXTRAS = {
     "bigquery": (("google.cloud.bigquery",), "BigQuery datasets"),
@@ -127,16 +133,12 @@ def _home(settings: Settings) -> Iterator[Check]:
 
 def _recipe(settings: Settings) -> Iterator[Check]:
     """Check that recipe, preset, switches, votes and the models of roles fit together."""
-    from quorum.graph.recipes import recipe_of
-
     missing = {"models": settings.models or ["offline"], "database": settings.database or [SAMPLE]}
     recipe = recipe_of(settings.changed(**missing).run_options())
     yield Check("recipe", True, f"{recipe.name}: {recipe.summary}")
 
 
 def _models(settings: Settings) -> Iterator[Check]:
-    from quorum.tools.models import ModelSettings, make_model
-
     if not settings.models:
         hint = "Set QUORUM_MODELS=openai:gpt-4.1, or models in quorum.toml, or pass --model."
         yield Check("model", False, "none is configured", hint)
@@ -159,8 +161,6 @@ def _models(settings: Settings) -> Iterator[Check]:
 
 def _endpoint(settings: Settings, url: str) -> Check:
     """Check that the endpoint answers and accepts the key; no model is asked, nothing is billed."""
-    import httpx
-
     parts, shown = urlsplit(url), mask_url(url)
     try:
         reply = httpx.get(
@@ -208,9 +208,6 @@ def _database(url: str, settings: Settings, documents: Documents | None) -> Iter
 async def _opened(
     url: str, settings: Settings, documents: Documents | None
 ) -> tuple[Connector, Catalog, Account | None]:
-    from quorum.graph.resources import database_urls, read_catalog
-    from quorum.tools.databases import connect_all
-
     async with connect_all(database_urls([url], settings.home)) as connector:
         catalog = await read_catalog(connector, documents, samples=0)
         return connector, catalog, await connector.account()
@@ -218,10 +215,6 @@ async def _opened(
 
 def _rights(settings: Settings, documents: Documents | None) -> Iterator[Check]:
     """Say what the rules withhold of all databases together, as a question would find it."""
-    from quorum.graph.resources import catalog_cache, database_urls, read_catalog
-    from quorum.tools.databases import connect_all
-    from quorum.tools.databases.introspection import listed
-
     if (rights := catalog_cache(settings).rights) is None:
         return
 
@@ -241,9 +234,6 @@ def _rights(settings: Settings, documents: Documents | None) -> Iterator[Check]:
 
 def _costs(connector: Connector, name: str, settings: Settings) -> Iterator[Check]:
     """Say if a database can estimate what queries read, and which options have no effect without that."""
-    from quorum.graph.context import unkept
-    from quorum.tools.admission import estimates_bytes
-
     if not connector.live:
         return
     if estimates_bytes(connector):
@@ -273,8 +263,6 @@ def _account(account: Account) -> Iterator[Check]:
 
 def _documents(folder: Path | None, read: list[Documents]) -> Iterator[Check]:
     """The documents as a question would find them, which are added to ``read``, and what is left out."""
-    from quorum.knowledge.documents.search import Documents
-
     if folder is None:
         return
     documents = Documents.load(folder)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection
-from typing import Any, Self
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+from rich.progress import MofNCompleteColumn
 from rich.text import Text
 
+from quorum import progress
 from quorum.evals.records import Record
 from quorum.evals.reports.format import percent
 from quorum.evals.reports.frame import LINKING, Frame, answered, right, unscorable
@@ -164,49 +165,29 @@ def _lacks_candidates(record: Record) -> bool:
     return lost and record.status == "answered"
 
 
-class Board:
+class Board(progress.Board):
     """Shows a tally while it grows: a bar on a terminal, elsewhere a line every ``LINE_SECONDS``."""
 
     def __init__(self, tally: Tally, console: Console, *, quiet: bool = False) -> None:
-        self.tally, self.console, self.quiet = tally, console, quiet
-        self._bar: Progress | None = None
-        self._task = TaskID(0)
-        self._last_line = 0.0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+        super().__init__(console, quiet=quiet)
+        self.tally, self._last_line = tally, 0.0
 
     def begin(self, earlier: Collection[Record]) -> None:
         """Begin to show: the questions are about to be asked."""
         self.tally.begin(earlier)
-        if self.quiet:
-            return
-        if earlier:
+        if earlier and not self.quiet:
             self.console.print(Text(f"Going on: {count(len(earlier), 'question')} finished before."))
-        if self.console.is_terminal:
-            self._bar = Progress(
-                BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[line]}"), console=self.console
-            )
-            self._task = self._bar.add_task("", total=self.tally.asked, **self._now())
-            self._bar.start()
+        if self.console.is_terminal and not self.quiet:
+            self._show()
 
     def record(self, record: Record) -> None:
         """Show that a question has ended."""
         self.tally.add(record)
-        if self._bar is not None:
-            self._bar.update(self._task, **self._now())
+        if self._shown is not None:
+            self._show()
         elif not self.quiet and self.tally.seconds - self._last_line >= LINE_SECONDS:
             self._last_line = self.tally.seconds
             self.console.print(Text(f"{self.tally.done}/{self.tally.asked} · {self.tally.line()}"))
 
-    def stop(self) -> None:
-        """Take the bar away; safe to call twice."""
-        if self._bar is not None:
-            self._bar.stop()
-            self._bar = None
-
-    def _now(self) -> dict[str, Any]:
-        return {"completed": self.tally.done, "line": self.tally.line()}
+    def _show(self) -> None:
+        self.show_bar(self.tally.line(), self.tally.done, self.tally.asked, MofNCompleteColumn())

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from quorum.evals.paths import check_no_file, write_bytes
 from quorum.graph.answer import Answer
 from quorum.knowledge.errors import ConfigurationError, QuorumError, is_installed, missing_extra
 from quorum.text import count
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from quorum.tools.results.files import csv_lines
+from quorum.tools.results.values import plain_rows
 
 DRAWN = (".svg", ".png", ".pdf")
 """Suffixes of pictures, which need the extra `plots`."""
@@ -72,30 +73,21 @@ def write_chart(answer: Answer, path: Path) -> str:
 
 
 def _csv(table: pa.Table) -> bytes:
-    from quorum.tools.results.files import csv_lines
-
     return "".join(csv_lines(table, end="\n")).encode()
 
 
 def _json(answer: Answer, table: pa.Table) -> bytes:
     """Write the answer as ``--json`` does, with all rows."""
-    from quorum.tools.results.values import plain_rows
-
     whole = answer.model_copy(update={"columns": table.column_names, "rows": plain_rows(table)})
     return f"{whole.model_dump_json()}\n".encode()
 
 
 def _json_lines(table: pa.Table) -> bytes:
-    from quorum.tools.results.values import plain_rows
-
     rows = (dict(zip(table.column_names, row, strict=True)) for row in plain_rows(table))
     return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
 
 
 def _parquet(table: pa.Table) -> bytes:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return bytes(sink.getvalue())

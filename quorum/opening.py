@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
     from quorum.graph.recipes.recipe import Recipe
-    from quorum.graph.resources import Begun, Resources
+    from quorum.graph.resources import OnOpen, Resources
 
 
 class Opening:
@@ -27,37 +27,39 @@ class Opening:
         from quorum.graph.resources import open_resources
 
         self.loop = asyncio.get_running_loop()
-        self._early: asyncio.Future[Resources] = self.loop.create_future()
+        self._database_open: asyncio.Future[Resources] = self.loop.create_future()
         opening = open_resources(
-            settings.run_options(), api_key=settings.key, chat_models=own, begun=self._begun
+            settings.run_options(), api_key=settings.key, chat_models=own, on_open=self._note_open
         )
-        self._whole = asyncio.ensure_future(opening)
-        self._now: Resources | None = None
+        self._all_open = asyncio.ensure_future(opening)
+        self._current: Resources | None = None
 
     @property
     def failed(self) -> bool:
-        return self._whole.done() and (self._whole.cancelled() or self._whole.exception() is not None)
+        return self._all_open.done() and (
+            self._all_open.cancelled() or self._all_open.exception() is not None
+        )
 
-    async def resources(self, begun: Begun | None) -> Resources:
-        """Return the handles with the verified answers of now; await ``begun`` once the database is open."""
-        if self._now is None:
-            await asyncio.wait([self._early, self._whole], return_when=asyncio.FIRST_COMPLETED)
-            early = self._early.result() if self._early.done() else None
+    async def resources(self, on_open: OnOpen | None) -> Resources:
+        """Return the handles, verified answers of now; await ``on_open`` once the database is open."""
+        if self._current is None:
+            await asyncio.wait([self._database_open, self._all_open], return_when=asyncio.FIRST_COMPLETED)
+            found = self._database_open.result() if self._database_open.done() else None
         else:
-            early = self._now = await self._now.renewed()
-        if begun and early:
-            await begun(early)
-        if self._now is None:
-            self._now = await asyncio.shield(self._whole)
-        return self._now
+            found = self._current = await self._current.renewed()
+        if on_open and found:
+            await on_open(found)
+        if self._current is None:
+            self._current = await asyncio.shield(self._all_open)
+        return self._current
 
     async def aclose(self) -> None:
-        await ended([self._whole])
+        await ended([self._all_open])
         if not self.failed:
-            await self._whole.result().aclose()
+            await self._all_open.result().aclose()
 
-    async def _begun(self, found: Resources) -> None:
-        self._early.set_result(found)
+    async def _note_open(self, found: Resources) -> None:
+        self._database_open.set_result(found)
 
 
 async def ended(tasks: Iterable[asyncio.Task[Any]]) -> None:

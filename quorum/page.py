@@ -6,10 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from jinja2 import Template
 
+from quorum.evals.paths import write_text
+from quorum.evals.reports.format import clock
+from quorum.evals.reports.templating import TRACE_PAGE, environment
 from quorum.event_text import link_to, title_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.strategies import strategy_words
@@ -31,10 +35,8 @@ from quorum.text import (
     status_of,
     trust,
 )
+from quorum.tools.results.files import read_result
 from quorum.tools.results.readable import size_text
-
-if TYPE_CHECKING:
-    from jinja2 import Template
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,6 @@ def page_of(report: Report, *, charts: bool = True) -> str:
 
 def _chart(report: Report, result_file: str) -> Picture:
     from quorum.chart import chart_of, picture
-    from quorum.tools.results.files import read_result
 
     name = Path(result_file).name
     try:
@@ -87,9 +88,6 @@ def _chart(report: Report, result_file: str) -> Picture:
 
 @cache
 def _template() -> Template:
-    from quorum.evals.reports.format import clock
-    from quorum.evals.reports.templating import environment
-
     made = environment(
         Path(__file__).parent / "templates",
         agent=title_of,
@@ -113,9 +111,6 @@ def write_pages(runs: Iterable[tuple[str, Path]]) -> None:
     Args:
         runs: The question's id and the run's folder.
     """
-    from quorum.evals.paths import write_text
-    from quorum.evals.reports.templating import TRACE_PAGE
-
     asked, lost = list(runs), dict[str, str]()
     with counting("writing traces") as on_done:
         for number, (id, folder) in enumerate(asked, 1):

@@ -1,14 +1,13 @@
-"""Live progress on standard error: a line per step of a question, a bar for an exploration."""
+"""Live progress on standard error: a line per step of a question, a bar for what takes longer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
-from rich.progress import BarColumn, TaskID, TextColumn
+from rich.progress import BarColumn, ProgressColumn, TextColumn
 from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
@@ -22,24 +21,16 @@ if TYPE_CHECKING:
 
 
 class Board:
-    """Hears a run's events and sums what its calls and queries used; a context manager.
-
-    Attributes:
-        run: The run's id, once it has begun.
-    """
+    """Shows how far something is, on a terminal by a spinner or a bar; a context manager."""
 
     def __init__(self, console: Console, *, quiet: bool = False) -> None:
-        self.console, self.quiet, self.run = console, quiet, ""
-        self.calls = self.tokens = self.queries = 0
-        self.usd: float | None = 0.0
+        self.console, self.quiet = console, quiet
         self._shown: Status | Bar | None = None
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:
@@ -47,6 +38,28 @@ class Board:
         if self._shown is not None:
             self._shown.stop()
             self._shown = None
+
+    def show_bar(self, line: str, done: float, total: float, *columns: ProgressColumn) -> None:
+        """Show a bar with a line behind it; ``columns`` stand between them."""
+        if not isinstance(self._shown, Bar):
+            self._shown = Bar(BarColumn(), *columns, TextColumn("{task.fields[line]}"), console=self.console)
+            self._shown.add_task("", total=total, line=line)
+            self._shown.start()
+        self._shown.update(self._shown.task_ids[0], completed=done, line=line)
+
+
+class _Listener(Board):
+    """Hears a run's events and sums what its calls and queries used.
+
+    Attributes:
+        run: The run's id, once it has begun.
+    """
+
+    def __init__(self, console: Console, *, quiet: bool = False) -> None:
+        super().__init__(console, quiet=quiet)
+        self.run = ""
+        self.calls = self.tokens = self.queries = 0
+        self.usd: float | None = 0.0
 
     def __call__(self, event: Event) -> None:
         """Count one event."""
@@ -61,7 +74,7 @@ class Board:
         self.usd = None if usd is None or self.usd is None else self.usd + float(usd)
 
 
-class Progress(Board):
+class Progress(_Listener):
     """Prints the steps of a question; on a terminal a last line counts calls and tokens."""
 
     def __enter__(self) -> Self:
@@ -103,10 +116,8 @@ def line_of(step: Step) -> Text:
     )
 
 
-class SearchBoard(Board):
+class SearchBoard(_Listener):
     """Shows coverage, success, triplets and spend while an exploration goes on: a bar, elsewhere lines."""
-
-    _task = TaskID(0)
 
     def show(self, search: Search) -> None:
         """Show how far the search is, after each round."""
@@ -119,13 +130,7 @@ class SearchBoard(Board):
             + f", {count(self.calls, 'call')}, {self.tokens:,} tokens"
             + (f", {dollars(self.usd)}" if self.usd else "")
         )
-        if not self.console.is_terminal:
+        if self.console.is_terminal:
+            self.show_bar(line, min(search.tree.coverage, search.coverage), search.coverage)
+        else:
             self.console.print(Text(line))
-            return
-        if self._shown is None:
-            self._shown = Bar(BarColumn(), TextColumn("{task.fields[line]}"), console=self.console)
-            self._task = self._shown.add_task("", total=search.coverage, line=line)
-            self._shown.start()
-        if isinstance(self._shown, Bar):
-            done = min(search.tree.coverage, search.coverage)
-            self._shown.update(self._task, completed=done, line=line)

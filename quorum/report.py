@@ -191,7 +191,7 @@ def report_of(run: RunFolder) -> Report:
         standings=_standings(answer, sections, dialect) if answer else [],
         agreement=agreement(answer) if answer else "",
         usage=usage,
-        accounts=_accounts(usage),
+        accounts={by: used for by in ("agent", "model") if len(used := usage[f"by_{by}"]) > (by == "model")},
         error="" if answer else run.error(),
         explored=_explored(events),
     )
@@ -202,11 +202,6 @@ def _explored(events: Sequence[Event]) -> str:
         return ""
     ended = next((event for event in events if event["kind"] == "explored"), None)
     return f"It {step_of(ended, width=_GIST).gist}." if ended else "It was interrupted, or is still running."
-
-
-def _accounts(usage: dict[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
-    accounts = {"agent": usage["by_agent"], "model": usage["by_model"]}
-    return {by: used for by, used in accounts.items() if len(used) > (by == "model")}
 
 
 def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:

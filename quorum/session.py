@@ -25,6 +25,7 @@ from quorum.opening import (
 )
 from quorum.settings import Settings
 from quorum.tools.ledger import Budget, Ledger
+from quorum.tools.models import check_priced
 from quorum.tools.urls import mask_url
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from quorum.chat import Chat
     from quorum.graph.answering import OnApprove, OnClarify
     from quorum.graph.options import RunOptions
-    from quorum.graph.resources import Begun, Resources
+    from quorum.graph.resources import OnOpen, Resources
     from quorum.graph.runs import Event
     from quorum.teaching import Taught
 
@@ -115,7 +116,11 @@ class Quorum:
         self._blocking.close()
 
     async def aclose(self) -> None:
-        """Stop what is being asked and close everything; no child process is left. Safe to call twice."""
+        """Stop what is being asked and close everything; no child process is left. Safe to call twice.
+
+        Raises:
+            ConfigurationError: It was opened in another event loop.
+        """
         self._check_loop()
         self._closed = True
         asking, self._asking = self._asking, {}
@@ -219,7 +224,9 @@ class Quorum:
             made = await (through or answer_question)(
                 context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
             )
-            if made.meant:
+            if made.meant and "by" not in await asyncio.to_thread(
+                context.trace.meta
+            ):  # of one of many callers
                 from quorum.teaching import keep_convention
 
                 await asyncio.to_thread(keep_convention, made, self.settings)
@@ -356,13 +363,13 @@ class Quorum:
             over.set()
             self._asking.pop(scope, None)
 
-    async def _shared(self, begun: Begun | None = None) -> Resources:
+    async def _shared(self, on_open: OnOpen | None = None) -> Resources:
         if self._closed:
             raise ConfigurationError(CLOSED)
         self._check_loop()
         if self._opening is None or self._opening.failed:
             self._opening = Opening(self.settings, self._own)
-        return await self._opening.resources(begun)
+        return await self._opening.resources(on_open)
 
     def _check_loop(self) -> None:
         if self._opening and self._opening.loop is not asyncio.get_running_loop():
@@ -373,8 +380,6 @@ class Quorum:
 
     async def _prove(self, budget: Ledger, options: Mapping[str, Any]) -> None:
         """Open what is shared, so that a wrong setting fails before anything is asked."""
-        from quorum.tools.models import check_priced
-
         self._options({name: value for name, value in options.items() if not name.startswith("on_")})
         with suppress(DatabaseUnavailable):  # it is the trouble of the questions
             found = await self.resources()

@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from pydantic import PrivateAttr, SecretStr, ValidationError
 
 from quorum.graph.options import Options, RunOptions, option
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.tools.urls import REDACTED, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
@@ -156,7 +156,9 @@ def _in_files_and_environment() -> dict[str, tuple[Any, str]]:
     """Values as they are written, each with its source, of the strongest source that has one."""
     found = {name: (value, CONFIG_FILE) for name, value in _toml().items()}
     dotenv = _nearest(".env")
-    for source, variables in ((".env", _read_dotenv(dotenv) if dotenv else {}), ("environment", os.environ)):
+    with reading(dotenv):
+        in_file = dotenv_values(dotenv) if dotenv else {}
+    for source, variables in ((".env", in_file), ("environment", os.environ)):
         values = {name.upper(): value for name, value in variables.items() if value}
         for name in Settings.model_fields:
             if variable := next((one for one in variables_of(name) if one in values), ""):
@@ -168,19 +170,10 @@ def _toml() -> dict[str, Any]:
     path = _nearest(CONFIG_FILE)
     if path is None:
         return {}
-    try:
+    with reading(path):
         values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"Cannot read {path}: {error}.") from error
     Settings.check_names(values, f"{path} has")
     return Settings.placed(values, path.parent)
-
-
-def _read_dotenv(path: Path) -> dict[str, str | None]:
-    try:
-        return dotenv_values(path)
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"Cannot read {path}: {error}.") from error
 
 
 def _nearest(name: str) -> Path | None:

@@ -126,11 +126,18 @@ def test_nothing_is_loaded_before_it_is_used(code: str, absent: set[str], root: 
 @pytest.mark.heavy
 def test_importing_everything_loads_no_engine_of_embeddings_or_clouds(root: Path) -> None:
     found = [info.name for info in pkgutil.walk_packages([str(root / "quorum")], "quorum.")]
-    names = [name for name in found if not name.endswith("__main__")]
+    names = [name for name in found if not name.endswith(("__main__", ".preloaded"))]
     assert len(names) > 60
     loaded = loaded_after("\n".join(f"import {name}" for name in names), root)
     assert set(names) <= loaded
     assert loaded.isdisjoint(NEVER_AT_IMPORT)
+
+
+def test_a_question_loads_no_pandas(root: Path, tmp_path: Path) -> None:
+    """Arrow loads it, where it is installed, for any conversion to or from Python values."""
+    asked = "ask_sync('How many orders did each channel bring?', db='sample', models=['offline'], home=HOME)"
+    code = f"from quorum import ask_sync; HOME = {str(tmp_path)!r}; assert {asked}.row_count > 1"
+    assert "pandas" not in loaded_after(code, root)
 
 
 def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:

@@ -237,16 +237,13 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
             return event.record(estimate, executed=sql)
         expected = estimate.bytes or 0
         more["estimate"] = {"bytes": estimate.bytes, "billed": estimate.billed}
-    ledger.reserve_bytes(expected)
-    started = time.monotonic()
-    try:
+    with ledger.reading(expected):
+        started = time.monotonic()
         outcome = await _run_in_time(database, sql, expected)
         if (catalog := database.linter.catalog).withheld:
             from quorum.tools.rights import withhold
 
             outcome = await asyncio.to_thread(withhold, outcome, sql, event.masks, catalog)
-    finally:
-        ledger.release_bytes(expected)
     usage = Usage()
     if database.connector.live:  # else no database was asked, and nothing is charged
         usage = _usage(outcome, time.monotonic() - started, expected)

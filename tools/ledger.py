@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -164,18 +164,19 @@ class Ledger:
         more = f", and the next query would read {size_text(expected)}" if expected else ""
         raise BudgetExceeded(f"The budget of bytes to read ends here: {used}{more}.", limit="max_run_bytes")
 
-    def reserve_bytes(self, expected: int) -> None:
-        """Claim what a query would read; pair with ``release_bytes``.
+    @contextmanager
+    def reading(self, expected: int) -> Iterator[None]:
+        """Reserve what a query would read, for as long as the block lasts; what it read is charged apart.
 
         Raises:
             BudgetExceeded: As ``check_bytes``.
         """
         self.check_bytes(expected)
         self.reserved_bytes += expected
-
-    def release_bytes(self, expected: int) -> None:
-        """Give a reservation back; what the query read is charged apart."""
-        self.reserved_bytes -= expected
+        try:
+            yield
+        finally:
+            self.reserved_bytes -= expected
 
     def release_call(self, usd: float = 0.0) -> None:
         """Give a reservation back, with the same ``usd``; what the call used is charged apart."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
@@ -15,7 +17,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import ENDPOINTS, Asking, ChoiceRow, Record
 from quorum.evals.running.databases import Databases, replace_options
 from quorum.evals.running.evaluation import Evaluation
-from quorum.evals.running.linking import gold_part, linking_of_schema
+from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.total_budget import TotalBudget
 from quorum.evals.running.verdicts import (
@@ -36,7 +38,9 @@ from quorum.graph.recipes import recipe_of
 from quorum.graph.resources import Resources
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
+from quorum.tools.ledger import Budget
+from quorum.tools.models.providers import check_priced
 
 DISCARDED = "discarded"
 """Subfolder of the evaluation's folder with runs that are being deleted."""
@@ -54,15 +58,25 @@ class Attempts:
         replied: Called when a model has replied to any question.
     """
 
-    def __init__(
-        self, evaluation: Evaluation, databases: Databases, *, replied: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, evaluation: Evaluation, *, replied: Callable[[], None] = lambda: None) -> None:
         self.evaluation = evaluation
-        self.databases = databases
+        self.databases = Databases.for_evaluation(evaluation)
         self.replied = replied
         self.folder = evaluation.folder.absolute()
         total = evaluation.max_usd_total
         self.total = TotalBudget(total, self.folder) if total is not None else None
+
+    async def prove(self, question: EvalQuestion) -> None:
+        """Open the models and the question's database: a wrong setting fails before anything is asked.
+
+        Raises:
+            ConfigurationError: An option is wrong, or a model has no price and dollars are limited.
+        """
+        models, usd = await self.databases.models(), self.evaluation.max_usd_total
+        limit = Budget(max_usd=None if usd == math.inf else usd)
+        check_priced((*models.models.values(), *models.role_models.values()), limit)
+        with suppress(DatabaseUnavailable):  # it is the trouble of its own questions
+            await self.databases.of(question)
 
     async def record(self, question: EvalQuestion) -> Record:
         """Ask and judge. A failure becomes a record too, unless it would fail every question.
@@ -101,6 +115,10 @@ class Attempts:
         """Close the database after its last question."""
         await self.databases.close(url)
 
+    async def end(self) -> None:
+        """Close everything."""
+        await self.databases.aclose()
+
     async def _asked(
         self, question: EvalQuestion, run: RunFolder, events: RunEvents, *, resumed: bool
     ) -> Record:
@@ -127,16 +145,18 @@ class Attempts:
     async def _with_linking(
         self, record: Record, question: EvalQuestion, catalog: Catalog, run: RunFolder, events: RunEvents
     ) -> Record:
-        """Add how the schema that was linked compares with the gold, unless gold chose it.
+        """Add how what the answer uses compares with the gold, and the schema, unless gold chose it.
 
         Raises:
             QuorumError: The text of the linked schema is missing.
         """
+        golds = await asyncio.to_thread(golds_of, question, catalog)
+        own = await asyncio.to_thread(linking_of, record.sql, golds, catalog)
         if self.evaluation.gold:
-            return record
+            return replace(record, linking=own)
         shown = await asyncio.to_thread(events.linked_part, run)
-        kept = await asyncio.to_thread(linking_of_schema, shown, question, catalog)
-        return replace(record, linked=events.linked, schema_linking=kept)
+        kept = linking_of_schema(shown, golds, question, catalog)
+        return replace(record, linking=own, linked=events.linked, schema_linking=kept)
 
     async def _open(
         self, question: EvalQuestion, resources: Resources, events: RunEvents, *, resumed: bool

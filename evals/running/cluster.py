@@ -15,7 +15,7 @@ import signal
 import threading
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
-from quorum.evals.running.databases import Databases
 from quorum.evals.running.evaluation import Evaluation
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, QuorumError, missing_extra
 from quorum.tools.garbage import rare_collections
@@ -56,9 +55,6 @@ SETTINGS = {
     "distributed.worker.http.routes": [],
     "distributed.nanny.http.routes": [],
 }
-
-PRELOADED = ("quorum.evals.scorers.own", "pyarrow.parquet", "pandas")
-"""What a worker imports for its first question. Workers are forked from one process that has done so."""
 
 Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
 """A record, an error, or None if the question was interrupted; and whether a model has replied to any
@@ -100,7 +96,7 @@ async def workers_of(count: int = 0, *, address: str = "") -> AsyncIterator[Work
                 super()._update_worker_status(op, msg)
 
     with dask.config.set(SETTINGS):
-        lib.utils.get_mp_context().set_forkserver_preload(["distributed.nanny", __name__, *PRELOADED])
+        lib.utils.get_mp_context().set_forkserver_preload(["quorum.evals.running.preloaded"])
         with _ignored(signal.SIGTERM):
             forkserver.ensure_running()
         local = Local(
@@ -193,18 +189,30 @@ class RemoteAsker:
         Raises:
             MachineFailed: ``MOST_LOST`` workers were lost, e.g. for lack of memory.
         """
+        found, replied = await self._exchange(lambda link: link.outcome(question))
+        if replied:
+            self._replied()
+        if isinstance(found, Record):
+            return found
+        raise found or asyncio.CancelledError
+
+    async def prove(self, question: EvalQuestion) -> None:
+        """Have a worker open what the question needs, like ``Attempts.prove``.
+
+        Raises:
+            MachineFailed: As ``record``.
+        """
+        if error := pickle.loads(await self._exchange(lambda link: link.actor.prove(question))):
+            raise error
+
+    async def _exchange(self, exchange: Callable[[_Link], Awaitable[Any]]) -> Any:
+        """What the worker gives back, or another one if it is lost."""
         while True:
             link = self._link = self._link or asyncio.ensure_future(self._linked())
             try:
-                found, replied = await (await asyncio.shield(link)).outcome(question)
+                return await exchange(await asyncio.shield(link))
             except (OSError, RuntimeError) as error:  # what Dask says of a worker that is gone
                 self._is_lost(link, error)
-                continue
-            if replied:
-                self._replied()
-            if isinstance(found, Record):
-                return found
-            raise found or asyncio.CancelledError
 
     async def close(self, url: str) -> None:
         """Close the database after its last question."""
@@ -273,23 +281,26 @@ class _Link:
             for found in pickle.loads(await self.actor.outcomes()):
                 if found is None:
                     return
-                id, outcome = found
+                id, outcome, replied = found
                 answer = self._waiting.pop(id)
                 if not answer.done():  # cut short here
-                    answer.set_result(pickle.loads(outcome))
+                    answer.set_result((pickle.loads(outcome), replied))
 
 
 class Asking:
     """The actor in a worker: asks the questions that it is sent."""
 
     def __init__(self, evaluation: Evaluation) -> None:
-        self._databases = Databases.for_evaluation(evaluation)
-        self._attempts = Attempts(evaluation, self._databases, replied=self._heard)
+        self._attempts = Attempts(evaluation, replied=self._heard)
         self._replied = False
         self._under_way: set[asyncio.Task[None]] = set()
-        self._outcomes: asyncio.Queue[tuple[str, bytes] | None] = asyncio.Queue()
+        self._outcomes: asyncio.Queue[tuple[str, bytes, bool] | None] = asyncio.Queue()
         self._block = ExitStack()
         self._block.enter_context(rare_collections())
+
+    async def prove(self, question: EvalQuestion) -> bytes:
+        """Open what the question needs; return the error, or None, pickled."""
+        return await _pickled(self._attempts.prove(question))
 
     async def ask(self, question: EvalQuestion) -> None:
         """Begin to ask a question."""
@@ -305,21 +316,16 @@ class Asking:
         return pickle.dumps(found)
 
     async def _ask(self, question: EvalQuestion) -> None:
-        found: Record | QuorumError | RuntimeError | None = None
+        found = pickle.dumps(None)
         try:
-            found = await self._attempts.record(question)
-        except Exception as error:  # noqa: BLE001 - of whatever kind: the other process raises it
-            found = RuntimeError("".join(traceback.format_exception(error)))
-            with suppress(Exception):  # it cannot be handed on as it is
-                if isinstance(error, QuorumError) and pickle.dumps(error):
-                    found = error
+            found = await _pickled(self._attempts.record(question))
         finally:
             replied, self._replied = self._replied, False
-            self._outcomes.put_nowait((question.id, pickle.dumps((found, replied))))
+            self._outcomes.put_nowait((question.id, found, replied))
 
     async def close(self, url: str) -> None:
         """Close the database after its last question."""
-        await self._databases.close(url)
+        await self._attempts.close(url)
 
     async def end(self) -> None:
         """End the running questions so that they can be resumed, and close the databases."""
@@ -330,12 +336,23 @@ class Asking:
         if self._under_way:
             await asyncio.wait(self._under_way)
         self._outcomes.put_nowait(None)
-        await self._databases.aclose()
+        await self._attempts.end()
         await asyncio.to_thread(wait_for_all_tracers)  # LangSmith's, which the process's end would cut short
         self._block.close()
 
     def _heard(self) -> None:
         self._replied = True
+
+
+async def _pickled(work: Awaitable[object]) -> bytes:
+    """What it returns, or the error that it raises, as another process can read it."""
+    try:
+        return pickle.dumps(await work)
+    except Exception as error:  # noqa: BLE001 - of whatever kind: the other process raises it
+        with suppress(Exception):  # it cannot be handed on as it is
+            if isinstance(error, QuorumError):
+                return pickle.dumps(error)
+        return pickle.dumps(RuntimeError("".join(traceback.format_exception(error))))
 
 
 class Shares:

@@ -18,14 +18,14 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
 from quorum.knowledge.documents.search import Documents
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.triplet_store import FILE as TRIPLETS
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.evals.scorers.base import Metric, Scorer
+    from quorum.evals.scorers.base import Scorer
 
 _DIGITS = 16
 
@@ -106,7 +106,10 @@ class Evaluation:
         return Manifest(
             suite=self.suite.name,
             rules=scorer.rules,
-            metrics=tuple(_metric(metric) for metric in scorer.metrics),
+            metrics=tuple(
+                {name: value for name, value in asdict(each).items() if name != "only" or value}
+                for each in scorer.metrics
+            ),
             options=_kept(options) | ({"gold": self.gold} if self.gold else {}),
             asked=tuple(_asked(question, scorer) for question in self.questions),
             shard=f"{self.shard[0]}/{self.shard[1]}",
@@ -173,17 +176,9 @@ def _kept(options: RunOptions) -> dict[str, Any]:
     return kept
 
 
-def _metric(metric: Metric) -> dict[str, str]:
-    """Return a metric as it is kept, without ``only`` where it is for all questions."""
-    return {name: value for name, value in asdict(metric).items() if name != "only" or value}
-
-
 def _file_digest(file: Path) -> str:
-    try:
-        with file.open("rb") as data:
-            return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be read: {error.strerror}.") from error
+    with reading(file), file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
 
 
 def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking
@@ -11,19 +11,23 @@ from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, union, used
 
 
-def linking_of(sql: str, gold: Iterable[str], catalog: Catalog) -> Linking | None:
-    """Return recall and precision of what ``sql`` uses; None without SQL or gold SQL that can be read.
+def linking_of(sql: str, golds: Sequence[Linked], catalog: Catalog) -> Linking | None:
+    """Return recall and precision of what ``sql`` uses; None without SQL or gold.
 
     Against several accepted gold queries, the nearest counts: the one with the best column recall, then
     table recall, then precision. SQL that cannot be read uses nothing.
+
+    Args:
+        golds: ``golds_of`` the question.
     """
-    golds = golds_of(gold, catalog)
     if not sql.strip() or not golds:
         return None
     return _nearest(_used(sql, catalog) or Linked(), golds)
 
 
-def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Catalog) -> Linking | None:
+def linking_of_schema(
+    shown: Linked | None, golds: Sequence[Linked], question: EvalQuestion, catalog: Catalog
+) -> Linking | None:
     """Return recall and precision of a linked schema (ReFoRCE, Table 5); None where the question has no gold.
 
     Against the gold SQL, the nearest of several as in ``linking_of``; without any, against the gold tables
@@ -32,8 +36,8 @@ def linking_of_schema(shown: Linked | None, question: EvalQuestion, catalog: Cat
     Args:
         shown: The linked part of ``catalog``; None for all of it, whose recall is 1 and whose precision is
             unknown.
+        golds: ``golds_of`` the question.
     """
-    golds = golds_of(question.gold_sql, catalog)
     known = golds or _published(question, catalog)
     if not known:
         return None
@@ -48,16 +52,18 @@ def gold_part(question: EvalQuestion, catalog: Catalog, parts: GoldParts) -> Cat
     With ``tables`` whole tables: those that the benchmark publishes and those that its gold SQL reads, for
     either may lack some (ReFoRCE, Table 3). With ``columns`` those that gold SQL uses, and keys (Table 4).
     """
-    golds = golds_of(question.gold_sql, catalog)
+    golds = golds_of(question, catalog)
     if parts == "columns":
         return prune(catalog, *golds, bare="key") if golds else None
     tables = union(catalog, [*golds, *_published(question, catalog)]).tables
     return prune(catalog, Linked(tables)) if tables else None
 
 
-def golds_of(gold: Iterable[str], catalog: Catalog) -> list[Linked]:
+def golds_of(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
     """Return what each gold query uses of a catalog, without those that cannot be read or use no table."""
-    return [found for text in gold if (found := _used(text, catalog)) is not None and found.tables]
+    return [
+        found for text in question.gold_sql if (found := _used(text, catalog)) is not None and found.tables
+    ]
 
 
 def _published(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
@@ -69,11 +75,8 @@ def _published(question: EvalQuestion, catalog: Catalog) -> list[Linked]:
 
 
 def _nearest(own: Linked, golds: Iterable[Linked]) -> Linking:
-    return max((_compare(own, gold) for gold in golds), key=_rank)
-
-
-def _compare(own: Linked, gold: Linked) -> Linking:
-    return Linking(*_shares(own.tables, gold.tables), *_shares(own.columns, gold.columns))
+    shares = ((*_shares(own.tables, gold.tables), *_shares(own.columns, gold.columns)) for gold in golds)
+    return max((Linking(*each) for each in shares), key=_rank)
 
 
 def _shares(own: Collection[object], gold: Collection[object]) -> tuple[float | None, float | None]:

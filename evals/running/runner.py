@@ -7,9 +7,7 @@ checkpoints, and repeats only what failed because the endpoint or the database w
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from typing import TypeAlias
@@ -19,14 +17,12 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Manifest, Record
 from quorum.evals.running.attempts import Attempts, begin_attempts
 from quorum.evals.running.cluster import RemoteAsker, Shares, Workers
-from quorum.evals.running.databases import Databases, replace_options
+from quorum.evals.running.databases import replace_options
 from quorum.evals.running.evaluation import Evaluation, check_same, now
 from quorum.evals.running.total_budget import TotalUsedUp
 from quorum.evals.running.verdicts import ENDPOINT
-from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, QuorumError
+from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.garbage import rare_collections
-from quorum.tools.ledger import Budget
-from quorum.tools.models.providers import check_priced
 
 __all__ = ["MAX_IN_A_ROW", "Evaluation", "GaveUp", "run_evaluation"]
 
@@ -80,18 +76,19 @@ async def run_evaluation(
     finished = await asyncio.to_thread(_finished, manifest, EvalFolder(evaluation.folder))
     left = _left(evaluation, finished)
     evaluation = _for_one_of(workers.count if workers else 1, evaluation)
-    databases = Databases.for_evaluation(evaluation)
+    run = _Run(evaluation, on_record)
+    askers = run.askers(workers)
     try:
-        await _prove(databases, left, evaluation.max_usd_total)
+        if left:
+            await askers[0].prove(left[0])
         with EvalWriter(evaluation.folder) as writer:
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
             on_begin(records.values())
             with rare_collections():
-                run = _Run(evaluation, writer, records, on_record)
-                await run.all(_left(evaluation, records), databases, workers)
+                await run.all(_left(evaluation, records), askers, writer, records)
     finally:
-        await databases.aclose()
+        await asyncio.gather(*(asker.end() for asker in askers))
     return {question.id: records[question.id] for question in evaluation.questions if question.id in records}
 
 
@@ -128,46 +125,35 @@ def _for_one_of(processes: int, evaluation: Evaluation) -> Evaluation:
     return dataclasses.replace(evaluation, options=options)
 
 
-async def _prove(databases: Databases, questions: Sequence[EvalQuestion], usd: float | None) -> None:
-    """Open the models and the first database, so that a wrong setting fails before anything is asked."""
-    if questions:
-        models, usd = await databases.models(), None if usd == math.inf else usd
-        check_priced((*models.models.values(), *models.role_models.values()), Budget(max_usd=usd))
-        with contextlib.suppress(DatabaseUnavailable):  # it is the trouble of its own questions
-            await databases.of(questions[0])
-
-
 class _Run:
     """The questions under way."""
 
-    def __init__(
-        self,
-        evaluation: Evaluation,
-        writer: EvalWriter,
-        records: dict[str, Record],
-        tell: Callable[[Record], None],
-    ) -> None:
-        self.evaluation, self.writer = evaluation, writer
-        self.records, self.tell = records, tell
+    def __init__(self, evaluation: Evaluation, tell: Callable[[Record], None]) -> None:
+        self.evaluation, self.tell = evaluation, tell
         self.failed = 0
 
-    async def all(
-        self, questions: Sequence[EvalQuestion], databases: Databases, workers: Workers | None
-    ) -> None:
-        """Ask them, ``concurrency`` at a time, in this process or in the workers."""
-        begin_attempts(self.evaluation.folder)
+    def askers(self, workers: Workers | None) -> Sequence[Asker]:
+        """One in this process, or one for each worker.
+
+        Raises:
+            ConfigurationError: The evaluation cannot be handed to another process.
+        """
         if workers is None:
-            await self._ask(questions, [Attempts(self.evaluation, databases, replied=self._replied)])
-            return
+            return [Attempts(self.evaluation, replied=self._replied)]
         suite = dataclasses.replace(self.evaluation.suite, questions=())  # each goes when it is asked
         theirs = dataclasses.replace(self.evaluation, suite=suite, questions=())
-        askers = workers.askers(theirs, self._replied)
-        try:
-            await self._ask(questions, askers)
-        finally:
-            await asyncio.gather(*(asker.end() for asker in askers))
+        return workers.askers(theirs, self._replied)
 
-    async def _ask(self, questions: Sequence[EvalQuestion], askers: Sequence[Asker]) -> None:
+    async def all(
+        self,
+        questions: Sequence[EvalQuestion],
+        askers: Sequence[Asker],
+        writer: EvalWriter,
+        records: dict[str, Record],
+    ) -> None:
+        """Ask them, ``concurrency`` at a time."""
+        begin_attempts(self.evaluation.folder)
+        self.writer, self.records = writer, records
         shares = Shares(questions, len(askers))
         self.left = Counter(question.url for question in questions)
         at_once = min(self.evaluation.concurrency, len(questions))

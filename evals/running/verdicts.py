@@ -12,7 +12,6 @@ from typing import TypeAlias
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
 from quorum.evals.running.databases import Known, OpenDatabase, run_on
-from quorum.evals.running.linking import linking_of
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict
 from quorum.evals.tables import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
@@ -66,13 +65,16 @@ async def judge(
     if others and found.match is not None:
         metrics = {**found.metrics, **scorer.of_shown(question, [found, *others])}
         found = dataclasses.replace(found, metrics=metrics)
+    valid = True if answer.sql else None  # guard and lint have seen what ran (``quorum.tools.execute``)
+    if answer.sql and not shown:
+        valid = isinstance(await allowed(answer.sql, database.resources.linter), str)
     error, message = why(answer, refusals, live=question.live)
     if verdicts.fault:
         error, message = FAULT, verdicts.fault
     return dataclasses.replace(
         judged(_kept(question, answer, shown), found),
         executes=bool(shown) if question.live and answer.sql else None,
-        valid=await _valid(answer.sql, database, ran=bool(shown)) if answer.sql else None,
+        valid=valid,
         error=error,
         message=message,
         candidates=tuple(candidates),
@@ -81,7 +83,6 @@ async def judge(
             for each, verdict in zip(written, others, strict=True)
         ),
         asking=asking and await _chosen(asking, answer, verdicts),
-        linking=linking_of(answer.sql, question.gold_sql, database.resources.catalog),
     )
 
 
@@ -109,15 +110,7 @@ def record_of(question: EvalQuestion, status: str) -> Record:
 
 def judged(record: Record, verdict: Verdict) -> Record:
     """The record with the verdict on its answer."""
-    return dataclasses.replace(
-        record,
-        match=verdict.match,
-        met=verdict.met,
-        metrics=dict(verdict.metrics),
-        reason=verdict.reason,
-        gold=verdict.gold,
-        gold_rows=verdict.gold_rows,
-    )
+    return dataclasses.replace(record, match=verdict.match, **vars(verdict))
 
 
 class _Verdicts:
@@ -214,13 +207,6 @@ async def _row(candidate: AnswerCandidate, verdicts: _Verdicts) -> CandidateRow:
         superseded=candidate.superseded,
         weight=candidate.weight,
     )
-
-
-async def _valid(sql: str, database: OpenDatabase, *, ran: bool) -> bool:
-    """Return True if guard and lint pass the SQL; both have seen what ran (``quorum.tools.execute``)."""
-    if ran:
-        return True
-    return isinstance(await allowed(sql, database.resources.linter), str)
 
 
 ENDPOINT, DATABASE = "endpoint", "database"

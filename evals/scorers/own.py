@@ -14,8 +14,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pyarrow as pa
 from sqlglot import exp
 
 from quorum.evals.questions import EvalQuestion
@@ -37,9 +37,6 @@ from quorum.knowledge.errors import QuorumError
 from quorum.tools.results.canonical import canonical
 from quorum.tools.results.compare import equal, relation
 from quorum.tools.sql import SyntaxProblem, parse_statements
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 CONTAINS = "contains"
 """Name of the metric that allows further columns."""

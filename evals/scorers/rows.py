@@ -27,6 +27,7 @@ import pyarrow as pa
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import UnreadableCsv
+from quorum.knowledge.errors import reading
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results.values import plain_column
 
@@ -116,12 +117,10 @@ def _rows_of_table(table: pa.Table) -> Rows:
         column.to_pylist() if pa.types.is_binary(column.type) else plain_column(column)
         for column in table.columns
     ]
-    return [tuple(map(_comparable, row)) for row in zip(*columns, strict=True)]
-
-
-def _comparable(value: Any) -> Any:
-    """A nested value as its text: SQLite has none, and rows are put into sets."""
-    return str(value) if isinstance(value, list | dict) else value
+    return [  # nested values as text: SQLite has none, and rows are put into sets
+        tuple(str(value) if isinstance(value, list | dict) else value for value in row)
+        for row in zip(*columns, strict=True)
+    ]
 
 
 def rows_of_csv(path: Path) -> Rows:
@@ -130,11 +129,8 @@ def rows_of_csv(path: Path) -> Rows:
     Raises:
         UnreadableCsv: It cannot be read, or its records differ in length.
     """
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            records = [record for record in csv.reader(file, strict=True) if record]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UnreadableCsv(f"{path} cannot be read: {error}.") from error
+    with reading(path, kind=UnreadableCsv), path.open(newline="", encoding="utf-8-sig") as file:
+        records = [record for record in csv.reader(file, strict=True) if record]
     if not records:
         raise UnreadableCsv(f"{path} is empty, it lacks even a header.")
     if len({len(record) for record in records}) > 1:

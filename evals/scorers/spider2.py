@@ -32,7 +32,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import Column, Frame, UnreadableCsv, cells, frame_of, pandas_csv, read_frame
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 from quorum.tools.query import QueryError, QueryResult
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def _missing(gold: Frame, columns: Sequence[int], found: Sequence[list[Any]], ig
     """Return which required column has no match, in words; "" if each has one."""
     wanted = _cells([gold.columns[column] for column in columns], ignore_order=ignore_order)
     for column, values in zip(columns, wanted, strict=True):
-        if not any(_match(values, other) for other in found):
+        if not any(len(values) == len(other) and all(map(_agree, values, other)) for other in found):
             rows = len(found[0]) if found else 0
             if rows != gold.rows:
                 return f"{count(gold.rows, 'row')} wanted, {rows:,} came"
@@ -180,16 +180,8 @@ def _cells(columns: Sequence[Column], *, ignore_order: bool) -> list[list[Any]]:
     return [sorted(column, key=lambda cell: (str(cell), not isinstance(cell, str))) for column in found]
 
 
-def _match(first: Sequence[Any], second: Sequence[Any]) -> bool:
-    """Return True if two columns have equally many cells and agree in each.
-
-    Raises:
-        OverflowError: A whole number has no double.
-    """
-    return len(first) == len(second) and all(map(_agree, first, second))
-
-
 def _agree(one: Any, other: Any) -> bool:
+    """Return True if two cells match; an OverflowError is raised where a whole number has no double."""
     if isinstance(one, str) or isinstance(other, str):
         return bool(one == other)
     return math.isclose(float(one), float(other), abs_tol=TOLERANCE)
@@ -217,15 +209,11 @@ def _standards(path: Path) -> Iterator[tuple[str, Standard]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
-        try:
-            entry = json.loads(line)
+        with reading(f"Line {number} of {path}", hint="Get the evaluation suite again."):
+            entry = dict(json.loads(line))
             standard = Standard(entry.get("condition_cols"), bool(entry.get("ignore_order", False)))
-            yield entry["instance_id"], standard
-        except (ValueError, KeyError, AttributeError) as error:
-            raise ConfigurationError(
-                f"Line {number} of {path} is no entry with an instance_id.",
-                hint="Get the evaluation suite again.",
-            ) from error
+            id = entry["instance_id"]
+        yield id, standard
 
 
 def _files(results: Path, questions: Iterable[str]) -> dict[str, tuple[Path, ...]]:

@@ -27,7 +27,7 @@ def load(folder: Path) -> Suite:
 
     Questions have ``db_id``, ``question``, ``evidence``, ``SQL`` and ``difficulty``; databases lie in
     ``dev_databases/<db>/<db>.sqlite``, the descriptions of their columns in ``database_description/*.csv``
-    next to them, read when the database is opened (``quorum.knowledge.definitions.descriptions``). A
+    next to them, read when the database is opened (``quorum.knowledge.definitions``). A
     question's id is its ``question_id``, or its place where the first release has none.
 
     Raises:

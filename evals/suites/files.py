@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count, listed
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, reading
 
 Item: TypeAlias = dict[str, Any]
 """An entry of a questions' file."""
@@ -30,13 +30,11 @@ def read_items(path: Path, *, source: str, strict: bool = True) -> list[Item]:
         ConfigurationError: The file is missing, cannot be read, or holds something else.
     """
     text, again = read_text(path, source, newline=""), f"Get it again from {source}."
-    try:
+    with reading(path, hint=again):
         if path.suffix == ".csv":
             csv.field_size_limit(sys.maxsize)
             return list(csv.DictReader(StringIO(text, newline=""), strict=strict))
         items = json.loads(text) if path.suffix == ".json" else list(_json_lines(text))
-    except (csv.Error, ValueError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.", hint=again) from error
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ConfigurationError(f"{path} is no list of questions.", hint=again)
     return items
@@ -65,11 +63,8 @@ def read_text(path: Path, source: str, newline: str | None = None) -> str:
     """
     if not path.is_file():
         raise ConfigurationError(f"There is no {path}.", hint=f"It is part of what {source} offers.")
-    try:
-        with path.open(encoding="utf-8-sig", newline=newline) as file:
-            return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} cannot be read: {error}.") from error
+    with reading(path), path.open(encoding="utf-8-sig", newline=newline) as file:
+        return file.read()
 
 
 def text_of(item: Item, key: str, path: Path, number: int) -> str:

@@ -56,7 +56,7 @@ def colleague(state: CandidateState) -> str:
 
 
 async def run_sql(state: CandidateState, context: Context, *, agent: str = "action") -> Update:
-    """Execute; a result with values is saved at once, so that a later failure cannot lose it.
+    """Execute; the first result, and any with values, is saved at once: a later failure cannot lose it.
 
     ``agent`` wrote the query and is charged for it.
     """

@@ -129,9 +129,11 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
     if withheld:
         warnings = [f"Withheld as an answer: its confidence {confidence:.2f} is below {least:g}.", *warnings]
     remarks = shown.remarks if shown and shown.remarks else Remarks()
+    status: Status = "answered" if result and not withheld else "no_answer"
+    status = "stopped" if stopped_by else "unanswerable" if unanswerable else status
     return Answer(
         question=state.question,
-        status=_status(stopped_by, unanswerable=unanswerable, answered=bool(result) and not withheld),
+        status=status,
         missing=_missing(state.candidates) if unanswerable else "",
         summary=remarks.summary if result else "",
         database=context.resources.catalog.name,
@@ -164,12 +166,6 @@ def _answer(state: RunState, context: Context, warnings: list[str], disagreement
         stopped_by=stopped_by,
         demonstration=demonstration,
     )
-
-
-def _status(stopped_by: str, *, unanswerable: bool, answered: bool) -> Status:
-    if stopped_by:
-        return "stopped"
-    return "unanswerable" if unanswerable else "answered" if answered else "no_answer"
 
 
 def _missing(candidates: Sequence[Candidate]) -> str:

@@ -35,12 +35,12 @@ def after_refinement(state: CandidateState) -> Literal["go_on", "finish"]:
 
 
 MAX_EMPTY = 1
-"""A second empty result in a row of repairs is believed: an empty answer can be right."""
+"""Repairs of an empty result; after that the same one is believed, since an empty answer can be right."""
 
 
 def after_run(
     state: CandidateState, *, max_refinements: int, max_empty: int = MAX_EMPTY
-) -> Literal["validate", "refine", "finish"]:
+) -> Literal["done", "refine", "finish"]:
     """Route to the end with a result, to a repair, or to the end without one.
 
     Args:
@@ -50,7 +50,7 @@ def after_run(
     if halted(state) or unrepairable(state):
         return "finish"
     if error is None:
-        return "validate"
+        return "done"
     before = sum(tried.error == error.message for tried in state.earlier)
     if error.kind == ErrorKind.EMPTY_RESULT and before >= max_empty:
         return "finish"

@@ -74,7 +74,7 @@ async def link_by_tables(state: RunState, context: Context, *, above: int) -> Up
         return show(context, catalog, await asyncio.to_thread(render, catalog, budget=budget))
     parts = await asyncio.to_thread(units, catalog)
     texts = await asyncio.to_thread(unit_texts, parts)
-    linking = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
+    linking: Any = await tell(state, context, TABLE_LINKER, "tables_judged", by=link_tables, tables=texts)
     whole = dict.fromkeys((*linking.needed, *linking.unjudged))
     linked = needed(parts, whole)
     chosen = await asyncio.to_thread(prune, catalog, linked)
@@ -101,7 +101,7 @@ async def link_by_drafts(state: RunState, context: Context) -> Update:
         return {}
     parts = await asyncio.to_thread(chunks, catalog)
     texts = [(await asyncio.to_thread(render, part, budget=budget)).text for part in parts]
-    drafting = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
+    drafting: Any = await tell(state, context, DRAFT_LINKER, "drafts", by=draft_chunks, chunks=texts)
     found, unread = await asyncio.to_thread(used_by, catalog, drafting.drafts)
     notes = [f"A draft could not be read, so its tables are missing: {why}" for why in unread]
     for number in drafting.unread:

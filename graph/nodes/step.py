@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, overload
+from typing import Any, Protocol, cast
 
 from langgraph.errors import GraphBubbleUp
 from langgraph.runtime import Runtime
@@ -28,7 +28,6 @@ from quorum.tools.models import Model
 
 Update = dict[str, Any]
 Step = Callable[[Any, Context], Awaitable[Update]]
-Reply = TypeVar("Reply")
 
 MALFORMED = "malformed_reply"
 """``Failure.kind`` of a candidate whose model's replies had no form, beside the kinds of ``ErrorKind``."""
@@ -111,45 +110,17 @@ def record(context: Context, state: Known, kind: str, agent: str, **fields: obje
     context.trace.record(kind, agent=agent, **(candidate | fields))
 
 
-@overload
 async def tell(
     state: Known,
     context: Context,
     role: Role[R],
     event: str,
     *,
-    by: None = ...,
-    about: Mapping[str, object] = ...,
-    at: Mapping[str, Any] = ...,
-    **variables: Any,
-) -> R: ...
-
-
-@overload
-async def tell(
-    state: Known,
-    context: Context,
-    role: Role[Any],
-    event: str,
-    *,
-    by: Callable[..., Awaitable[Reply]],
-    about: Mapping[str, object] = ...,
-    at: Mapping[str, Any] = ...,
-    **variables: Any,
-) -> Reply: ...
-
-
-async def tell(
-    state: Known,
-    context: Context,
-    role: Role[Any],
-    event: str,
-    *,
     by: Callable[..., Awaitable[Any]] | None = None,
     about: Mapping[str, object] = MappingProxyType({}),
     at: Mapping[str, Any] = MappingProxyType({}),
     **variables: Any,
-) -> Any:
+) -> R:
     """Give a role its task, and return and record its reply: the one way from a node to an agent.
 
     A role asks the model that the run has for it. Without one a candidate asks its own, and roles that all
@@ -158,7 +129,8 @@ async def tell(
 
     Args:
         event: Kind of the event that holds the reply's fields, and ``about``.
-        by: A role's own function, of a model and a ``PromptContext``, where one call is not enough.
+        by: A role's own function, of a model and a ``PromptContext``, where one call is not enough: its
+            reply is the one that is returned.
         at: How the model samples, such as ``seed``, where ``sampling`` has nothing else.
         variables: Those of the role's template, or arguments of ``by``, that ``PromptContext`` does not have.
 
@@ -170,7 +142,7 @@ async def tell(
     for model in models:
         try:
             if by:
-                reply = await by(model, context=prompt, **variables)
+                reply: Any = await by(model, context=prompt, **variables)
             else:
                 asking = Asking(model, role, prompt, variables)
                 while asking.found is None:
@@ -182,7 +154,7 @@ async def tell(
                 raise
             record(context, state, "model_replaced", role.name, model=model.name, message=str(error))
     record(context, state, event, role.name, **about, **_fields(reply))
-    return reply
+    return cast("R", reply)
 
 
 def _fields(reply: object) -> dict[str, object]:
@@ -215,8 +187,7 @@ async def try_tell(
         MalformedReply, ModelUnavailable, BudgetExceeded: As ``tell``, but for those in ``spare``.
     """
     try:
-        reply: R = await tell(state, context, role, event, about=about, **given)
-        return reply
+        return await tell(state, context, role, event, about=about, **given)
     except spare as error:
         record(context, state, event, role.name, **about, error=str(error))
         return role.fallback

@@ -60,7 +60,9 @@ async def ground(
         tables: That one search brings in (appendix A: three).
         columns: That one keyword brings in.
     """
-    before, earlier, resources = state.grounding, _earlier(state), context.resources
+    before, resources = state.grounding, context.resources
+    failed = [Attempt(state.sql, state.error.message)] if state.error else []
+    earlier = [*state.earlier, *failed]  # the Validator adds its own objections
     keywords = await _keywords(state, context, earlier) if agent else []
     queries = [text for text in keywords or [state.question] if text not in before.keywords]
     index, embedder = resources.columns if named else resources.columns.unnamed, resources.embedder
@@ -92,6 +94,7 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
         "keywords",
         tables=names,
         earlier=state.grounding.keywords,
+        found=state.grounding.tables,
         failed=earlier[-1] if earlier else None,
     )
     return [keyword[:MAX_KEYWORD] for keyword in found.keywords] if found else []
@@ -100,13 +103,6 @@ async def _keywords(state: CandidateState, context: Context, earlier: Sequence[A
 def _table_names(catalog: Catalog) -> list[str]:
     """Return the names of the tables, those that differ in a number only as one."""
     return [name for unit in units(catalog) for name in table_names(unit)][:NAMES]
-
-
-def _earlier(state: CandidateState) -> list[Attempt]:
-    """Return the failures of the rounds before; the Validator adds its own objections."""
-    if state.error is None:
-        return state.earlier
-    return [*state.earlier, Attempt(state.sql, state.error.message)]
 
 
 def _columns(catalog: Catalog, name: str) -> list[Place]:

@@ -69,8 +69,8 @@ async def recall_first_round(state: RunState, _: Context) -> Update:
 
     What tied then is drawn among.
     """
-    replies = [each for each in state.candidates if has_values(each) or _lacks(each)]
-    if replies or not state.first_round:
+    errors = [each.error.kind for each in state.candidates if each.error]
+    if any(map(has_values, state.candidates)) or UNANSWERABLE in errors or not state.first_round:
         return {}
     failed = [each for each in state.candidates if each.result is None]
     blank = [each for each in state.candidates if each.result]
@@ -79,11 +79,6 @@ async def recall_first_round(state: RunState, _: Context) -> Update:
         lacking = "No candidate of the second round has a result with values"
         recalled["warnings"] = [f"{lacking}; the first round voted again."]
     return recalled
-
-
-def _lacks(candidate: Candidate) -> bool:
-    """True if it says that the data cannot answer."""
-    return candidate.error is not None and candidate.error.kind == UNANSWERABLE
 
 
 async def draw(state: RunState, context: Context, *, among: Among = "tied") -> Update:

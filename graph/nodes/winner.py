@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Literal
 
 from quorum.agents.refiners import REVISER
-from quorum.graph.ballots import Cluster, Vote
+from quorum.graph.ballots import Vote
 from quorum.graph.context import Context
 from quorum.graph.nodes.candidate import verdict_on
 from quorum.graph.nodes.judging import better_cluster
@@ -96,9 +96,14 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     as_before = ("winner", "tie", "tied", "judged", "approved", "notes", "decided", "decision")
     kept = {name: getattr(before, name) for name in as_before}
     if old is None:
-        decision = "The Validator rejected an answer without values; its revision has some."
+        objected = "Checks of the data objected to" if state.doubted else "The Validator rejected"
+        decision = f"{objected} an answer without values; its revision has some."
         return {"vote": changed(state, fresh, decided="revision", decision=decision)}
-    if new is None or new is old or not await _better(state, context, old, new):
+    if new is None or new is old:
+        better = False
+    else:  # after a check of the data it always is
+        better = bool(state.doubted) or await better_cluster(state, context, [old, new]) == new.key
+    if new is None or not better:
         return {"vote": changed(state, fresh, **kept, share=old.share)}
     rejected = ", ".join(old.candidates)
     decision = f"The Validator rejected the answer of {rejected}; a model chose its revision."
@@ -119,13 +124,6 @@ async def weigh_revision(state: RunState, context: Context) -> Update:
     }
     state = replace(state, doubted=[*state.doubted, *doubted])
     return {"vote": changed(state, fresh, **chosen, share=new.share), "doubted": state.doubted}
-
-
-async def _better(state: RunState, context: Context, old: Cluster, new: Cluster) -> bool:
-    """True if the revision is better; after a check of the data it always is."""
-    if state.doubted:
-        return True
-    return await better_cluster(state, context, [old, new]) == new.key
 
 
 def after_validation(state: RunState) -> Literal["revise", "go_on"]:

@@ -234,7 +234,7 @@ def wire_branch(
         graph.add_edge("run_sql", end)
         return graph
     route = partial(after_run, max_refinements=max_refinements, max_empty=max_empty)
-    ran: Paths = {"validate": end, "refine": "SelfRefiner", "finish": end}
+    ran: Paths = {"done": end, "refine": "SelfRefiner", "finish": end}
     graph.add_conditional_edges("run_sql", route, ran)
     graph.add_step("SelfRefiner", refine)
     graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})

@@ -25,7 +25,7 @@ AtLeastOne = Annotated[int, Field(ge=1, le=MOST)]
 
 
 BLANKS = "results that are empty, or all zero, NULL or empty text, vote only where there are no others"
-HEADS = "that the data cannot answer has no vote, and wins if more candidates say so than agree"
+HEADS = "'the data cannot answer' is no vote: it wins if more candidates say it than agree on any one answer"
 
 
 def switch(default: Any, meaning: str, *, paper: str = "") -> Any:

@@ -166,8 +166,10 @@ class ColumnIndex:
     @cached_property
     def _bm25(self) -> Bm25:
         """Over the terms of names and descriptions: the template's own words and types are in all texts."""
+        described = [dict.fromkeys(table.description for table in each.tables) for each in self.fields]
         about = [
-            terms(" ".join(table_names(fields.tables)) + " " + _described(fields)) for fields in self.fields
+            terms(" ".join([*table_names(fields.tables), *texts]))
+            for fields, texts in zip(self.fields, described, strict=True)
         ]
         return Bm25(
             [about[number] + terms(f"{column.name} {column.description}") for number, column in self._columns]
@@ -197,7 +199,3 @@ def column_text(column: Column) -> str:
 def table_names(tables: Sequence[Table]) -> list[str]:
     """Names of a group's tables, those that differ in a number only as one."""
     return [item for item, _ in fold_names(list(dict.fromkeys(table.name for table in tables)))]
-
-
-def _described(fields: Fields) -> str:
-    return " ".join(dict.fromkeys(table.description for table in fields.tables))

@@ -14,6 +14,7 @@ import click
 from quorum.cli import NOTHING_BEGUN, interrupted
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
+from quorum.settings import Settings
 from quorum.shell import standard_input, until_reader_leaves
 from quorum.text import printable
 from quorum.tools.garbage import rare_collections
@@ -155,7 +156,6 @@ def ask_live(
         from quorum.graph.runs import RunFolder, new_run_id
         from quorum.progress import Progress
         from quorum.render import console
-        from quorum.settings import Settings
         from quorum.terminal import check_terminal, dialogs
 
         settings = Settings(**flags)

@@ -16,7 +16,12 @@ import click
 
 from quorum.commands.eval_run import ask_all
 from quorum.commands.options import Command, setting_flags
+from quorum.evals.paths import check_no_file, write_bytes
 from quorum.knowledge.errors import ConfigurationError, QuorumError
+from quorum.settings import Settings
+from quorum.suites import database_of, with_sample
+from quorum.text import notices, readings_of
+from quorum.tools.urls import SAMPLE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -80,11 +85,8 @@ def command(
     configuration; 3 the total is used up; 130 Ctrl-C.
     """
     from quorum.eval_progress import Tally
-    from quorum.evals.paths import check_no_file
     from quorum.evals.running.evaluation import Evaluation
     from quorum.files import TABLES, check_file
-    from quorum.settings import Settings
-    from quorum.tools.urls import SAMPLE
 
     settings = Settings(**flags, clarify="off")  # there is nobody to ask
     options = settings.changed(database=[SAMPLE]).run_options()  # each question brings its own
@@ -181,7 +183,6 @@ def _suite(given: pa.Table, column: str, path: Path, settings: Settings) -> Suit
     from quorum.evals.questions import Suite
     from quorum.evals.scorers.own import OwnScorer
     from quorum.evals.suites.own import OwnLine, WrongLine, dialect_of, own_question
-    from quorum.suites import database_of, with_sample
 
     if column not in given.column_names:
         raise ConfigurationError(
@@ -223,8 +224,6 @@ class _Batch:
     def write(self, records: Mapping[str, Record]) -> str:
         """Write the rows with the answers that there are; returns how many have which status."""
         import pyarrow as pa
-
-        from quorum.evals.paths import write_bytes
 
         empty = {"status": "failed", "error": "The question is empty."}
         answers = [
@@ -288,7 +287,5 @@ class _Batch:
 
 def _doubts(answer: Answer) -> list[str]:
     """Return what speaks against an answer: found in the data, by other candidates, by other readings."""
-    from quorum.text import notices, readings_of
-
     readings = [f"If you meant: {reading.says}" for reading in readings_of(answer)[0]]
     return [*answer.doubts, *answer.disagreement, *readings, *notices(answer)]

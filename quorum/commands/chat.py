@@ -12,7 +12,8 @@ import click
 
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
-from quorum.text import count, dollars, printable
+from quorum.settings import Settings
+from quorum.text import agreement, count, dollars, printable, trust
 
 if TYPE_CHECKING:
     from quorum.answer import Answer
@@ -52,7 +53,6 @@ def command(run: str | None, **flags: Any) -> None:
     What a turn was understood as is shown before its answer. Turns that need no query run none.
     """
     from quorum.chat import settings_of
-    from quorum.settings import Settings
 
     settings = Settings(**flags)
     _Terminal(settings_of(run, settings) if run else settings, run or "").serve()
@@ -116,8 +116,6 @@ class _Terminal:
             sys.modules["readline"].add_history(answer.became)
 
     def _obey(self, name: str, rest: str) -> None:
-        from quorum.text import agreement, trust
-
         last = self.chat.last
         if name == "quit":
             raise EOFError

@@ -8,6 +8,7 @@ import click
 
 from quorum.commands.keep import BY, NOTE, show_taught
 from quorum.commands.options import setting_flags
+from quorum.settings import Settings
 from quorum.shell import standard_input
 
 
@@ -25,7 +26,6 @@ def command(
     The query is judged and run first, read-only. It is kept with the one that it corrects, which questions
     like it see too. --db is needed only where the run's URL held a password.
     """
-    from quorum.settings import Settings
     from quorum.teaching import correct
 
     given = standard_input() if sql == "-" else sql

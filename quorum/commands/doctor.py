@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorum.commands.options import Command, setting_flags
+from quorum.settings import Settings
+from quorum.text import printable
 
 if TYPE_CHECKING:
     from quorum.checks import Check
@@ -27,10 +30,7 @@ def command(as_json: bool, every: bool, **flags: Any) -> None:
     Secrets are never shown. An endpoint named by base_url is asked for its list of models, which
     costs nothing. Exits with 0 if a question could be asked as things stand, else with 2.
     """
-    from dataclasses import asdict
-
     from quorum.checks import all_checks
-    from quorum.settings import Settings
 
     settings = Settings(**flags)
     shown, sources = settings.shown(), settings.provenance()
@@ -48,8 +48,6 @@ def command(as_json: bool, every: bool, **flags: Any) -> None:
 
 
 def _show_checks(checks: list[Check]) -> None:
-    from quorum.text import printable
-
     click.secho("Checks", bold=True)
     marks = {True: ("✓", "green"), False: ("✗", "red"), None: ("·", "yellow")}
     for check in checks:
@@ -60,8 +58,6 @@ def _show_checks(checks: list[Check]) -> None:
 
 
 def _show_settings(shown: dict[str, str], sources: dict[str, str], *, every: bool) -> None:
-    from quorum.text import printable
-
     listed = [name for name in shown if every or sources[name] != "default"]
     click.echo()
     click.secho("Settings", bold=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from quorum.evals.paths import check_no_file
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def command(folder: Path, kind: Format, out: Path) -> None:
     with its gold by their place, so there it has a query that fails. What a run ended with but did not
     stand by, a best effort, is written as well.
     """
-    from quorum.evals.paths import check_no_file
     from quorum.evals.reports.evaluations import open_evaluation
     from quorum.evals.submissions import export
 

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from quorum.commands.options import Command, setting_flags
+from quorum.evals.paths import check_no_file
+from quorum.evals.suites import part_of
+from quorum.settings import Settings
+from quorum.shell import Interrupted, interruptible
+from quorum.suites import open_suite
+from quorum.text import count, printable
+from quorum.tools.urls import SAMPLE
 
 if TYPE_CHECKING:
     from quorum.eval_progress import Tally
@@ -121,12 +128,8 @@ def command(
     second Ctrl-C ends at once).
     """
     from quorum.eval_progress import Tally
-    from quorum.evals.paths import check_no_file
     from quorum.evals.questions import read_ids
     from quorum.evals.running.runner import Evaluation
-    from quorum.evals.suites import part_of
-    from quorum.settings import Settings
-    from quorum.suites import open_suite
 
     asks = {"gold": "always", "off": "off", None: None}
     settings = Settings(**flags, clarify=asks[clarify])
@@ -155,7 +158,6 @@ def _options(settings: Settings) -> RunOptions:
     What a user keeps or explores has no say in what is measured, unless a flag names it.
     """
     from quorum.evals.running.databases import replace_options
-    from quorum.tools.urls import SAMPLE
 
     options = settings.changed(database=[SAMPLE]).run_options()
     for name in ("kb", "explored"):
@@ -184,7 +186,6 @@ def ask_all(
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.render import console
-    from quorum.shell import Interrupted, interruptible
 
     if workers > evaluation.concurrency:
         raise click.UsageError(
@@ -227,8 +228,6 @@ def ask_all(
 
 
 def _announce(evaluation: Evaluation, where: str) -> None:
-    from quorum.text import count, printable
-
     options, (number, of) = evaluation.options, evaluation.shard
     parts = (
         evaluation.suite.name + (f" {number}/{of}" if of > 1 else ""),
@@ -246,8 +245,6 @@ def _announce(evaluation: Evaluation, where: str) -> None:
 
 
 def _close(evaluation: Evaluation, tally: Tally, message: str, *, as_json: bool, status: int) -> None:
-    from quorum.text import printable
-
     folder = evaluation.folder
     if as_json:
         about = {

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.text import Text
 
+from quorum.evals.reports.format import mean_plus_minus
+from quorum.evals.suites import part_of
+from quorum.suites import needed, open_suite
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
@@ -79,8 +82,6 @@ def _scored(
     on_done: OnDone,
 ) -> Scores:
     from quorum.evals.scoring import gold_suite, score_suite
-    from quorum.evals.suites import part_of
-    from quorum.suites import needed, open_suite
 
     if suite in SPIDER2:
         loaded = gold_suite(needed(gold, "--gold"), SPIDER2[suite])
@@ -93,7 +94,6 @@ def _scored(
 
 def _show(suite: str, scores: Scores, *, verbose: bool) -> None:
     """Every metric with its standard error; with ``verbose`` every question and why."""
-    from quorum.evals.reports.format import mean_plus_minus
     from quorum.render import console, plain_table
 
     means = [(metric, scores.mean(metric.name)) for metric in scores.scorer.metrics]

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
+from quorum.evals.suites import part_of
+from quorum.suites import open_suite
 from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
@@ -59,9 +61,7 @@ def command(
     """
     from quorum.evals.questions import read_ids
     from quorum.evals.scoring import UNCHECKED, verify_gold
-    from quorum.evals.suites import part_of
     from quorum.render import counting
-    from quorum.suites import open_suite
 
     ids = read_ids(ids_file) if ids_file else None
     loaded = part_of(open_suite(suite, data, db), ids=ids, limit=limit)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +11,7 @@ import click
 from quorum.cli import interrupted
 from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import QuorumError
+from quorum.text import count, spent
 
 if TYPE_CHECKING:
     from quorum.graph.exploring import Exploration
@@ -95,11 +98,6 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
 
 def _show(found: Exploration, *, as_json: bool) -> None:
     """Print what was learned."""
-    import json
-    from dataclasses import asdict
-
-    from quorum.text import count, spent
-
     if as_json:
         told = asdict(found) | {"coverage": found.coverage, "success": found.success}
         told["usage"] = found.usage.as_dict()

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from quorum.shell import standard_input
+from quorum.text import printable
+from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
     from quorum.tools.guard import Passed, Refused
@@ -102,10 +104,8 @@ async def _by_database(
 
 
 def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_json: bool) -> None:
-    from quorum.text import printable
     from quorum.tools.guard import Passed
     from quorum.tools.query import QueryError
-    from quorum.tools.results.readable import size_text
 
     reason = "" if isinstance(verdict, Passed) else verdict.reason
     wrong = told.describe() if isinstance(told, QueryError) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 import click
 
 from quorum.commands.options import setting_flags
+from quorum.settings import Settings
+from quorum.text import one_line
+from quorum.tools.urls import anchored, location
 
 if TYPE_CHECKING:
     from quorum.graph.runs import RunSummary
@@ -49,12 +53,7 @@ def command(
     (`trace show`, `keep`, `correct`, `ask --resume`), give its id, the first letters of it, `last`, or
     `last~2` for the third last.
     """
-    from dataclasses import asdict
-
     from quorum.graph.runs import list_runs
-    from quorum.settings import Settings
-    from quorum.text import one_line
-    from quorum.tools.urls import anchored, location
 
     folder, asked = Settings(home=home).home, " ".join(words).casefold().split()
     place = location(anchored(db, Path.cwd())) if db else ""

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from quorum.commands.keep import BY
 from quorum.commands.options import setting_flags
 from quorum.knowledge.errors import ConfigurationError
+from quorum.settings import Settings
+from quorum.text import count, one_line, printable
 
 if TYPE_CHECKING:
     from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
-    from quorum.tools.execute import Database
-
-Found = TypeVar("Found")
+    from quorum.teaching import Intake
 
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="print one JSON array")
 FAILS = 1
@@ -43,8 +43,6 @@ def command() -> None:
 @AS_JSON
 def show_command(pair: str | None, as_json: bool, **flags: Any) -> None:
     """List the verified questions, or show the one with this id whole."""
-    from quorum.text import printable
-
     known = _known(flags)
     if pair is None:
         _list(known.pairs, as_json=as_json)
@@ -74,16 +72,16 @@ def verify_command(as_json: bool, **flags: Any) -> None:
     Exits with 1 if one fails, or reads a table whose columns have changed: it answers its question no more.
     A pair whose tables or columns are gone is shown to no model until its file is mended or forgotten.
     """
-    from quorum.teaching import verify
-    from quorum.text import count, printable
+    from quorum.teaching import opened, verify
 
     known = _known(flags)
 
-    async def verified(database: Database) -> tuple[Sequence[VerifiedPair], dict[str, str]]:
-        pairs = known.of(database.catalog.name, database.catalog.dialect).pairs
-        return pairs, await verify(pairs, database)
+    async def verified() -> tuple[Sequence[VerifiedPair], dict[str, str]]:
+        async with opened(Settings(**flags)) as database:
+            pairs = known.of(database.catalog.name, database.catalog.dialect).pairs
+            return pairs, await verify(pairs, database)
 
-    pairs, failed = asyncio.run(_opened(flags, verified))
+    pairs, failed = asyncio.run(verified())
     if as_json:
         click.echo(_json([_as_dict(pair) | {"error": failed.get(pair.id)} for pair in pairs]))
     for pair in () if as_json else pairs:
@@ -105,12 +103,15 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
     A pair that names another database is passed over. Exits with 1 if a query was not kept.
     """
     from quorum.knowledge.verified import pairs_in
-    from quorum.settings import Settings
-    from quorum.teaching import take_in
-    from quorum.text import count, printable
+    from quorum.teaching import opened, take_in
 
-    pairs, folder = pairs_in(file), Settings(**flags).knowledge
-    found = asyncio.run(_opened(flags, lambda database: take_in(pairs, database, folder, by=by)))
+    pairs, settings = pairs_in(file), Settings(**flags)
+
+    async def taken_in() -> Intake:
+        async with opened(settings) as database:
+            return await take_in(pairs, database, settings.knowledge, by=by)
+
+    found = asyncio.run(taken_in())
     for question, why in found.refused.items():
         click.echo(f"Not kept: {printable(question)}\n  {printable(why)}", err=True)
     known = f"; {count(found.known, 'pair')} known already" if found.known else ""
@@ -125,7 +126,7 @@ def import_command(file: Path, by: str, **flags: Any) -> None:
 @setting_flags("database", "kb", "explored", "home")
 def export_command(triplets: bool, **flags: Any) -> None:
     """Print the pairs as JSON lines, which `quorum kb import` and --demonstrations read."""
-    found = asyncio.run(_opened(flags, _learned(flags))) if triplets else map(_as_dict, _known(flags).pairs)
+    found = asyncio.run(_learned(flags)) if triplets else map(_as_dict, _known(flags).pairs)
     for line in found:
         click.echo(json.dumps(line, ensure_ascii=False))
 
@@ -135,8 +136,6 @@ def export_command(triplets: bool, **flags: Any) -> None:
 @setting_flags("kb", "home")
 def forget_command(pair: str, **flags: Any) -> None:
     """Delete the file of the verified question with this id."""
-    from quorum.text import printable
-
     known = _known(flags)
     click.echo(f"Deleted: {printable(str(known.forget(known.find(pair))))}")
 
@@ -144,8 +143,6 @@ def forget_command(pair: str, **flags: Any) -> None:
 def _known(flags: dict[str, Any]) -> KnowledgeBase:
     """Return what is verified; what cannot be read of it is said on standard error."""
     from quorum.knowledge.verified import KnowledgeBase
-    from quorum.settings import Settings
-    from quorum.text import printable
 
     known = KnowledgeBase.load(Settings(**flags).knowledge)
     for problem in known.problems:
@@ -153,32 +150,22 @@ def _known(flags: dict[str, Any]) -> KnowledgeBase:
     return known
 
 
-def _learned(flags: dict[str, Any]) -> Callable[[Database], Awaitable[list[dict[str, Any]]]]:
-    """Return a function that reads the triplets of an explored database."""
+async def _learned(flags: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the triplets of an explored database."""
     from quorum.graph.resources import explored_in
-    from quorum.settings import Settings
+    from quorum.teaching import opened
     from quorum.tools.triplet_store import load_explored
 
-    async def learned(database: Database) -> list[dict[str, Any]]:
-        settings = Settings(**flags)
+    settings = Settings(**flags)
+    async with opened(settings) as database:
         folder = explored_in(settings.explored_root, settings, database.catalog)
         found = await asyncio.to_thread(load_explored, folder)
-        if found.problems:
-            raise ConfigurationError(found.problems[0])
-        return [
-            {"id": each.id, "question": each.description, "sql": each.sql, "tables": list(each.tables)}
-            for each in found.triplets
-        ]
-
-    return learned
-
-
-async def _opened(flags: dict[str, Any], use: Callable[[Database], Awaitable[Found]]) -> Found:
-    from quorum.settings import Settings
-    from quorum.teaching import opened
-
-    async with opened(Settings(**flags)) as database:
-        return await use(database)
+    if found.problems:
+        raise ConfigurationError(found.problems[0])
+    return [
+        {"id": each.id, "question": each.description, "sql": each.sql, "tables": list(each.tables)}
+        for each in found.triplets
+    ]
 
 
 def _as_dict(pair: VerifiedPair) -> dict[str, Any]:
@@ -190,8 +177,6 @@ def _json(value: Any) -> str:
 
 
 def _list(pairs: Sequence[VerifiedPair], *, as_json: bool) -> None:
-    from quorum.text import one_line
-
     if as_json:
         click.echo(_json(list(map(_as_dict, pairs))))
         return

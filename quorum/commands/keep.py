@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from quorum.commands.options import setting_flags
+from quorum.settings import Settings
+from quorum.text import SHOWN_ROWS, count, printable
 
 if TYPE_CHECKING:
     from quorum.teaching import Taught
@@ -29,7 +31,6 @@ def command(run: str, note: str, by: str, kb: str | None, home: str | None) -> N
     example. It is one file in the knowledge base, for git and for colleagues; `quorum kb` shows them all.
     Models whose candidates gave this answer keep their weight in votes, others lose some.
     """
-    from quorum.settings import Settings
     from quorum.teaching import keep
 
     show_taught(keep(run, note=note, by=by, settings=Settings(kb=kb, home=home)))
@@ -38,7 +39,6 @@ def command(run: str, note: str, by: str, kb: str | None, home: str | None) -> N
 def show_taught(taught: Taught) -> None:
     """Print what was kept and where, and what it changed."""
     from quorum.render import console, rows_table
-    from quorum.text import SHOWN_ROWS, count, printable
 
     if taught.result is not None:
         rows = [list(row.values()) for row in taught.result.table.slice(0, SHOWN_ROWS).to_pylist()]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from quorum.knowledge.errors import ConfigurationError
+from quorum.text import count, one_line, printable
 from quorum.tools.urls import SAMPLE, mask_url
 
 if TYPE_CHECKING:
@@ -37,7 +38,6 @@ def command() -> None:
 def show_command(sources: tuple[str, ...], budget: int | None, as_json: bool) -> None:
     """Print the schema text that goes into prompts."""
     from quorum.knowledge.schema.render import render
-    from quorum.text import printable
 
     catalogs = list(catalogs_of(*sources))
     if as_json:
@@ -57,7 +57,6 @@ def refresh_command(url: str) -> None:
     """
     from quorum.graph.resources import catalog_cache
     from quorum.settings import Settings
-    from quorum.text import count, one_line
 
     settings, begun = Settings(), time.perf_counter()
     anew = replace(catalog_cache(settings), age=0)

@@ -8,6 +8,8 @@ from pathlib import Path
 import click
 
 from quorum.commands.options import setting_flags
+from quorum.evals.paths import write_text
+from quorum.settings import Settings
 
 
 @click.group()
@@ -26,7 +28,6 @@ def command() -> None:
 def show_command(run: str, home: str | None, page: Path | None, full: bool, as_json: bool) -> None:
     """Show a RUN step by step: its id, the first letters of it, `last` or `last~2`."""
     from quorum.graph.runs import RunFolder
-    from quorum.settings import Settings
 
     folder = RunFolder.open(Settings(home=home).home, run)
     if as_json and page is None:
@@ -45,7 +46,6 @@ def show_command(run: str, home: str | None, page: Path | None, full: bool, as_j
 
         show_report(report, console(), full=full)
         return
-    from quorum.evals.paths import write_text
     from quorum.page import page_of
 
     write_text(page, page_of(report))

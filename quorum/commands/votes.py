@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import click
 
 from quorum.commands.options import setting_flags
+from quorum.evals.paths import write_text
+from quorum.evals.reports.format import listed
 from quorum.knowledge.errors import ConfigurationError
+from quorum.settings import Settings
 from quorum.text import count, one_line
 
 if TYPE_CHECKING:
@@ -88,7 +91,6 @@ def replay_command(
     """
     from quorum.evals.recorded.replay import replay
     from quorum.render import console, counting
-    from quorum.settings import Settings
 
     source = _source(folder, gold, dialect)
     source = source.as_in_paper() if paper else source
@@ -132,7 +134,6 @@ def teach_command(folder: Path, feedback: Feedback, home: str | None) -> None:
     """
     from quorum.evals.recorded.weights import learn, taught
     from quorum.graph.context import experts_in
-    from quorum.settings import Settings
 
     learned = asyncio.run(learn(_source(folder, None, "").as_in_paper(), feedback))
     if learned is None:
@@ -169,7 +170,6 @@ def calibrate_command(folders: tuple[Path, ...], gold: Path | None, out: Path | 
     share of right answers) and AUROC (how probably a right answer has more confidence than a wrong one).
     --out writes it in the form of graph/confidence.json, which it may replace.
     """
-    from quorum.evals.paths import write_text
     from quorum.evals.recorded.refit import refit
     from quorum.render import console
 
@@ -255,8 +255,6 @@ def _percent(part: float | None) -> str:
 
 def _notes(found: Replay, *, known: bool) -> Iterator[str]:
     """Say what the figures rest on."""
-    from quorum.evals.reports.format import listed
-
     if found.rows:
         asked = count(found.rows[0].questions, "question")
         yield f"{asked}; * is a model's best: of equals, the one with the fewest samples."

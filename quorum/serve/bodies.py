@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_h
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
+from quorum.chart import chart_of
+from quorum.evals.reports.vega import styled
 from quorum.graph import values
 from quorum.graph.answer import Answer, AnswerReading
 from quorum.graph.approval import Approval
@@ -15,6 +17,7 @@ from quorum.graph.clarification import Asked, Clarification
 from quorum.graph.runs import RunSummary
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.errors import in_words
+from quorum.knowledge.schema.oddities import oddities
 from quorum.text import (
     agreement,
     failures,
@@ -28,6 +31,7 @@ from quorum.text import (
     status_of,
     trust,
 )
+from quorum.tools.results.values import plain_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -167,12 +171,18 @@ class DatabaseBody(BaseModel):
 
 
 class Health(BaseModel):
+    """``keys`` is not empty while the file of keys is wrong: the server's log says how."""
+
     status: str
+    keys: str = ""
     running: int
 
 
 class Databases(BaseModel):
+    """``sql``: whether queries of one's own may run."""
+
     databases: list[DatabaseBody]
+    sql: bool
 
 
 class ColumnBody(BaseModel):
@@ -277,8 +287,6 @@ def taught_body(taught: Taught) -> TaughtBody:
 
 def table_body(table: Table, dialect: str) -> TableBody:
     """Return a table for clients."""
-    from quorum.knowledge.schema.oddities import oddities
-
     refers = {
         name: f"{key.ref_table}.{other}"
         for key in table.foreign_keys
@@ -300,8 +308,6 @@ def table_body(table: Table, dialect: str) -> TableBody:
 
 def rows_body(table: pa.Table, **more: Any) -> Rows:
     """Return a table for clients."""
-    from quorum.tools.results.values import plain_rows
-
     columns, types, plain = table.column_names, [str(each.type) for each in table.schema], plain_rows(table)
     texts = [list(row) for row in shown_rows(columns, plain, types, 300)]
     return Rows(columns=columns, types=types, rows=plain, shown=texts, row_count=table.num_rows, **more)
@@ -309,9 +315,6 @@ def rows_body(table: pa.Table, **more: Any) -> Rows:
 
 def chart_body(table: pa.Table, kind: Mark | Literal[""] = "") -> ChartBody:
     """Return the chart of a table, or why there is none; blocks."""
-    from quorum.chart import chart_of
-    from quorum.evals.reports.vega import styled
-
     found = chart_of(table, kind or None)
     if isinstance(found, str):
         return ChartBody(note=found)

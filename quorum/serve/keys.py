@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import secrets
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,9 +39,12 @@ class Caller:
         databases, schemas: That it may see; None for all.
         sql: True if it may run queries of its own.
         per_minute: Requests.
+        hash: Of the key: these are the entries of its file, too.
     """
 
-    name: str = ""
+    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True, validate_default=True)
+
+    name: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")] = ""
     databases: frozenset[str] | None = None
     schemas: frozenset[str] | None = None
     sql: bool = True
@@ -48,34 +52,29 @@ class Caller:
     max_calls: Annotated[int | None, Field(ge=1)] = None
     max_bytes: Annotated[Bytes | None, Field(ge=1)] = None
     per_minute: Annotated[int | None, Field(ge=1)] = None
+    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = field(default="", repr=False)
 
     def limits(self) -> dict[str, float | None]:
         """Return the limits of a month by the names of ``KINDS``."""
         return dict(zip(KINDS, (self.max_usd, self.max_calls, self.max_bytes), strict=True))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Key(Caller):
-    """An entry of the file."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-    name: Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,40}$")] = field()
-    hash: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] = field(repr=False)
-
-
-_KEY = TypeAdapter(_Key)
+_CALLER = TypeAdapter(Caller)
+_LOG = logging.getLogger(__name__)
 
 
 class Keys:
     """The keys of a file, which is read again when it has changed; it holds their SHA-256 only.
+
+    Attributes:
+        fault: What is wrong in the file as it is now, while what was read before counts; else empty.
 
     Raises:
         ConfigurationError: The file cannot be read, or an entry is wrong.
     """
 
     def __init__(self, file: Path) -> None:
-        self.file, self._read, self._callers = file, 0, dict[str, _Key]()
+        self.file, self.fault, self._read, self._callers = file, "", 0, dict[str, Caller]()
         self._load()
 
     def named(self, name: str) -> Caller | None:
@@ -85,18 +84,26 @@ class Keys:
 
     def caller(self, key: str) -> Caller | None:
         """Return who has a key; None for nobody."""
-        with suppress(ConfigurationError, OSError):  # while it is being edited, what was read before counts
+        try:
             if self.file.stat().st_mtime_ns != self._read:
                 self._load()
+                self.fault = ""
+        except (ConfigurationError, OSError) as error:
+            if str(error) != self.fault:
+                _LOG.error("%s The keys that were read before count.", error)
+            self.fault = str(error)
         return self._callers.get(hash_of(key))
 
     def _load(self) -> None:
+        found, place = list[Caller](), ""
         try:
             self._read = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
-            found = [_KEY.validate_python(each) for each in entries]
-        except (OSError, ValueError) as error:
-            said = first_in_words(error) if isinstance(error, ValidationError) else str(error)
+            for number, entry in enumerate(entries, 1):
+                place = f"key {number}, {entry.get('name')!r}: "
+                found.append(_CALLER.validate_python(entry))
+        except (AttributeError, OSError, ValueError) as error:
+            said = place + first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
         if len({each.name for each in found}) < len(found):
             raise ConfigurationError(f"Two keys in {self.file} have the same name.")
@@ -116,7 +123,7 @@ def add_key(file: Path, name: str) -> str:
     """
     key = f"qk_{secrets.token_urlsafe(32)}"
     try:
-        entry = _KEY.validate_python({"name": name, "hash": hash_of(key)})
+        entry = _CALLER.validate_python({"name": name, "hash": hash_of(key)})
     except ValidationError as error:
         raise ConfigurationError(f"{name!r} cannot name a key: {first_in_words(error)}.") from None
     if file.exists() and name in {each.name for each in Keys(file)._callers.values()}:

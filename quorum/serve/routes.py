@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
+import pyarrow as pa
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 from starlette.requests import Request
@@ -42,9 +43,6 @@ from quorum.serve.keys import Caller
 from quorum.serve.question import Question, Refused
 from quorum.serve.service import Service
 from quorum.tools.query import QueryError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 ALIVE_SECONDS = 15.0
 """After which a stream of events without one says that it is alive."""
@@ -124,7 +122,9 @@ def way(route: str, *types: str, status: int = 200, open: bool = False) -> Calla
 @way("GET /health", open=True)
 async def health(call: Call) -> bodies.Health:
     """Say that the server is there."""
-    return bodies.Health(status="ok", running=call.service.running)
+    wrong = call.service.keys and call.service.keys.fault
+    keys = "The file of keys is wrong; those that were read before count." if wrong else ""
+    return bodies.Health(status="ok", keys=keys, running=call.service.running)
 
 
 @way("GET /metrics", "text/plain")
@@ -146,7 +146,7 @@ async def databases(call: Call) -> bodies.Databases:
         except DatabaseUnavailable as error:  # the others can be asked
             about["error"] = call.service.clean(Exception.__str__(error))
         found.append(bodies.DatabaseBody(name=name, **about))
-    return bodies.Databases(databases=found)
+    return bodies.Databases(databases=found, sql=call.who.sql)
 
 
 @way("POST /v1/questions", status=202)
@@ -221,8 +221,6 @@ async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
 
 
 def _arrow(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
     sink = io.BytesIO()
     with pa.ipc.new_file(sink, table.schema) as file:
         file.write_table(table)

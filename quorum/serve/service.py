@@ -18,30 +18,31 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+from langchain_core.language_models import BaseChatModel
+
 from quorum.answer import Answer
 from quorum.graph.answering import NeedsReply
 from quorum.graph.recipes import RECIPES
+from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
-from quorum.serve.keys import KINDS, Caller, Claim, Purse
+from quorum.serve.keys import KINDS, Caller, Claim, Keys, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
 from quorum.session import Quorum
 from quorum.settings import Settings
+from quorum.tools.execute import Database, Outcome, execute
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.query import QueryError
+from quorum.tools.results.files import read_result
+from quorum.tools.sample import DEMO_QUESTIONS
 from quorum.tools.urls import SAMPLE, anchored, location, mask_url
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from langchain_core.language_models import BaseChatModel
-
     from quorum.graph.leases import Leases
-    from quorum.graph.resources import Resources
-    from quorum.serve.keys import Keys
-    from quorum.tools.execute import Outcome
 
 MOST_RUNNING = 64
 """Questions under way in one process; more are told to come again."""
@@ -153,8 +154,6 @@ class Service:
 
     def examples(self, name: str) -> list[str]:
         """Return questions to begin with, of the sample; there are none of other databases."""
-        from quorum.tools.sample import DEMO_QUESTIONS
-
         return [each.question for each in DEMO_QUESTIONS] if self._urls[name] == [SAMPLE] else []
 
     async def resources(self, who: Caller, database: str = "") -> Resources:
@@ -207,11 +206,8 @@ class Service:
         await self._begin(who, made, partial(asking, text), asks)
         if self.leases:
             await made.begun()
-            if not await asyncio.to_thread(made.folder.folder.is_dir):  # no other process hears of it
-                if made.elsewhere:
-                    raise _being_answered()
-                if made.error:
-                    raise made.error
+            if not await asyncio.to_thread(made.is_there):  # no other process hears of it
+                raise _being_answered() if made.elsewhere else made.error or _busy()
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:
@@ -309,8 +305,6 @@ class Service:
             files |= {n: each.result_file for n, each in enumerate(answer.readings, 1)}
         if not (file := files.get(reading or candidate)):
             raise Refused("There are no such rows.", 404, "not_found")
-        from quorum.tools.results.files import read_result
-
         return await asyncio.to_thread(read_result, found.folder.results / Path(file).name)
 
     async def schema(self, who: Caller, words: str = "", *, database: str = "") -> Schema:
@@ -332,8 +326,6 @@ class Service:
 
     async def run_sql(self, who: Caller, sql: str, *, database: str = "", rows: int = 100) -> Outcome:
         """Judge and run a query, within the limits; what the guard or the database says of it is a value."""
-        from quorum.tools.execute import Database, execute
-
         _check_sql(who)
         name, options, purse = self._named(who, database), self.settings, self._purse(who)
         opened = await self.resources(who, name)
@@ -380,7 +372,9 @@ class Service:
         quorum, meta = self._session(who, found.database), await asyncio.to_thread(found.folder.meta)
         asking: Asking = partial(quorum.ask, resume=found.id)
         if thread := str(meta.get("talk", "")):
-            chat = await asyncio.to_thread(quorum.chat, thread)
+            answered = (self.home / "runs" / found.after / "answer.json").is_file
+            after = found.after if await asyncio.to_thread(answered) else ""
+            chat = await asyncio.to_thread(partial(quorum.chat, thread, run=after))
             found.thread, asking = thread, partial(chat.resume, found.id)
         await self._begin(who, found, asking, {"on_clarify": reply, "on_approve": reply})
         return found
@@ -390,7 +384,7 @@ class Service:
         if made.id in self._running or made.thread in threads:
             raise _being_answered()
         if self._ending or len(self._running) >= MOST_RUNNING:
-            raise Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+            raise _busy()
 
     async def _begin(self, who: Caller, made: Question, asking: Asking, asks: dict[str, Any]) -> None:
         """Begin or go on with a question, once what it may use is claimed."""
@@ -439,7 +433,7 @@ class Service:
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
             ours = QuorumError(f"{type(error).__name__}: {error}")
             made.error = error if isinstance(error, QuorumError) else ours
-            if not made.folder.folder.is_dir():
+            if not await asyncio.to_thread(made.is_there):
                 self._lost[made.id] = made
                 while len(self._lost) > LOST:
                     self._lost.popitem(last=False)
@@ -483,6 +477,8 @@ class Service:
 
     def _bounded(self, options: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(options)
+        if given.get("clarify") == "on" and self.settings.clarify == "always":
+            given["clarify"] = "always"
         for name in given.keys() & set(_AT_MOST):
             if (most := getattr(self.settings, name)) is not None:
                 given[name] = min(given[name], most)
@@ -547,7 +543,7 @@ def _check_sql(who: Caller) -> None:
 
 
 def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
-    if run.folder.is_dir():
+    if (run.folder / "run.json").is_file():
         try:
             end(run, leases, "cancelled")
         except ConfigurationError:
@@ -572,5 +568,9 @@ def _being_answered() -> Refused:
     return Refused("This, or another turn of its conversation, is being answered.", 409, "running")
 
 
+def _busy() -> Refused:
+    return Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+
+
 def _missing(run_id: str) -> Refused:
-    return Refused(f"There is no question {run_id!r}.", 404, "not_found")
+    return Refused(f"There is no question with the id {run_id!r}.", 404, "not_found")

@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from quorum.graph.leases import MOST_TAKEN, Expired, Leases, leases_at, run_id_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import LeaseLost, QuorumError
 from quorum.serve.keys import Caller
 
 if TYPE_CHECKING:
-    from quorum.graph.leases import Expired, Leases
     from quorum.serve.service import Service
 
 LOOKS = 2.0
@@ -36,8 +36,6 @@ async def looking_after(service: Service) -> AsyncIterator[None]:
     if not (url := service.settings.checkpoints):
         yield
         return
-    from quorum.graph.leases import leases_at
-
     service.leases = await asyncio.to_thread(leases_at, url)
     task = asyncio.ensure_future(_look_after(service, service.leases))
     try:
@@ -48,8 +46,6 @@ async def looking_after(service: Service) -> AsyncIterator[None]:
 
 
 async def _look_after(service: Service, leases: Leases) -> None:
-    from quorum.graph.leases import run_id_of
-
     while True:
         await asyncio.sleep(LOOKS)
         for lease in [*leases.held.values()]:
@@ -65,8 +61,6 @@ async def _look_after(service: Service, leases: Leases) -> None:
 
 async def _take_over(service: Service, leases: Leases, lease: Expired) -> None:
     """Go on with a question, or note that it is over; leave the runs of other homes, and of no service."""
-    from quorum.graph.leases import MOST_TAKEN, run_id_of
-
     run = RunFolder(service.home / "runs" / run_id_of(lease.run))
     with suppress(LeaseLost):  # another process was first
         if (found := await asyncio.to_thread(_begun, run, lease.run)) is None:

@@ -187,7 +187,7 @@ CASES: dict[str, Case] = {
     ),
     "keywords": case(INFO_AGENT, PLAIN, earlier=[]),
     "secondary keywords": case(
-        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], failed=FAILED
+        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], found=["shops"], failed=FAILED
     ),
     "expansion": case(CONTEXT_EXPANDER, CONTEXT, schema=TABLE, others=["shops", "towns"]),
     "generation": case(

@@ -20,7 +20,7 @@ from statistics import mean, median
 from quorum.agents.linkers import ABOVE_TOKENS
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Linking
-from quorum.evals.running.linking import linking_of_schema
+from quorum.evals.running.linking import golds_of, linking_of_schema
 from quorum.graph.nodes.schema_linking import used_by
 from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog
@@ -83,7 +83,9 @@ def cases(questions: Iterable[EvalQuestion], catalog: Catalog) -> Iterable[Case]
             )
             for part in shown
         ]
-        by_drafts, by_verdicts = (linking_of_schema(part, each, catalog) for part in linked)
+        by_drafts, by_verdicts = (
+            linking_of_schema(part, golds_of(each, catalog), each, catalog) for part in linked
+        )
         problems += [f"unknown name {name}" for name in gold.unknown]
         told = lint(each, catalog)
         problems += [f"lint: {found}" for part in shown for found in lint(each, part) - told]

@@ -136,7 +136,7 @@ def main() -> None:
         texts += len(index.texts)
         linked = LinkedSchema(index, catalog, given.budget)
         for question in (each for each in asked if each.url == url):
-            if golds := golds_of(question.gold_sql, catalog):
+            if golds := golds_of(question, catalog):
                 for way, found in ways.items():
                     found.append(ask(index, linked, question, golds, embedder and embedder.inner, way))
     print(

@@ -69,7 +69,8 @@ async def checked(url: str, questions: list[EvalQuestion]) -> list[tuple[int, in
             if not isinstance(result, QueryResult):
                 print(f"does not run: {question.id}")
                 continue
-            said = await suspicions(database, sql, result, agent="bench", question=question.question)
+            reading = lambda result=result: result.table  # noqa: E731
+            said = await suspicions(database, sql, reading, agent="bench", question=question.question)
             checks = time.perf_counter() - started
             wrong = [text for each in said for text in untrue(each, sql, path)]
             for each in said:

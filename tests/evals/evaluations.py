@@ -1,9 +1,10 @@
-"""Evaluations on disk, written by hand."""
+"""Evaluations, recorded candidates and their gold on disk, written by hand."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ was under way when the process was killed may stand twice. All others are the re
 
 def outcome(record: Record) -> dict[str, Any]:
     """The result, the same however often the evaluation was interrupted: all fields but ``PASSING``."""
-    return {name: value for name, value in record.as_dict().items() if name not in PASSING}
+    return {name: value for name, value in asdict(record).items() if name not in PASSING}
 
 
 def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
@@ -103,8 +104,8 @@ def linking(tables: float, columns: float | None) -> Linking:
 def write(folder: Path, made: Manifest, records: Sequence[Record]) -> Path:
     """The folder of an evaluation."""
     folder.mkdir(parents=True)
-    (folder / MANIFEST).write_text(json.dumps(made.as_dict()), encoding="utf-8")
-    lines = [json.dumps(each.as_dict()) + "\n" for each in records]
+    (folder / MANIFEST).write_text(json.dumps(asdict(made)), encoding="utf-8")
+    lines = [json.dumps(asdict(each)) + "\n" for each in records]
     (folder / RESULTS).write_text("".join(lines), encoding="utf-8")
     return folder
 
@@ -127,3 +128,35 @@ def cut_short(folder: Path) -> None:
     """As after SIGKILL in the middle of a line."""
     with (folder / RESULTS).open("a", encoding="utf-8") as file:
         file.write(json.dumps({"id": "torn"})[:7])
+
+
+Result = int | str | None
+"""A number in the column ``n``; "" for a result without rows; None for a candidate that failed."""
+
+
+def write_candidates(
+    folder: Path, model: str, answers: Mapping[str, Sequence[Result]], **finals: Result
+) -> Path:
+    """Candidates 0, 1, … of each question, and the pipeline's choice for those in ``finals``."""
+    for question, results in answers.items():
+        place = folder / model / question
+        place.mkdir(parents=True)
+        named = dict(enumerate(results)) | ({"final": finals[question]} if question in finals else {})
+        for name, result in named.items():
+            (place / f"{name}.sql").write_text(f"SELECT {result or 0} AS n{name}")
+            if result is not None:
+                (place / f"{name}.csv").write_text(f"n\n{result}\n" if result != "" else "n\n")
+    return folder
+
+
+def write_gold(folder: Path, **golds: int) -> Path:
+    """The gold of an edition: one number a question."""
+    (folder / "exec_result").mkdir(parents=True)
+    for question, number in golds.items():
+        (folder / "exec_result" / f"{question}.csv").write_text(f"n\n{number}\n")
+    lines = [
+        json.dumps({"instance_id": question, "condition_cols": [], "ignore_order": True})
+        for question in golds
+    ]
+    (folder / "spider2snow_eval.jsonl").write_text("\n".join(lines) + "\n")
+    return folder

@@ -50,10 +50,10 @@ def answer(*candidates: AnswerCandidate, **values: Any) -> Answer:
     return Answer(**(usual | values))
 
 
-def kept(folder: Path, values: dict[str, list[Any]], question: str = "q00") -> str:
+def kept(folder: Path, values: dict[str, list[Any]]) -> str:
     """A result of the run; its file as an answer of another machine names it."""
-    file = write_result(pa.table(values), folder / "runs" / question / "results")
-    return f"/elsewhere/runs/{question}/results/{file.name}"
+    file = write_result(pa.table(values), folder / "runs" / "q00" / "results")
+    return f"/elsewhere/runs/q00/results/{file.name}"
 
 
 async def judged(

@@ -10,7 +10,7 @@ import asyncio
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -25,7 +25,7 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS
 from quorum.tools.databases.base import Connector
-from quorum.tools.models.scripted import Prompt, ScriptedChatModel, scripted
+from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script, sql
@@ -80,7 +80,6 @@ class ShopConnector(Connector):
         await asyncio.sleep(0)
         if self.name in self.lost:
             return QueryError(ErrorKind.UNAVAILABLE, f"{self.name} has closed.")
-        assert self._data is not None
         try:
             found = self._data.execute(sql)
         except sqlite3.Error as error:
@@ -140,30 +139,25 @@ class Knowing:
         replies = script(sql_writer={"reasoning": "Count.", "sql": gold}, action=sql(gold))
         return self.special(prompt.role, number) or replies[prompt.role]
 
-    @property
-    def chat(self) -> ScriptedChatModel:
-        return scripted(self)
-
 
 def evaluation(
     folder: Path,
-    model: Knowing | ScriptedChatModel,
+    model: Knowing | Mapping[str, Any],
     asked: Sequence[EvalQuestion],
     *,
     scorer: Scorer | None = None,
-    recipe: str = "single",
     concurrency: int = 4,
     shard: tuple[int, int] = (1, 1),
     **options: Any,
 ) -> Evaluation:
-    """An evaluation in ``folder`` of a suite that is ``asked``."""
-    chat = model.chat if isinstance(model, Knowing) else model
+    """An evaluation in ``folder`` of a suite that is ``asked``, of the recipe ``single`` if none is given."""
+    models = model if isinstance(model, Mapping) else {MODEL: model}
     return Evaluation(
         suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
-        options=RunOptions(models=[MODEL], recipe=recipe, **options),
+        options=RunOptions(models=[*models], **({"recipe": "single"} | options)),
         questions=asked,
         folder=folder,
         concurrency=concurrency,
         shard=shard,
-        chat_models={MODEL: chat},
+        chat_models={name: scripted(each) for name, each in models.items()},
     )

@@ -11,11 +11,6 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
-from langchain_core.messages import BaseMessage
-from langchain_core.outputs import ChatResult
-from typing_extensions import override
-
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.suites.files import sqlite_url
@@ -83,16 +78,9 @@ class SlowModel(ScriptedChatModel):
 
     latency: float
 
-    @override
-    async def _agenerate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: AsyncCallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
+    async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
         await asyncio.sleep(self.latency)
-        return await super()._agenerate(messages, stop, run_manager, **kwargs)
+        return await super()._agenerate(messages, stop, run_manager, **more)
 
 
 def _reply(prompt: Prompt) -> str:

@@ -64,11 +64,11 @@ def write_spider1(folder: Path) -> Path:
     return folder
 
 
-def small_suite(folder: Path, *, golds: dict[str, str] | None = None, scorer: Scorer | None = None) -> Suite:
+def small_suite(folder: Path, *, golds: dict[str, str] | None = None) -> Suite:
     """The suite; ``golds`` by question id."""
     url = sqlite_url(write_database(folder / "pets.sqlite"))
     questions = [
         EvalQuestion(id, f"What is {id}?", "pets", url, "sqlite", (sql,))
         for id, sql in (golds or GOLDS).items()
     ]
-    return Suite("small", folder, tuple(questions), scorer or SumScorer())
+    return Suite("small", folder, tuple(questions), SumScorer())

@@ -10,19 +10,12 @@ from typing import Any
 import pytest
 
 from quorum.evals.folder import EvalFolder
-from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, Record
 from quorum.evals.running.attempts import Attempts, user_of
-from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
-from quorum.evals.scorers.base import Scorer
-from quorum.graph.answering import answer_question
-from quorum.graph.context import open_context
-from quorum.graph.options import RunOptions
-from quorum.graph.recipes import recipe_of
-from tests.evals.running import GOLD, Knowing, questions, shops
-from tests.evals.small_suite import SumScorer
+from tests.evals.running import GOLD, Knowing, evaluation, questions, shops
 
 __all__ = ["shops"]
 
@@ -31,28 +24,15 @@ pytestmark = pytest.mark.usefixtures("shops")
 LESS, MORE = "SELECT 7 AS orders", "SELECT 8 AS orders"
 
 
-def writing(sql: str) -> Any:
+def writing(sql: str) -> Knowing:
     """A model that always writes this query."""
-    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None).chat
+    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None)
 
 
-def disputed(
-    folder: Path,
-    asked: Sequence[EvalQuestion],
-    *queries: str,
-    scorer: Scorer | None = None,
-    **options: Any,
-) -> Evaluation:
+def disputed(folder: Path, asked: Sequence[EvalQuestion], *queries: str, **how: Any) -> Evaluation:
     """An evaluation in which each of several models writes one of the queries, and so all disagree."""
     models = {f"m:{place}": writing(sql) for place, sql in enumerate(queries)}
-    return Evaluation(
-        suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
-        options=RunOptions(models=list(models), recipe="single", **({"clarify": True} | options)),
-        questions=asked,
-        folder=folder,
-        simulated=True,
-        chat_models=models,
-    )
+    return replace(evaluation(folder, models, asked, **({"clarify": True} | how)), simulated=True)
 
 
 async def answered(given: Evaluation) -> Record:
@@ -66,7 +46,6 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
     alone = await answered(
         replace(disputed(tmp_path / "alone", asked, LESS, right, clarify=False), simulated=False)
     )
-    assert record.asking is not None
     assert {choice.sql: choice.match for choice in record.asking.choices} == {LESS: False, right: True}
     chosen = next(each for each in record.asking.choices if each.label == record.asking.chosen)
     assert chosen.sql == right
@@ -75,25 +54,8 @@ async def test_the_user_chooses_what_meets_the_gold_and_the_answer_stays_what_it
         assert getattr(record, name) == getattr(alone, name)
 
 
-async def test_what_is_chosen_is_the_answer_of_a_run_that_hears_it(tmp_path: Path) -> None:
-    """The score takes for granted that a choice is obeyed."""
-    given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
-    asking = (await answered(given)).asking
-    assert asking is not None
-    databases = Databases.for_evaluation(given)
-    resources = (await databases.of(given.questions[0])).resources
-    options = RunOptions.from_dict(given.options.as_dict() | {"home": str(tmp_path / "told")})
-    context = await open_context(
-        options, recipe_of(options), given.questions[0].question, resources=resources
-    )
-    told = await answer_question(context, given.questions[0].question, on_clarify=lambda _: asking.chosen)
-    await databases.aclose()
-    assert told.sql == GOLD.format(number=0)
-
-
 async def test_where_no_choice_is_right_none_is_made_and_who_agrees_is_not_asked(tmp_path: Path) -> None:
     asking = (await answered(disputed(tmp_path / "no", questions(1), LESS, MORE))).asking
-    assert asking is not None
     assert ([choice.match for choice in asking.choices], asking.chosen) == ([False, False], "")
     agreed = await answered(disputed(tmp_path / "yes", questions(1), LESS, LESS))
     assert agreed.asking == Asking()
@@ -103,9 +65,9 @@ async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) ->
     """Between the answer and its record: the choices are read from its trace."""
     given = disputed(tmp_path, questions(1), LESS, GOLD.format(number=0))
     before = await answered(given)
-    databases = Databases.for_evaluation(given)
-    again = await Attempts(given, databases).record(given.questions[0])
-    await databases.aclose()
+    attempts = Attempts(given)
+    again = await attempts.record(given.questions[0])
+    await attempts.end()
     assert again.resumed
     assert again.asking == before.asking
     assert before.asking == EvalFolder(tmp_path).records()["q00"].asking
@@ -119,7 +81,6 @@ async def test_of_several_readings_the_user_means_the_one_that_the_seed_draws(tm
         given = disputed(tmp_path / str(seed), asked, *golds, scorer=AmbrosiaScorer(), seed=seed)
         record = await answered(given)
         asking = record.asking
-        assert asking is not None
         assert (asking.readings, asking.intent) == (2, user_of(asked[0], AmbrosiaScorer(), seed).intent)
         chosen = next(each for each in asking.choices if each.label == asking.chosen)
         assert chosen.met == (asking.intent,)

@@ -13,13 +13,10 @@ import pytest
 from quorum.evals.folder import EvalWriter
 from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import open_evaluation
-from quorum.evals.scorers.spider2 import load_gold
-from quorum.evals.scoring import gold_suite, score_suite
 from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
 from tests.evals.evaluations import asked, manifest
-from tests.evals.recordings import write_gold
 from tests.evals.small_suite import small_suite
 
 
@@ -113,24 +110,3 @@ def test_a_place_that_is_taken_is_none_for_a_submission(done: Path, tmp_path: Pa
     assert not (tmp_path / BIRD_FILE).exists()
     with pytest.raises(ConfigurationError, match=r"Cannot write to .*q9\.csv"):
         export(open_evaluation(done), "bird", tmp_path / "q9.csv")
-
-
-TABLES = {
-    "number": pa.table({"n": [7]}),
-    "wrong": pa.table({"n": [8]}),
-    "more": pa.table({"x": ["a"], "n": [7.001]}),
-    "null": pa.table({"n": pa.array([None], pa.int64())}),
-    "text": pa.table({"n": ["007"]}),
-    "none": pa.table({"n": pa.array([], pa.int64())}),
-}
-
-
-@pytest.mark.parametrize("name", TABLES)
-async def test_an_export_scores_as_the_table_did(name: str, tmp_path: Path) -> None:
-    gold = load_gold(write_gold(tmp_path / "gold", q1=7))
-    direct = gold.score("q1", TABLES[name])
-    folder = tmp_path / "eval"
-    evaluation(folder, ["q1"], [record("q1", TABLES[name])])
-    export(open_evaluation(folder), "spider2-csv", tmp_path / "out")
-    scores = await score_suite(gold_suite(gold.folder), tmp_path / "out")
-    assert scores.as_json() == {"q1": int(direct.match or 0)}

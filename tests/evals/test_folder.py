@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_a_damaged_manifest_is_named(tmp_path: Path, text: str) -> None:
 
 def test_lines_and_manifests_of_other_versions_are_read(tmp_path: Path) -> None:
     path = written(tmp_path)
-    line = {**record("a").as_dict(), "of_tomorrow": 1}
+    line = {**asdict(record("a")), "of_tomorrow": 1}
     del line["truncated"]  # which earlier ones did not keep
     path.write_text(json.dumps(line) + "\n")
     values = manifest([asked("a")]).as_dict()
@@ -103,7 +104,6 @@ def test_a_full_disk_leaves_no_half_line(tmp_path: Path) -> None:
     path = written(tmp_path, record("a"))
     before = path.read_bytes()
     with EvalWriter(tmp_path) as writer:
-        assert writer._file is not None
         writer._file.close()
         writer._file = Full(path, "a+")
         with pytest.raises(ConfigurationError, match="No space left"):

@@ -12,7 +12,6 @@ import pytest
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
-from quorum.evals.running.databases import Databases
 from quorum.evals.running.run_events import RunEvents
 from quorum.evals.running.runner import run_evaluation
 from quorum.evals.scorers.own import OwnScorer
@@ -148,10 +147,10 @@ async def test_a_run_that_is_cut_short_leaves_its_trace_to_whoever_goes_on(
 
     monkeypatch.setattr("quorum.evals.running.attempts.answer_question", cut_short)
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, chat_models=given.chat_models)
+    attempts = Attempts(given)
     try:
         with pytest.raises(asyncio.CancelledError):
-            await Attempts(given, databases).record(given.questions[0])
+            await attempts.record(given.questions[0])
     finally:
-        await databases.aclose()
+        await attempts.end()
     Trace.resume(tmp_path, "q00").close()

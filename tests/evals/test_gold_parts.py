@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum.evals.folder import EvalFolder
-from quorum.evals.questions import EvalQuestion, GoldParts, Suite
+from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import Databases
-from quorum.evals.running.linking import gold_part, linking_of, linking_of_schema
+from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
-from quorum.graph.options import RunOptions
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import Prompt
 from quorum.tools.sql.linking import Linked, prune
 from tests.benchmarks.bench_linking import measured
+from tests.evals.running import evaluation as shops_of
 from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script
 
@@ -52,7 +53,7 @@ class Asked:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> tuple[EvalQuestion, ...]:
+def asked(tmp_path: Path) -> Sequence[EvalQuestion]:
     """With gold SQL, with published gold tables, with neither."""
     path = tmp_path / "shop.sqlite"
     with sqlite3.connect(path) as database:
@@ -70,33 +71,20 @@ def asked(tmp_path: Path) -> tuple[EvalQuestion, ...]:
     )
 
 
-def evaluation(
-    folder: Path,
-    asked: tuple[EvalQuestion, ...],
-    model: Asked,
-    *,
-    gold: GoldParts | None = None,
-    recipe: str = "single",
-    **options: Any,
-) -> Evaluation:
-    return Evaluation(
-        Suite("shop", folder, asked, _Scorer()),
-        RunOptions(models=["test"], recipe=recipe, votes=1, **options),
-        asked,
-        folder,
-        gold=gold,
-        chat_models={"test": scripted(model)},
-    )
-
-
 class _Scorer(SumScorer):
     """Questions without gold SQL are right as well: it is not what is looked at."""
 
     async def score(self, question: EvalQuestion, *more: Any) -> Any:
-        return await super().score(dataclasses.replace(question, gold_sql=(BY_SQL,)), *more)
+        return await super().score(replace(question, gold_sql=(BY_SQL,)), *more)
 
 
-async def run(folder: Path, asked: tuple[EvalQuestion, ...], model: Asked, **how: Any) -> dict[str, Record]:
+def evaluation(
+    folder: Path, asked: Sequence[EvalQuestion], model: Asked, gold: GoldParts | None = None, **options: Any
+) -> Evaluation:
+    return replace(shops_of(folder, model, asked, scorer=_Scorer(), votes=1, **options), gold=gold)
+
+
+async def run(folder: Path, asked: Sequence[EvalQuestion], model: Asked, **how: Any) -> dict[str, Record]:
     return await run_evaluation(evaluation(folder, asked, model, **how))
 
 
@@ -105,7 +93,7 @@ def tables(prompt: str) -> set[str]:
 
 
 async def test_with_gold_each_question_sees_its_own_part(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+    tmp_path: Path, asked: Sequence[EvalQuestion]
 ) -> None:
     model = Asked()
     records = await run(tmp_path / "tables", asked, model, gold="tables")
@@ -128,7 +116,7 @@ async def test_with_gold_each_question_sees_its_own_part(
 
 
 async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+    tmp_path: Path, asked: Sequence[EvalQuestion]
 ) -> None:
     model = Asked()
     records = await run(tmp_path / "usual", asked, model)
@@ -140,7 +128,7 @@ async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
 
 
 async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole(
-    asked: tuple[EvalQuestion, ...], tmp_path: Path
+    asked: Sequence[EvalQuestion], tmp_path: Path
 ) -> None:
     databases = Databases.for_evaluation(evaluation(tmp_path / "run", asked, Asked()))
     try:
@@ -193,7 +181,7 @@ def test_what_linking_kept(linked: Linked | None, question: dict[str, Any], expe
     columns = tuple((table.full_name, column.name) for table, column in part.columns()) if part else ()
     shown = Linked(linked.tables, columns) if linked else None
     made = EvalQuestion("q", "?", "shop", "", "sqlite", **question)
-    assert linking_of_schema(shown, made, CATALOG) == expected
+    assert linking_of_schema(shown, golds_of(made, CATALOG), made, CATALOG) == expected
 
 
 def judged(prompt: Prompt) -> Any:
@@ -201,7 +189,7 @@ def judged(prompt: Prompt) -> Any:
 
 
 async def test_linking_counts_where_the_run_failed_after_it(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+    tmp_path: Path, asked: Sequence[EvalQuestion]
 ) -> None:
     def broken(prompt: Prompt) -> Any:
         raise RuntimeError("a fault of ours")
@@ -213,10 +201,10 @@ async def test_linking_counts_where_the_run_failed_after_it(
 
 
 async def test_a_question_s_own_document_is_shown_whole(
-    tmp_path: Path, asked: tuple[EvalQuestion, ...]
+    tmp_path: Path, asked: Sequence[EvalQuestion]
 ) -> None:
     passages = "\n\n".join(f"## Part {n}\n\nTerm {n} is {MARK} number {n}." for n in range(300))
-    own = (dataclasses.replace(asked[0], knowledge={"terms.md": passages}),)
+    own = (replace(asked[0], knowledge={"terms.md": passages}),)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "terms.md").write_text(passages)
     shown = []
@@ -237,6 +225,11 @@ async def test_a_question_s_own_document_is_shown_whole(
 GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
 
 
+def linked(sql: str, *gold: str) -> Linking | None:
+    asked = EvalQuestion("q", "?", "shop", "", "sqlite", gold_sql=gold)
+    return linking_of(sql, golds_of(asked, CATALOG), CATALOG)
+
+
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -254,15 +247,15 @@ GOLD = "SELECT city, SUM(total) FROM orders GROUP BY city"
     ],
 )
 def test_recall_and_precision(sql: str, expected: Linking | None) -> None:
-    assert linking_of(sql, [GOLD], CATALOG) == expected
+    assert linked(sql, GOLD) == expected
 
 
 def test_the_nearest_of_several_gold_queries_counts_and_without_any_nothing_is_told() -> None:
     far, near = "SELECT name FROM customers", "SELECT city FROM orders"
     for golds in ([far, near, "not ( SQL"], [near, far]):
-        assert linking_of("SELECT city FROM orders", golds, CATALOG) == Linking(1.0, 1.0, 1.0, 1.0)
+        assert linked("SELECT city FROM orders", *golds) == Linking(1.0, 1.0, 1.0, 1.0)
     for unread in ([], ["not ( SQL"], ["SELECT 1"]):
-        assert linking_of(GOLD, unread, CATALOG) is None
+        assert linked(GOLD, *unread) is None
 
 
 @pytest.mark.heavy
@@ -273,7 +266,6 @@ async def test_linking_with_gold_loses_nothing_of_large_schemas(shared: Path) ->
     assert long.keys() == {"sf_bq176", "sf_bq166", "bq124"}
     for case in long.values():
         for kept in (case.by_drafts, case.by_verdicts):
-            assert kept is not None
             assert (kept.table_recall, kept.column_recall) == (1.0, 1.0)
         assert case.problems == ()
         assert max(case.drafts, case.verdicts) < case.whole / 6

@@ -34,7 +34,6 @@ from quorum.evals.recorded.weights import (
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.running.runner import run_evaluation
 from quorum.graph.ballots import UNANSWERABLE, Ballot
-from quorum.graph.options import RunOptions
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
@@ -60,17 +59,11 @@ EXPERTS = {
 
 
 async def evaluated(
-    folder: Path,
-    experts: Mapping[str, Knowing],
-    *,
-    count: int = 30,
-    votes: int = 0,
+    folder: Path, experts: Mapping[str, Knowing], *, count: int = 30, votes: int = 0
 ) -> Opened:
     """An evaluation of the recipe ``single``, by default with one candidate of each expert."""
-    made = evaluation(folder, expert({}), questions(count))
-    options = RunOptions(models=[*experts], recipe="single", votes=votes or len(experts), strategy="wma")
-    chats = {name: each.chat for name, each in experts.items()}
-    await run_evaluation(replace(made, options=options, chat_models=chats))
+    asked = questions(count)
+    await run_evaluation(evaluation(folder, experts, asked, votes=votes or len(experts), strategy="wma"))
     (found,) = open_evaluations([folder])
     return found
 

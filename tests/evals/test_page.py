@@ -1,18 +1,20 @@
-"""The report's page: one file that asks for nothing, holds everything, and warns before it counts."""
+"""The report's page and plots: one file that asks for nothing, holds everything, warns before it counts."""
 
 from __future__ import annotations
 
 import base64
 import re
-import traceback
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from quorum.evals.reports.evaluations import Opened
-from quorum.evals.reports.plots import Plot
-from quorum.evals.reports.report import notes, page_of, report
+from quorum.evals.reports.plots import Plot, by_group, plots_of
+from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
+from quorum.evals.reports.vega import WIDTH
+from tests.browser import Browser
 from tests.evals.conftest import HOSTILE
 from tests.evals.evaluations import asked, opened, record, unanswered
 from tests.pages import Page, alone
@@ -73,13 +75,12 @@ def test_warnings_come_before_figures(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("undrawn")
 def test_of_a_traceback_the_last_line_is_shown(tmp_path: Path) -> None:
-    try:
-        raise KeyError("lost")
-    except KeyError as error:
-        message = "".join(traceback.format_exception(error))
-    html = page_of([opened(tmp_path / "run", [unanswered("a", "fault", message=message)])], tmp_path)
+    fault = unanswered(
+        "a", "fault", message="Traceback (most recent call last)\n  File it.py\nKeyError: 'lost'\n"
+    )
+    html = page_of([opened(tmp_path / "run", [fault])], tmp_path)
     assert "fault: KeyError: &#39;lost&#39;" in html
-    assert __file__ not in html
+    assert "it.py" not in html
 
 
 def test_markdown_of_sections_becomes_tables_and_no_other_html() -> None:
@@ -89,3 +90,76 @@ def test_markdown_of_sections_becomes_tables_and_no_other_html() -> None:
     assert '<td data-is="a">&lt;b&gt;x&lt;/b&gt;</td>' in html
     assert "<img" not in html
     assert "<a " not in html
+
+
+# Plots: what is drawn, what is said where nothing can be, and that a browser shows them.
+
+
+def texts(plot: Plot) -> list[str]:
+    root = ElementTree.fromstring(plot.svg)
+    return [item.text or "" for item in root.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_every_plot_is_an_svg_that_asks_for_nothing_and_says_in_words_what_it_shows(
+    pictured_evaluation: Opened, pictured_plots: list[Plot]
+) -> None:
+    assert plots_of(pictured_evaluation) == pictured_plots, "the same evaluation, the same bytes"
+    for plot in pictured_plots:
+        root = ElementTree.fromstring(plot.svg)
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert float(root.attrib["width"]) < WIDTH + 120, "letters are readable on a phone"
+        links = [
+            value for item in root.iter() for name, value in item.attrib.items() if name.endswith("href")
+        ]
+        assert all(link.startswith("#") for link in links)
+        assert not re.search(rb"url\((?!#)", plot.svg)
+        assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 5
+        assert plot.caption
+        assert not plot.why
+    grades, confidence = pictured_plots
+    assert grades.alt == "EX by difficulty: easy 75.0 % of 8, medium 62.5 % of 8, hard 62.5 % of 8."
+    assert {"easy (8)", "medium (8)", "hard (8)", "EX"} <= set(texts(grades))
+    assert confidence.alt.startswith("Reliability of the confidence: 21 answers; ")
+
+
+def test_names_are_text_whatever_they_hold_and_long_ones_are_cut(tmp_path: Path) -> None:
+    names = [r"$\frac{1}{$", "数据库", "<script>", "W" * 40, "x') || alert('y"]
+    questions = [asked(f"q{n}", database=name) for n, name in enumerate(names)]
+    plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions))
+    assert set(texts(plot)) >= {f"{name} (1)" for name in names if len(name) < 26}
+    assert any(text.startswith("WWW") and "…" in text for text in texts(plot))
+    assert b"<script>" not in plot.svg
+
+
+def test_many_groups_show_the_largest(tmp_path: Path) -> None:
+    questions = [asked(f"d{n}-{k}", database=f"d{n}") for n in range(30) for k in range(1 + n % 2)]
+    plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions))
+    assert "The 24 of 30 with the most questions" in plot.caption
+    assert all(f"d{n} 100.0 % of 2" in plot.alt for n in range(1, 30, 2))
+
+
+@pytest.mark.parametrize("lacking", [unanswered("a", "endpoint"), record("a", match=None, gold="missing")])
+def test_what_has_no_data_is_a_sentence(tmp_path: Path, lacking: object) -> None:
+    plots = plots_of(opened(tmp_path / "run", [lacking, record("b", match=None, gold="missing")]))
+    assert [bool(plot.svg) for plot in plots] == [False, False]
+    assert all(plot.why.endswith(".") for plot in plots)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (400, True)])
+def test_a_report_is_seen_whole_and_its_questions_can_be_searched(
+    browser: Browser, pictured_evaluation: Opened, tmp_path: Path, width: int, dark: bool
+) -> None:
+    write_page([pictured_evaluation], tmp_path / "page.html")
+    typed = "const it = document.querySelector('.search'); it.value = 'Q07'"
+    search = f"{{ {typed}; it.dispatchEvent(new Event('input')) }}"
+    visit = browser.visit(tmp_path / "page.html", width=width, dark=dark, script=search)
+    listed = visit.text.partition("each by itself")[2]
+    assert ("q07" in listed, "q08" in listed) == (True, False)
+    assert (visit.messages, visit.requests, visit.width) == ([], [], width), "nothing scrolls sideways"
+    assert visit.cut == [] or width > 420, "nor does a table on a phone"
+    assert len(visit.images) == 2
+    for image in visit.images:
+        assert image["width"] > 0.75 * min(width, 600)
+        assert 0 <= image["x"] <= width - image["width"]
+        assert image["colours"] > 20, image["alt"]

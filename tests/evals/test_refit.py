@@ -13,8 +13,7 @@ from quorum.evals.records import CandidateRow
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.confidence import Calibration, features, load, tokens
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import opened, record
-from tests.evals.recordings import write_candidates, write_gold
+from tests.evals.evaluations import opened, record, write_candidates, write_gold
 from tests.quorum.conftest import candidate, made
 
 

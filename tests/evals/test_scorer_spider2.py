@@ -27,6 +27,7 @@ from tests.evals.shop import Runner
 
 TWO = {"q_a.csv": "a,b,c\n1,2,3\n", "q_b.csv": "a,b,c\n4,5,6\n"}
 EACH = [[0], [1, 2]]
+Score = Callable[..., Verdict]
 
 
 def make_gold(
@@ -47,7 +48,7 @@ def make_gold(
 
 
 @pytest.fixture
-def score(tmp_path: Path) -> Callable[..., Verdict]:
+def score(tmp_path: Path) -> Score:
     """Score a prediction's CSV text against gold text, or against several files by name."""
 
     def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Verdict:
@@ -85,7 +86,7 @@ def score(tmp_path: Path) -> Callable[..., Verdict]:
         ),
     ],
 )
-def test_cells(score: Callable[..., Verdict], gold: str, prediction: str, same: bool) -> None:
+def test_cells(score: Score, gold: str, prediction: str, same: bool) -> None:
     assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
     assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
@@ -138,31 +139,23 @@ def test_cells(score: Callable[..., Verdict], gold: str, prediction: str, same: 
 )
 @pytest.mark.parametrize("edition", ["lite", "snow"])
 def test_results(
-    score: Callable[..., Verdict],
-    gold: Any,
-    prediction: str,
-    options: dict[str, Any],
-    same: bool,
-    edition: str,
+    score: Score, gold: Any, prediction: str, options: dict[str, Any], same: bool, edition: str
 ) -> None:
     assert score(gold, prediction, edition=edition, **options).match is same
 
 
-@pytest.mark.parametrize(
-    ("columns", "variants", "edition", "wanted"),
-    [
+def test_columns_that_are_required() -> None:
+    for columns, variants, edition, wanted in (
         ([1, 2], 1, "snow", [1]),  # of a single variant only the first number counts
         ([0, 2], 1, "snow", [0]),
         ([1, 2], 1, "lite", [1]),
         ([0, 2], 1, "lite", [0, 1, 2]),
         ([0, 2], None, "lite", [0, 2]),
-    ],
-)
-def test_columns_that_are_required(columns: Any, variants: int | None, edition: Any, wanted: Any) -> None:
-    assert list(required(columns, 0, variants, 3, edition)) == wanted
+    ):
+        assert list(required(columns, 0, variants, 3, edition)) == wanted
 
 
-def test_the_reason_says_what_is_missing(score: Callable[..., Verdict]) -> None:
+def test_the_reason_says_what_is_missing(score: Score) -> None:
     assert score({"q_b.csv": "a\n1\n"}, "x\n1\n").reason == "q_b.csv"
     assert "column 1 (people)" in score("city,people\nRome,3\n", "c,n\nRome,4\n").reason
     assert "1 row wanted, 2 came" in score("a\n1\n", "a\n1\n1\n").reason
@@ -342,14 +335,11 @@ def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.Mon
             use()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_what_is_no_csv_is_said() -> None:
+    for text, message in (
         ("", "empty, it lacks even a header"),
         ('a\n"1\n', "quotation mark is not closed"),
         ("a,b\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3"),
-    ],
-)
-def test_what_is_no_csv_is_said(text: str, message: str) -> None:
-    with pytest.raises(UnreadableCsv, match=message):
-        frame_of(text)
+    ):
+        with pytest.raises(UnreadableCsv, match=message):
+            frame_of(text)

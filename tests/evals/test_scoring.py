@@ -14,7 +14,7 @@ from quorum.evals.scorers.base import GoldCheck, Prediction
 from quorum.evals.scoring import gold_suite, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.recordings import write_gold
+from tests.evals.evaluations import write_gold
 from tests.evals.small_suite import GOLDS as GOLDS_OF
 from tests.evals.small_suite import small_suite
 
@@ -155,7 +155,7 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     assert "1 (shops, not pets)" in read_bird(file, questions).remarks[0]
     for text in ("[]", "{", '"SELECT 1"'):
         file.write_text(text)
-        with pytest.raises(ConfigurationError, match=r"predict_dev\.json is no JSON"):
+        with pytest.raises(ConfigurationError, match=r"predict_dev\.json (cannot be read|is no JSON object)"):
             read_bird(file, questions)
 
 

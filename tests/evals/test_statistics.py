@@ -33,18 +33,15 @@ def test_a_mean_has_the_standard_error_of_the_sample_and_leaves_out_what_is_not_
     assert (share.mean, share.low, share.high) == (pytest.approx(1 / 3), *wilson(1, 3))
 
 
-@pytest.mark.parametrize(
-    ("count", "n", "low", "high"),
-    [
+def test_wilson() -> None:
+    for count, n, low, high in (
         (81, 263, 0.2553, 0.3662),
         (15, 148, 0.0624, 0.1605),
         (0, 20, 0.0, 0.1611),
         (1, 29, 0.0061, 0.1718),
         (29, 29, 0.8830, 1.0),
-    ],
-)
-def test_wilson(count: int, n: int, low: float, high: float) -> None:
-    assert wilson(count, n) == pytest.approx((low, high), abs=5e-5)  # Newcombe (1998), table I, method 3
+    ):
+        assert wilson(count, n) == pytest.approx((low, high), abs=5e-5)  # Newcombe (1998), table I, method 3
 
 
 # Paired results

@@ -199,7 +199,6 @@ async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
     try:
         opened = await databases.of(suite.questions[0])
         documents = opened.resources_for(suite.questions[0]).documents
-        assert documents is not None
         assert documents.texts == {"knowledge": "A user is a row."}
     finally:
         await databases.aclose()

@@ -6,18 +6,18 @@ import json
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
-from quorum.evals.running.runner import Evaluation, run_evaluation
+from quorum.evals.running.runner import run_evaluation
 from quorum.evals.suites import load_suite, part_of
-from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases import connect
-from quorum.tools.models.scripted import scripted
+from tests.evals.running import evaluation
 from tests.evals.small_suite import write_database
 from tests.graph.shop import script, written
 from tests.schema_folders import write_schema
@@ -38,39 +38,17 @@ def write_lines(path: Path, items: list[dict[str, Any]]) -> None:
 
 
 def write_gold(
-    folder: Path,
-    edition: str,
-    results: Mapping[str, str],
-    sql: Mapping[str, str],
-    **toks: str,
+    folder: Path, edition: str, results: Mapping[str, str], sql: Mapping[str, str], **toks: str
 ) -> None:
     """``evaluation_suite/gold`` below ``folder``; ``results`` by file name, ``sql`` by question."""
-    gold = folder / "evaluation_suite" / "gold"
-    for name, text in results.items():
-        (gold / "exec_result").mkdir(parents=True, exist_ok=True)
-        (gold / "exec_result" / name).write_text(text, encoding="utf-8")
-    for name, text in sql.items():
-        (gold / "sql").mkdir(parents=True, exist_ok=True)
-        (gold / "sql" / f"{name}.sql").write_text(text, encoding="utf-8")
-    ids = sorted({*(name.removesuffix(".csv").removesuffix("_a").removesuffix("_b") for name in results)})
-    lines = [{"instance_id": id, "condition_cols": [], "ignore_order": True} for id in ids]
-    stated = [line | ({"toks": toks[id]} if id in toks else {}) for id, line in zip(ids, lines, strict=True)]
-    write_lines(gold / f"spider2{edition}_eval.jsonl", stated)
-
-
-def write_lite(folder: Path) -> Path:
-    """Lite with a question for each engine, two for BigQuery; nothing is missing."""
-    write_lines(folder / "spider2-lite.jsonl", [{"question": f"{x['db']}?", **x} for x in LITE])
-    databases = folder / "resource" / "databases"
-    write_schema(databases / "bigquery" / "ga4" / "project.data", {"events": {"day": "STRING"}})
-    write_schema(databases / "snowflake" / "PATENTS" / "PATENTS")
-    write_database(databases / "spider2-localdb" / "pet-shop.sqlite")
-    (folder / "resource" / "documents").mkdir()
-    (folder / "resource" / "documents" / "events.md").write_text("Events are days.", encoding="utf-8")
-    golds = {"bq001.csv": "a\n1\n", "ga002_a.csv": "a\n1\n", "sf003.csv": "a\n1\n", "local004.csv": "n\n3\n"}
-    sql = {"bq001": "SELECT 1", "ga002": "SELECT 1", "sf003": "SELECT 1", "local004": PETS}
-    write_gold(folder, "lite", golds, sql, bq001="200")
-    return folder
+    gold, files = folder / "evaluation_suite" / "gold", {f"sql/{id}.sql": text for id, text in sql.items()}
+    for name, text in {**files, **{f"exec_result/{name}": text for name, text in results.items()}}.items():
+        (gold / name).parent.mkdir(parents=True, exist_ok=True)
+        (gold / name).write_text(text, encoding="utf-8")
+    ids = sorted({name.removesuffix(".csv").removesuffix("_a") for name in results})
+    usual: dict[str, Any] = {"condition_cols": [], "ignore_order": True}
+    lines = [usual | {"instance_id": id} | ({"toks": toks[id]} if id in toks else {}) for id in ids]
+    write_lines(gold / f"spider2{edition}_eval.jsonl", lines)
 
 
 def write_snow(folder: Path) -> Path:
@@ -85,7 +63,19 @@ def write_snow(folder: Path) -> Path:
 
 @pytest.fixture
 def lite(tmp_path: Path) -> Path:
-    return write_lite(tmp_path / "spider2-lite")
+    """Lite with a question for each engine, two for BigQuery; nothing is missing."""
+    folder = tmp_path / "spider2-lite"
+    write_lines(folder / "spider2-lite.jsonl", [{"question": f"{x['db']}?", **x} for x in LITE])
+    databases = folder / "resource" / "databases"
+    write_schema(databases / "bigquery" / "ga4" / "project.data", {"events": {"day": "STRING"}})
+    write_schema(databases / "snowflake" / "PATENTS" / "PATENTS")
+    write_database(databases / "spider2-localdb" / "pet-shop.sqlite")
+    (folder / "resource" / "documents").mkdir()
+    (folder / "resource" / "documents" / "events.md").write_text("Events are days.", encoding="utf-8")
+    golds = {"bq001.csv": "a\n1\n", "ga002_a.csv": "a\n1\n", "sf003.csv": "a\n1\n", "local004.csv": "n\n3\n"}
+    sql = {"bq001": "SELECT 1", "ga002": "SELECT 1", "sf003": "SELECT 1", "local004": PETS}
+    write_gold(folder, "lite", golds, sql, bq001="200")
+    return folder
 
 
 def by_id(suite: Suite) -> dict[str, EvalQuestion]:
@@ -225,40 +215,29 @@ def test_missing_documents_and_gold_are_named(name: str, lite: Path) -> None:
     assert "evaluation_suite/gold" in said(load_suite("spider2-lite", lite), "Nothing can be scored")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
+def test_a_damaged_question_is_named(lite: Path) -> None:
+    for change, message in (
         ({"instance_id": None}, "no instance_id"),
         ({"instance_id": "ga002"}, "recurs"),
         ({"instance_id": "../bq001"}, "is none"),
         ({"db": ""}, "no db"),
         ({"question": None}, "no question"),
-    ],
-)
-def test_a_damaged_question_is_named(change: dict[str, Any], message: str, lite: Path) -> None:
-    items = [{"question": "?", **item} for item in (*LITE[1:], LITE[0] | change)]
-    write_lines(lite / "spider2-lite.jsonl", items)
-    with pytest.raises(ConfigurationError, match=rf"Entry 4 of .*{message}"):
-        load_suite("spider2-lite", lite)
+    ):
+        items = [{"question": "?", **item} for item in (*LITE[1:], LITE[0] | change)]
+        write_lines(lite / "spider2-lite.jsonl", items)
+        with pytest.raises(ConfigurationError, match=rf"Entry 4 of .*{message}"):
+            load_suite("spider2-lite", lite)
 
 
 async def test_a_run_over_schemas_scores_linking_and_validity(tmp_path: Path) -> None:
     suite = load_suite("spider2-snow", write_snow(tmp_path / "snow"))
     wrote = written("SELECT COUNT(*) FROM SHOP.PUBLIC.ORDERS JOIN SHOP.PUBLIC.CUSTOMERS USING (ID)")
-    options = RunOptions(recipe="single", models=["m"])
-    evaluation = Evaluation(
-        suite,
-        options,
-        suite.questions,
-        tmp_path / "out",
-        chat_models={"m": scripted(script(sql_writer=wrote))},
-    )
-    record = (await run_evaluation(evaluation))["sf_bq1"]
+    asked = evaluation(tmp_path / "out", {"m": script(sql_writer=wrote)}, suite.questions)
+    record = (await run_evaluation(replace(asked, suite=suite)))["sf_bq1"]
     assert (record.status, record.error, record.executes) == ("no_answer", "unavailable", None)
     assert (record.valid, record.match, record.gold) == (True, None, "not_live")
     assert (record.metrics, record.finished) == ({"ex": None}, True), "asking again would not help"
     assert [row.match for row in record.candidates] == [None]
-    assert record.linking is not None
     assert (record.linking.table_recall, record.linking.table_precision) == (1.0, 0.5)
     manifest = json.loads((tmp_path / "out" / "eval.json").read_text(encoding="utf-8"))
     assert manifest["missing"][0].startswith("Schemas only")
@@ -280,21 +259,16 @@ def test_of_a_part_only_that_is_said_which_it_lacks(lite: Path) -> None:
     assert some.questions == whole.questions
 
 
-@pytest.mark.parametrize(
-    ("name", "count", "with_sql", "documents", "difficulties"),
-    [
+def test_the_published_folders(shared: Path) -> None:
+    for name, count, with_sql, documents, difficulties in (
         ("spider2-local", 23, 3, 2, {"easy": 1, "medium": 13, "hard": 9}),
         ("spider2-lite", 74, 50, 18, {"easy": 24, "medium": 27, "hard": 23}),
         ("spider2-snow", 281, 67, 62, {"easy": 15, "medium": 24, "hard": 28, "": 214}),
-    ],
-)
-def test_the_published_folders(
-    name: str, count: int, with_sql: int, documents: int, difficulties: dict[str, int], shared: Path
-) -> None:
-    suite = load_suite(name, shared / "data" / name)
-    assert len(suite.questions) == count
-    assert sum(bool(question.gold_sql) for question in suite.questions) == with_sql
-    assert sum(bool(question.knowledge) for question in suite.questions) == documents
-    assert Counter(question.difficulty for question in suite.questions) == difficulties
-    assert {question.live for question in suite.questions} == {name == "spider2-local"}
-    assert not any(text.startswith(("Left out", "No external")) for text in suite.missing)
+    ):
+        suite = load_suite(name, shared / "data" / name)
+        assert len(suite.questions) == count
+        assert sum(bool(question.gold_sql) for question in suite.questions) == with_sql
+        assert sum(bool(question.knowledge) for question in suite.questions) == documents
+        assert Counter(question.difficulty for question in suite.questions) == difficulties
+        assert {question.live for question in suite.questions} == {name == "spider2-local"}
+        assert not any(text.startswith(("Left out", "No external")) for text in suite.missing)

@@ -37,25 +37,14 @@ from tests.evals.small_suite import SumScorer
 __all__ = ["database", "question", "shops"]
 
 
-class Counting(SumScorer):
-    """Counts what it judges."""
+def failing(error: Exception) -> Scorer:
+    """A scorer that raises it."""
 
-    def __init__(self) -> None:
-        object.__setattr__(self, "judged", [])
+    class Failing(SumScorer):
+        async def score(self, *_: Any) -> Verdict:
+            raise error
 
-    async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
-        self.judged.append(prediction.sql)  # type: ignore[attr-defined]
-        return await super().score(question, prediction, run)
-
-
-class Failing(SumScorer):
-    """Raises what it is told to."""
-
-    def __init__(self, error: Exception) -> None:
-        object.__setattr__(self, "error", error)
-
-    async def score(self, *_: Any) -> Verdict:
-        raise self.error  # type: ignore[attr-defined]
+    return Failing()
 
 
 Judge = Callable[..., Awaitable[Record]]
@@ -82,7 +71,13 @@ def wrong(tmp_path: Path) -> str:
 
 
 async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, right: str, wrong: str) -> None:
-    scorer = Counting()
+    seen: list[str] = []
+
+    class Counting(SumScorer):
+        async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
+            seen.append(prediction.sql)
+            return await super().score(question, prediction, run)
+
     given = answer(
         candidate("c1", file=right),
         candidate("c2", file=right),
@@ -91,12 +86,12 @@ async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, righ
         result_file=right,
         row_count=1,
     )
-    record = await judge(given, scorer)
+    record = await judge(given, Counting())
     assert (record.match, record.possible) == (True, True)
     assert [(row.match, row.error) for row in record.candidates] == [
         (True, ""), (True, ""), (False, ""), (False, "timeout")
     ]  # fmt: skip
-    assert scorer.judged == [SQL, "SELECT 7", ""]  # type: ignore[attr-defined]
+    assert seen == [SQL, "SELECT 7", ""]
     assert record.result == f"runs/q00/results/{Path(right).name}"
     assert (record.rows, record.executes, record.valid) == (1, True, True)
     both = candidate("c1", "SELECT 7", wrong), candidate("c2", SQL, right)
@@ -126,30 +121,20 @@ async def test_a_best_effort_is_judged_by_its_own_result(judge: Judge, tmp_path:
     assert record.result.endswith(Path(blank).name)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT total FROM orders", (True, False, "timeout")),
-        ("SELECT nothing FROM orders", (False, False, "timeout")),
-        ("DELETE FROM orders", (False, False, "timeout")),
-        ("SELECT FROM WHERE", (False, False, "timeout")),
-        ("", (None, None, "timeout")),
-    ],
-)
-async def test_sql_without_a_result_is_valid_if_guard_and_lint_pass_it(
-    judge: Judge, sql: str, expected: tuple[bool | None, bool | None, str]
-) -> None:
-    record = await judge(answer(candidate("c1", sql, error="timeout"), sql=sql, status="no_answer"))
-    assert (record.valid, record.executes, record.error) == expected
-    assert record.match is False
+async def test_sql_without_a_result_is_valid_if_guard_and_lint_pass_it(judge: Judge) -> None:
+    refused = ("SELECT nothing FROM orders", "DELETE FROM orders", "SELECT FROM WHERE")
+    for sql, valid in {"SELECT total FROM orders": True, **dict.fromkeys(refused, False), "": None}.items():
+        record = await judge(answer(candidate("c1", sql, error="timeout"), sql=sql, status="no_answer"))
+        assert (record.valid, record.executes) == (valid, False if sql else None)
+        assert (record.error, record.match) == ("timeout", False)
 
 
 async def test_a_scorer_that_fails_loses_no_answer(judge: Judge, right: str) -> None:
     given = answer(candidate("c1", file=right), result_file=right)
-    record = await judge(given, Failing(ZeroDivisionError("by nought")))
+    record = await judge(given, failing(ZeroDivisionError("by nought")))
     assert (record.status, record.error, record.match, record.executes) == ("answered", FAULT, None, True)
     assert "ZeroDivisionError: by nought" in record.message
-    known = await judge(given, Failing(ConfigurationError("no gold file")))
+    known = await judge(given, failing(ConfigurationError("no gold file")))
     assert (known.error, known.match, known.gold, known.reason) == ("", None, "fails", "no gold file")
 
 
@@ -225,10 +210,13 @@ def test_a_machine_that_fails_is_told_from_a_question_that_does() -> None:
             check_machine(error)
 
 
+Queries = list[tuple[str, Limits]]
+
+
 @pytest.fixture
-def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Limits]]:
+def ran(monkeypatch: pytest.MonkeyPatch) -> Queries:
     """The queries that reach a shop, with their limits."""
-    found: list[tuple[str, Limits]] = []
+    found: Queries = []
     run = ShopConnector.run
 
     async def noted(self: ShopConnector, sql: str, limits: Limits) -> Any:
@@ -246,12 +234,7 @@ EXECUTING = pytest.mark.parametrize(
 
 @EXECUTING
 async def test_gold_runs_once_a_question_whatever_the_database_remembers(
-    judge: Judge,
-    right: str,
-    wrong: str,
-    ran: list[tuple[str, Limits]],
-    monkeypatch: pytest.MonkeyPatch,
-    scorer: Scorer,
+    judge: Judge, right: str, wrong: str, ran: Queries, monkeypatch: pytest.MonkeyPatch, scorer: Scorer
 ) -> None:
     monkeypatch.setattr("quorum.tools.execute.KEPT_OUTCOMES", 0)
     given = answer(candidate("c1", file=right), candidate("c2", "SELECT 7", wrong), result_file=right)
@@ -264,11 +247,7 @@ async def test_gold_runs_once_a_question_whatever_the_database_remembers(
 
 @EXECUTING
 async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
-    tmp_path: Path,
-    shops: type[ShopConnector],
-    question: EvalQuestion,
-    ran: list[tuple[str, Limits]],
-    scorer: Scorer,
+    tmp_path: Path, shops: type[ShopConnector], question: EvalQuestion, ran: Queries, scorer: Scorer
 ) -> None:
     """One endless prediction must not hold up the questions that share the database."""
     for number, (seconds, allowed) in enumerate([(7.0, 7.0), (900.0, GOLD_LIMITS.seconds)]):
@@ -287,15 +266,11 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
 
 
 async def test_what_runs_gold_keeps_it_and_forgets_predictions(
-    question: EvalQuestion,
-    database: OpenDatabase,
-    ran: list[tuple[str, Limits]],
-    monkeypatch: pytest.MonkeyPatch,
+    question: EvalQuestion, database: OpenDatabase, ran: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known: Known = {}
     for times in (1, 2):
         run = run_on(database, question, known)
-        assert run is not None
         for _ in range(2):
             await run(SQL)
             await run.predicted("SELECT 7")
@@ -312,31 +287,24 @@ async def test_what_runs_gold_keeps_it_and_forgets_predictions(
 
     monkeypatch.setattr(ShopConnector, "run", slow)
     run = run_on(database, question, {})
-    assert run is not None
     assert isinstance(await run.predicted(SQL), QueryError)
     assert isinstance(await run(SQL), QueryResult), "a prediction that took too long is no outcome of gold"
 
 
 @EXECUTING
-@pytest.mark.parametrize(
-    ("gold", "state", "match"),
-    [(SQL, "ok", False), ("SELECT 1 FROM orders WHERE 0", "empty", False), ("SELECT nope", "fails", None)],
-)
 async def test_the_state_of_the_gold_does_not_hang_on_the_answer(
-    judge: Judge,
-    question: EvalQuestion,
-    database: OpenDatabase,
-    wrong: str,
-    scorer: Scorer,
-    gold: str,
-    state: str,
-    match: bool | None,
+    judge: Judge, question: EvalQuestion, database: OpenDatabase, wrong: str, scorer: Scorer
 ) -> None:
-    asked = dataclasses.replace(question, gold_sql=(gold,))
-    ran = answer(candidate("c1", "SELECT 7", wrong), sql="SELECT 7", status="no_answer")
-    failed = answer(candidate("c1", "SELECT 7", error="timeout"), sql="SELECT 7", status="no_answer")
-    for given in (ran, failed, answer(sql="", status="no_answer")):
-        record = await judge(given, scorer, asked)
-        assert (record.gold, record.match) == (state, match)
-    nothing = await judge_nothing(asked, scorer, database)
-    assert (nothing.gold, nothing.match) == (state, match)
+    for gold, state, match in (
+        (SQL, "ok", False),
+        ("SELECT 1 FROM orders WHERE 0", "empty", False),
+        ("SELECT nope", "fails", None),
+    ):
+        asked = dataclasses.replace(question, gold_sql=(gold,))
+        ran = answer(candidate("c1", "SELECT 7", wrong), sql="SELECT 7", status="no_answer")
+        failed = answer(candidate("c1", "SELECT 7", error="timeout"), sql="SELECT 7", status="no_answer")
+        for given in (ran, failed, answer(sql="", status="no_answer")):
+            record = await judge(given, scorer, asked)
+            assert (record.gold, record.match) == (state, match)
+        nothing = await judge_nothing(asked, scorer, database)
+        assert (nothing.gold, nothing.match) == (state, match)

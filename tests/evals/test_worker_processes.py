@@ -81,6 +81,17 @@ async def test_two_processes_do_what_one_does(
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_a_worker_finds_a_wrong_setting_before_anything_is_written(
+    suite: Suite, workers: Workers, tmp_path: Path
+) -> None:
+    options = RunOptions(recipe="single", models=["openai:unpriced"], base_url="http://127.0.0.1:9/v1")
+    unpriced = evaluation(suite, tmp_path / "out", options=options, api_key="k", max_usd_total=1.0)
+    with pytest.raises(ConfigurationError, match="price"):
+        await run_evaluation(unpriced, workers=workers)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_what_is_interrupted_goes_on(
     suite: Suite, workers: Workers, elsewhere: list[str], tmp_path: Path
 ) -> None:
@@ -233,8 +244,8 @@ async def test_an_error_arrives_whole(suite: Suite, tmp_path: Path, monkeypatch:
 
             monkeypatch.setattr(asking._attempts, "record", fails)
             await asking.ask(suite.questions[0])
-            ((_, outcome),) = pickle.loads(await asking.outcomes())
-            found, _ = pickle.loads(outcome)
+            ((_, outcome, _),) = pickle.loads(await asking.outcomes())
+            found = pickle.loads(outcome)
             said = "It is wrong. Mend it." if isinstance(error, ConfigurationError) else "ValueError"
             assert said in str(found)
     finally:

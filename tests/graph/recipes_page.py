@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
@@ -161,26 +160,17 @@ def _value(value: Any) -> str:
 
 def written(text: str) -> str:
     """Return the page with its generated parts as they should be."""
-    head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
-    return head + "".join(map(_section, sections))
+    parts = rf"^(## [^\n]*`(\w+)`\n(?:(?!^## ).)*?{BEGIN}).*?(?={STOP})"
+    return re.sub(parts, lambda found: found[1] + _generated(RECIPES[found[2]]), text, flags=re.M | re.S)
 
 
-def _section(text: str) -> str:
-    heading = re.match(r"## .*`(\w+)`", text)
-    if not heading:
-        return text
-    recipe = RECIPES[heading[1]]
+def _generated(recipe: Recipe) -> str:
     sampled = "of every role" if recipe.one_temperature else "of a model's candidates after its first"
     usual = f"votes {recipe.votes}, strategy `{recipe.strategy}`, temperature {recipe.temperature} {sampled}"
     picture = mermaid(recipe.name) + (mermaid("explore") if recipe.name == "sqlagent" else "")
     parts = picture, numbers(recipe.name), f"By default: {usual}.\n", switches(recipe)
-    made = BEGIN + "\n".join(filter(None, parts)) + f"{STOP}\n"
-    start = text.find(BEGIN)
-    stop = text.find(STOP) + len(STOP) + 1 if start >= 0 else text.find("| mechanism")
-    start = start if start >= 0 else stop
-    return text[:start] + made + text[stop:]
+    return "\n".join(filter(None, parts))
 
 
 if __name__ == "__main__":
     PAGE.write_text(written(PAGE.read_text("utf-8")), "utf-8")
-    sys.exit()

@@ -28,7 +28,7 @@ from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.resources import Resources, open_models, open_resources
+from quorum.graph.resources import OPENED_WITH, Resources, open_models, open_resources
 from quorum.tools.models.scripted import Prompt, Script, ScriptedChatModel
 
 QUESTION = "How many orders did each city place?"
@@ -227,6 +227,7 @@ class Ran:
 
 
 Run = Callable[..., Awaitable[Ran]]
+Models = Mapping[str, BaseChatModel] | None
 
 
 class Opened:
@@ -236,14 +237,10 @@ class Opened:
         self._closing = closing
         self._resources: dict[Any, Resources] = {}
 
-    async def resources(self, options: RunOptions, chat_models: Mapping[str, BaseChatModel]) -> Resources:
+    async def resources(self, options: RunOptions, chat_models: Models) -> Resources:
         """Open ones with these models."""
-        others = "models model_for votes strategy stopping temperature seed recipe preset switches max_calls "
-        others += "max_usd deadline max_rows max_run_bytes approve result_bytes query_timeout abstain_below "
-        others += "link_above"
-        key = json.dumps(
-            {k: v for k, v in options.as_dict().items() if k not in others.split()}, sort_keys=True
-        )
+        given = {name: options.as_dict().get(name) for name in OPENED_WITH - {"models", "model_for"}}
+        key = json.dumps(given, sort_keys=True)
         if key not in self._resources:
             self._resources[key] = await open_resources(options, chat_models=chat_models)
             self._closing.push_async_callback(self._resources[key].aclose)
@@ -280,17 +277,11 @@ async def run_graph(
 
 
 async def run_options(
-    options: RunOptions,
-    question: str,
-    chat_models: Mapping[str, BaseChatModel] | None = None,
-    opened: Opened | None = None,
-    *,
-    recipe: Recipe | None = None,
+    options: RunOptions, question: str, chat_models: Models = None, opened: Opened | None = None, **given: Any
 ) -> Ran:
     """Run the graph as the options say, with real models (``offline``) where none are given."""
     shared = await opened.resources(options, chat_models) if opened and chat_models else None
-    given: dict[str, Any] = {"recipe": recipe, "resources": shared}
-    async with opened_graph(options, question, chat_models, **given) as (context, ask):
+    async with opened_graph(options, question, chat_models, resources=shared, **given) as (context, ask):
         output = await ask({"question": question})
         await context.trace.aflush()
         return Ran(Answer.model_validate(output["answer"]), list(context.trace.events()))
@@ -298,17 +289,11 @@ async def run_options(
 
 @asynccontextmanager
 async def opened_graph(
-    options: RunOptions,
-    question: str = QUESTION,
-    chat_models: Mapping[str, BaseChatModel] | None = None,
-    *,
-    recipe: Recipe | None = None,
-    **given: Any,
+    options: RunOptions, question: str, chat_models: Models, *, recipe: Recipe | None = None, **given: Any
 ) -> AsyncIterator[tuple[Context, Callable[..., Awaitable[dict[str, Any]]]]]:
     """A run's context, and its graph with its checkpoints: ``await ask({"question": …})``."""
-    context = await open_context(
-        options, recipe or recipe_of(options), question, chat_models=chat_models, **given
-    )
+    recipe = recipe or recipe_of(options)
+    context = await open_context(options, recipe, question, chat_models=chat_models, **given)
     try:
         config: Any = {"configurable": {"thread_id": context.trace.run_id}}
         async with open_checkpoints(context.trace.checkpoint) as saver:
@@ -333,10 +318,8 @@ class Asked:
         self, shop: Path, home: Path, replies: Mapping[str, Script], question: str = QUESTION, **given: Any
     ) -> None:
         usual = {"recipe": "recap", "models": list(replies), "votes": len(replies)}
-        self.options, self.question = (
-            RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given),
-            question,
-        )
+        self.question = question
+        self.options = RunOptions(database=f"sqlite:///{shop}", home=str(home), **usual | given)
         self.models = {spec: ScriptedChatModel(script=said, source=spec) for spec, said in replies.items()}
         self.rounds: list[list[Any]] = []
         self.events: list[dict[str, Any]] = []
@@ -345,33 +328,18 @@ class Asked:
     def opened(self, resume: str = "") -> Any:
         return opened_graph(self.options, self.question, self.models, resume=resume)
 
-    async def __call__(self, reply: Replies, *, killed: bool = False) -> Self:
-        """Run to the end.
-
-        Args:
-            reply: Says what the user replies to what waits, by its id.
-            killed: The process dies whenever it waits, and another one goes on from the run's folder.
-        """
+    async def __call__(self, reply: Replies) -> Self:
+        """Run to the end; ``reply`` says what the user replies to what waits, by its id."""
         start: Any = {"question": self.question}
-        run_id, waiting = "", list[Interrupt]()
-        while start:
-            async with self.opened(run_id) as (context, ask):
-                if run_id:
-                    again = (await ask(None))["__interrupt__"]
-                    assert {each.id: each.value for each in again} == {
-                        each.id: each.value for each in waiting
-                    }
-                run_id = context.trace.run_id
-                while start:
-                    output = await ask(start)
-                    waiting = output.get("__interrupt__", [])
-                    start = Command(resume=reply(waiting)) if waiting else None
-                    asked = [PAYLOADS[each.value["kind"]].model_validate(each.value) for each in waiting]
-                    self.rounds += [asked] if asked else []
-                    if killed:
-                        break
-                await context.trace.aflush()
-                self.output, self.events = output, list(context.trace.events())
+        async with self.opened() as (context, ask):
+            while start:
+                self.output = await ask(start)
+                waiting = self.output.get("__interrupt__", [])
+                start = Command(resume=reply(waiting)) if waiting else None
+                asked = [PAYLOADS[each.value["kind"]].model_validate(each.value) for each in waiting]
+                self.rounds += [asked] if asked else []
+            await context.trace.aflush()
+            self.events = list(context.trace.events())
         return self
 
     async def replying(self, *replies: Any) -> dict[str, Any]:

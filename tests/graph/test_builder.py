@@ -70,9 +70,8 @@ def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:
     assert {"input": graph.get_input_jsonschema(), "context": graph.get_context_jsonschema()} == snapshot
 
 
-@pytest.mark.parametrize(
-    ("name", "switches", "said"),
-    [
+def test_an_unknown_recipe_and_a_wrong_switch_are_named(subtests: pytest.Subtests) -> None:
+    for name, switches, said in (
         ("nope", {}, r"'nope'.*recap"),
         ("recap", {"maxplans": 1}, r"'maxplans'.*max_plans"),
         ("recap", {"wire": None}, "wire"),
@@ -84,10 +83,6 @@ def test_the_forms_that_studio_shows(snapshot: SnapshotAssertion) -> None:
         ("reforce", {"linking": "some"}, "linking"),
         ("reforce", {"exploration": True}, "exploration"),
         ("reforce", {"k": 3}, "no switch 'k'"),
-    ],
-)
-def test_an_unknown_recipe_and_a_wrong_switch_are_named(
-    name: str, switches: dict[str, Any], said: str
-) -> None:
-    with pytest.raises(ConfigurationError, match=said):
-        find_recipe(name, switches)
+    ):
+        with subtests.test(name=name), pytest.raises(ConfigurationError, match=said):
+            find_recipe(name, switches)

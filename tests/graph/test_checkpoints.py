@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from langgraph.checkpoint.serde import jsonplus
 from langgraph.graph import START, StateGraph
@@ -22,10 +21,7 @@ from quorum.agents.writers import Reading
 from quorum.graph import checkpoints
 from quorum.graph.builder import build_graph
 from quorum.graph.checkpoints import RunSaver, StateSerializer, open_checkpoints
-from quorum.graph.nodes import results
 from quorum.graph.state import STATE_TYPES, Candidate, CandidateInput, Failure, RunState, Turn, branch_input
-from quorum.tools.query import QueryResult
-from quorum.tools.results.files import write_result
 from tests.graph.shop import GOOD, Run
 from tests.waiting import until
 
@@ -176,26 +172,3 @@ async def test_what_a_sent_node_wrote_is_stored_at_once_and_all_at_the_end(
         await saver.aput_writes(config, [("other", 1)], "t2", "~__pregel_pull, other")
         assert stored() == {"sent"}
     assert stored() == {"sent", "other"}
-
-
-async def test_a_result_that_several_wait_for_is_described_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    described, came, read = list[str](), threading.Barrier(3), results.canonical
-
-    def written(*of: Any) -> Path:
-        came.wait(60)
-        return write_result(*of)
-
-    def noted(*of: Any) -> Any:
-        described.append("once")
-        return read(*of)
-
-    monkeypatch.setattr(results, "SMALL_BYTES", 0)  # so each is a thread's
-    monkeypatch.setattr(results, "_known", {})
-    monkeypatch.setattr(results, "write_result", written)
-    monkeypatch.setattr(results, "canonical", noted)
-    result = QueryResult(pa.table({"n": [1, 2]}), 0.0)
-    kept = await asyncio.gather(*(results.keep_result(result, tmp_path) for _ in range(3)))
-    assert kept[0] == kept[1] == kept[2]
-    assert described == ["once"]

@@ -21,7 +21,7 @@ from tests.graph.shop import GOOD, QUESTION, Asked, Ran, Run, script, sql
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 RENAMED = GOOD.replace("AS orders", "AS n")
 SAID = [
-    "They agree in `city`.",
+    "A and B agree in `city`.",
     "Only answer B requires `total > 6`.",
     "For Lyon, answer A says 3, answer B 2.",
 ]
@@ -84,20 +84,17 @@ async def test_words_are_taken_once_and_each_question_says_how_to_reply(asked: A
         assert list(payload.model_fields)[:3] == ["kind", "how", "refused"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "replies"),
-    [
+def test_replies_are_understood() -> None:
+    for kind, text, replies in (
         ("label", "B", ["B", " b. ", "answer B", "(b)", {"choice": "B"}]),
         ("label", "B", [{"decisions": [{"type": "respond", "message": "B"}]}]),  # as Agent Chat UI replies
         ("keep", "", [None, "  \n", [{"type": "accept", "args": None}]]),
         ("words", "only paid ones", ["only  paid\nones"]),
         ("refused", None, ["C", 2, {"other": "B"}]),
-    ],
-)
-def test_replies_are_understood(kind: str, text: str | None, replies: list[Any]) -> None:
-    for reply in replies:
-        found = read_reply(reply, ["A", "B"], own_words=True)
-        assert (found.kind, found.text) == (kind, found.text if text is None else text)
+    ):
+        for reply in replies:
+            found = read_reply(reply, ["A", "B"], own_words=True)
+            assert (found.kind, found.text) == (kind, found.text if text is None else text)
 
 
 @pytest.mark.parametrize(("reply", "right"), [("A", ["m:0", "m:1"]), ("B", ["m:2"])])

@@ -34,7 +34,7 @@ CASES = {
         PER_CITY,
         f"SELECT city, SUM(total) {JOINED} GROUP BY city",
         [
-            "They agree in `city`.",
+            "A and B agree in `city`.",
             "Answer A shows `COUNT(*)`; answer B `SUM(total)`.",
             "For Lyon, answer A says 3, answer B 32.",
         ],
@@ -75,7 +75,7 @@ CASES = {
         "SELECT id, city FROM customers",
         "SELECT DISTINCT id, city || '!' FROM customers",
         [
-            "They agree in `id`.",
+            "A and B agree in `id`.",
             "Answer A shows `city`; answer B `city || '!'`.",
             "For 1, answer A says Ghent, answer B Ghent!.",
         ],
@@ -103,15 +103,6 @@ def test_the_difference_of_two_answers(case: str, shop: duckdb.DuckDBPyConnectio
     b = Side("B", second, shop.sql(second).to_arrow_table())
     assert disagreement(a, b, "duckdb") == expected
     assert disagreement(b, a, "duckdb") == disagreement(a, b, "duckdb")
-
-
-def test_of_an_expression_too_long_to_show_the_column_is_named_and_no_condition_is_told() -> None:
-    longest = " + ".join(f"LENGTH(column_{n})" for n in range(50))
-    a = side("A", f"SELECT {longest} AS n FROM t WHERE {longest} > 3", 1)
-    assert disagreement(a, side("B", "SELECT 2 AS m FROM t WHERE k > 5", 2), "duckdb") == [
-        "Answer A shows `n`; answer B `2`.",
-        "Answer A says 1, answer B 2.",
-    ]
 
 
 def test_long_and_odd_values_stay_on_one_line() -> None:

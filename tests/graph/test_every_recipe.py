@@ -313,23 +313,18 @@ PROBE = "SELECT CITY FROM SHOP.PUBLIC.CUSTOMERS LIMIT 5"
 TYPO = "SELECT TOWN FROM SHOP.PUBLIC.CUSTOMERS"
 
 
-@pytest.mark.parametrize(
-    "switches",
-    [
+async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(unrun: Run) -> None:
+    for switches in (
         {"exploration": "always"},
         {"self_consistency": True},
         {"cte_refinement": True},
         {"model_vote": True},
-    ],
-)
-async def test_no_option_of_reforce_asks_for_what_cannot_be_seen(
-    switches: dict[str, Any], unrun: Run
-) -> None:
-    ran = await unrun(writing(CITIES), recipe="reforce", votes=2, switches=switches)
-    assert ran.calls() == {"sql_writer": 2}
-    assert_unrun(ran)
-    told = [*ran.answer.warnings, *(event["message"] for event in ran.of("exploration_ended"))]
-    assert any("only the schema of the database is here" in said for said in told)
+    ):
+        ran = await unrun(writing(CITIES), recipe="reforce", votes=2, switches=switches)
+        assert ran.calls() == {"sql_writer": 2}
+        assert_unrun(ran)
+        told = [*ran.answer.warnings, *(event["message"] for event in ran.of("exploration_ended"))]
+        assert any("only the schema of the database is here" in said for said in told)
 
 
 async def test_what_the_lint_finds_is_repaired_and_valid_sql_goes_before_other(unrun: Run) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
-import re
 import threading
 import weakref
 from collections.abc import Callable
@@ -29,22 +27,19 @@ from quorum.graph.ballots import Vote
 from quorum.graph.builder import build_graph
 from quorum.graph.context import Context, open_context
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES, find_recipe, recipe_of
+from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
-from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from quorum.tools.models.scripted import ScriptedChatModel
 from tests.graph.shop import (
     BROKEN,
-    FINE,
     GOOD,
     QUESTION,
-    REJECTED,
     Run,
     repaired,
     script,
     sql,
-    writing,
     written,
 )
 
@@ -153,12 +148,13 @@ async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
     saver = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
     graph = build_graph("recap", checkpointer=saver)
     config: Any = {"configurable": {"thread_id": "t"}}
-    for _ in range(2):
-        output = await graph.ainvoke({"question": ORDERS}, config, context=options())
+    for votes in (2, 1):
+        output = await graph.ainvoke({"question": ORDERS}, config, context=options(votes=votes))
         assert output["answer"]["rows"] == [[4]]
     state = (await graph.aget_state(config)).values
     assert isinstance(state["vote"], Vote)
-    assert isinstance(state["candidates"][0], Candidate)
+    (candidate,) = state["candidates"]  # nothing of the first question is left
+    assert isinstance(candidate, Candidate)
 
 
 async def test_a_run_leaves_nothing_in_memory(options: Callable[..., RunOptions]) -> None:
@@ -237,72 +233,6 @@ async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it
     for given, context, says in wrong:
         with pytest.raises(ConfigurationError, match=says):
             await build_graph("recap").ainvoke(given, context=context)
-
-
-# A second question on a thread: its answer is, to the byte, the one that it gets on a fresh thread.
-
-
-ALL_ORDERS = "SELECT COUNT(*) AS orders FROM orders"
-LONG = f"{QUESTION} Say it for every city that the table of customers names, in any order of cities at all."
-
-
-def says(query: str, verdict: dict[str, Any]) -> Any:
-    """A model that writes one query in every role, and judges results as told."""
-    replies = writing(
-        query,
-        sql_writer=written(query) | {"readings": ["Another one."]},
-        validator=verdict,
-        self_refiner=repaired(query),
-        reviser=repaired(GOOD + " ORDER BY 1"),
-        reading_writer={"reasoning": "So.", "readings": [{"meaning": "Which?", "sql": ALL_ORDERS}]},
-        judge={"reason": "B is by city.", "choice": "B"},
-        context_expander={"reasoning": "So.", "add": []},
-    )
-    return scripted(replies)
-
-
-class Thread:
-    """A graph with a checkpointer of its own and one thread."""
-
-    def __init__(self, recipe: str, database: Path, home: Path) -> None:
-        self.options = {"database": f"sqlite:///{database}", "recipe": recipe, "home": str(home)}
-        self.recipe = find_recipe(recipe)
-        self.graph = build_graph(self.recipe, checkpointer=InMemorySaver())
-
-    async def ask(self, question: str, models: dict[str, Any], **given: Any) -> dict[str, Any]:
-        """The answer as the graph gives it."""
-        options = RunOptions(models=list(models), **self.options, **given)
-        context = await open_context(options, self.recipe, question, chat_models=models)
-        config: Any = {"configurable": {"thread_id": "t"}}
-        try:
-            output = await self.graph.ainvoke({"question": question}, config, context=context)
-            return dict(output["answer"])
-        finally:
-            await context.aclose()
-
-
-def plain(answer: dict[str, Any]) -> str:
-    """An answer as text, without what names the run and the time it took."""
-    text = json.dumps(answer, sort_keys=True, default=str)
-    for own in (answer["trace"], answer["run_id"]):
-        text = text.replace(own, "RUN")
-    return re.sub(r'("\w*seconds": )[^,}]+', r"\1", text)
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("recipe", list(RECIPES))
-async def test_a_second_question_on_a_thread_is_answered_as_on_a_fresh_one(
-    recipe: str, shop: Path, tmp_path: Path
-) -> None:
-    used = Thread(recipe, shop, tmp_path / "used")
-    rejected = {"first": says(GOOD, REJECTED), "second": says(ALL_ORDERS, REJECTED)}
-    first = await used.ask(LONG, rejected, votes=4)  # leaves all there is to leave in the state
-    second = await used.ask(QUESTION, {"first": says(GOOD, FINE)}, votes=3)
-    fresh = Thread(recipe, shop, tmp_path / "alone")
-    alone = await fresh.ask(QUESTION, {"first": says(GOOD, FINE)}, votes=3)
-    assert len(first["candidates"]) >= 4
-    assert second["status"] == "answered"
-    assert plain(second) == plain(alone)
 
 
 def test_a_new_question_sets_every_field_of_the_state() -> None:

@@ -271,17 +271,13 @@ async def test_draws_differ_from_question_to_question(run: Run) -> None:
 # Validation and revision.
 
 
-@pytest.mark.parametrize(
-    ("validation", "agreed", "disputed"), [("doubt", 0, 1), ("always", 1, 1), ("never", 0, 0)]
-)
-async def test_the_winner_is_validated_where_it_is_in_doubt(
-    run: Run, validation: str, agreed: int, disputed: int
-) -> None:
-    assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
-    doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
-    failing = replies(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
-    for said, votes in ((doubtful, 8), (failing, 8), (replies(), 2)):
-        assert (await run(said, votes=votes, validation=validation)).calls()["validator"] == disputed
+async def test_the_winner_is_validated_where_it_is_in_doubt(run: Run) -> None:
+    for validation, agreed, disputed in (("doubt", 0, 1), ("always", 1, 1), ("never", 0, 0)):
+        assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
+        doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
+        failing = replies(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
+        for said, votes in ((doubtful, 8), (failing, 8), (replies(), 2)):
+            assert (await run(said, votes=votes, validation=validation)).calls()["validator"] == disputed
 
 
 async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:

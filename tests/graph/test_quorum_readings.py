@@ -127,19 +127,16 @@ async def test_an_answer_without_values_gives_way_to_a_reading_that_has_some(run
     assert ran.vote.clusters[0].candidates == ["r1"]
 
 
-@pytest.mark.parametrize(
-    ("sql", "repair", "why"),
-    [
+async def test_a_query_that_failed_or_stays_blank_calls_for_more_candidates(run: Run) -> None:
+    for sql, repair, why in (
         (BROKEN, GOOD, "its query failed, and was repaired"),
         (NOTHING, "SELECT COUNT(*) FROM orders WHERE total > 99", "its result is blank"),
-    ],
-)
-async def test_a_query_that_failed_or_stays_blank_calls_for_more_candidates(
-    run: Run, sql: str, repair: str, why: str
-) -> None:
-    ran = await run(script(**roles(sql=sql, noted=False, self_refiner=repaired(repair))), validation="never")
-    assert ran.calls()["sql_writer"] >= 3
-    assert ran.of("first_answer")[0]["why"] == why
+    ):
+        ran = await run(
+            script(**roles(sql=sql, noted=False, self_refiner=repaired(repair))), validation="never"
+        )
+        assert ran.calls()["sql_writer"] >= 3
+        assert ran.of("first_answer")[0]["why"] == why
 
 
 @pytest.mark.parametrize(("query", "rows"), [(None, 0), (CHEAP, 1)])
@@ -203,18 +200,15 @@ TOP = (
 )
 
 
-@pytest.mark.parametrize(
-    ("query", "told"),
-    [
+async def test_the_reading_writer_is_told_of_ties_at_the_cut(run: Run) -> None:
+    for query, told in (
         (TOP.format("COUNT(*) DESC"), ""),
         (TOP.format("MIN(1)"), "2 answers share place 1, and LIMIT 1 cuts between them"),
         (GOOD, ""),
-    ],
-)
-async def test_the_reading_writer_is_told_of_ties_at_the_cut(run: Run, query: str, told: str) -> None:
-    ran = await run(script(**roles(reading(CHEAP), sql=query)))
-    result = ran.prompt("reading_writer").split("<result>\n")[-1].split("</result>")[0]
-    assert (told in result) if told else ("share" not in result)
+    ):
+        ran = await run(script(**roles(reading(CHEAP), sql=query)))
+        result = ran.prompt("reading_writer").split("<result>\n")[-1].split("</result>")[0]
+        assert (told in result) if told else ("share" not in result)
 
 
 async def test_a_reading_that_was_chosen_is_a_convention_for_later_questions(
@@ -274,21 +268,16 @@ def saying(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Promp
     return write
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
+async def test_the_answer_shows_the_distinct_other_readings(run: Run) -> None:
+    for said, shown in (
         ((None,), []),
         ((PAID, None, HOME), [PAID, HOME]),
         ((PAID, " only the  orders that were paid", ""), [PAID]),
         (("1", "2", "3", "4", "5"), ["1", "2", "3"]),
         (("x" * 999,), ["x" * (MAX_SENTENCE - 1) + "…"]),
-    ],
-)
-async def test_the_answer_shows_the_distinct_other_readings(
-    run: Run, said: tuple[str | None, ...], shown: list[str]
-) -> None:
-    ran = await run(script(sql_writer=saying(*said)), recipe="reforce", votes=5)
-    assert [each.says for each in ran.answer.readings] == shown
+    ):
+        ran = await run(script(sql_writer=saying(*said)), recipe="reforce", votes=5)
+        assert [each.says for each in ran.answer.readings] == shown
 
 
 async def test_what_the_losers_call_another_reading_may_be_the_answer_and_is_not_shown(run: Run) -> None:

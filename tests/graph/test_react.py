@@ -73,9 +73,8 @@ async def test_the_guard_stands_before_every_query(react: Run) -> None:
 MENDED = "I would count the orders."
 
 
-@pytest.mark.parametrize(
-    ("taken", "shown", "calls", "queries"),
-    [
+async def test_the_last_query_that_ran_is_the_answer(react: Run, subtests: pytest.Subtests) -> None:
+    for taken, shown, calls, queries in (
         ([answer(GOOD)], GOOD, 1, 1),
         ([sql(GOOD), sql(CITIES), answer(GOOD)], GOOD, 3, 2),  # what ran is not paid twice
         ([sql(GOOD), answer(GOOD)], GOOD, 2, 1),
@@ -88,16 +87,13 @@ MENDED = "I would count the orders."
         ([look("ls"), look("ls"), sql(CITIES), look("ls"), sql(GOOD), answer()], GOOD, 6, 2),
         ([MENDED, answer(GOOD)], GOOD, 2, 1),  # a malformed step is mended in place
         ([sql(GOOD), *[MENDED] * 3], GOOD, 4, 1),  # three of them end the candidate
-    ],
-)
-async def test_the_last_query_that_ran_is_the_answer(
-    taken: list[Any], shown: str, calls: int, queries: int, react: Run
-) -> None:
-    ran = await react(steps(*taken))
-    assert (ran.answer.status, ran.answer.sql) == ("answered", shown)
-    assert (ran.calls()["tool_user"], ran.answer.usage["queries"]) == (calls, queries)
-    assert len(ran.of("candidate_failed")) == (taken[-1] == MENDED)
-    assert ran.answer.warnings == (["The result is empty."] if shown == NOTHING else [])
+    ):
+        with subtests.test(taken=taken):
+            ran = await react(steps(*taken))
+            assert (ran.answer.status, ran.answer.sql) == ("answered", shown)
+            assert (ran.calls()["tool_user"], ran.answer.usage["queries"]) == (calls, queries)
+            assert len(ran.of("candidate_failed")) == (taken[-1] == MENDED)
+            assert ran.answer.warnings == (["The result is empty."] if shown == NOTHING else [])
 
 
 @pytest.mark.parametrize(

@@ -279,22 +279,17 @@ async def test_a_query_that_was_replaced_before_it_ran_can_be_brought_back(run: 
     assert [event["agent"] for event in ran.of("not_run")] == ["sql_critique"], "its query is not run again"
 
 
-@pytest.mark.parametrize(
-    ("verdict", "told"),
-    [
+async def test_action_is_told_all_that_the_validator_says(run: Run) -> None:
+    for verdict, told in (
         (REJECTED | {"columns_not_needed": ["orders"]}, ["Count per city.", "Columns not needed: orders."]),
         (FINE | {"valid_result": False, "reasoning": "It is no count."}, ["It is no count."]),
         (FINE | {"valid_result": False}, ["The result cannot be the answer."]),
         (FINE | {"result_empty": True}, ["The result is empty."]),
-    ],
-)
-async def test_action_is_told_all_that_the_validator_says(
-    verdict: dict[str, Any], told: list[str], run: Run
-) -> None:
-    ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
-    prompt = ran.prompt("action", 1)
-    assert all(words in prompt.split("<step ")[-1] for words in told)
-    assert PLAN["expected_format"] in prompt
+    ):
+        ran = await run(script(action=[sql(BY_NAME), sql(GOOD)], validator=[verdict, FINE]))
+        prompt = ran.prompt("action", 1)
+        assert all(words in prompt.split("<step ")[-1] for words in told)
+        assert PLAN["expected_format"] in prompt
 
 
 async def test_an_error_goes_to_the_refiner_with_hints_and_the_repair_is_reviewed_once(run: Run) -> None:
@@ -328,13 +323,6 @@ async def test_a_correction_after_a_result_runs_and_is_validated(run: Run) -> No
 # Cost, weights and limits.
 
 
-async def test_all_roles_with_a_schema_share_their_prefix_to_the_byte(run: Run) -> None:
-    ran = await run(script(), votes=3)
-    with_schema = ("planner", "plan_critique", "action", "sql_critique")
-    systems = {e["messages"][0]["content"] for e in ran.of("model_call") if e["agent"] in with_schema}
-    assert len(systems) == 1
-
-
 EXPLORING: dict[str, Any] = {
     "action": [sql(TOWN), STOP],
     "column_explorer": explored(*({"purpose": "?", "sql": f"SELECT q{n} FROM orders"} for n in range(5))),
@@ -360,13 +348,6 @@ UNREPAIRED: dict[str, Any] = {"exploration": True, "max_refinements": 0}
 )
 async def test_a_limit_is_kept(said: Any, switches: dict[str, Any], role: str, calls: int, run: Run) -> None:
     assert (await run(script(**said), switches=switches)).calls()[role] == calls
-
-
-async def test_a_planner_whose_replies_are_lost_ends(run: Run) -> None:
-    critical = {"update_plan": True, "feedback": "Briefer."}
-    ran = await run(script(planner=[PLAN, *["no json"] * 9], plan_critique=critical))
-    assert ran.calls()["plan_critique"] <= 3
-    assert ran.answer.status == "answered"
 
 
 # The recipe ``team``: the agents of its sentence, and a consensus of branches that look into the data.

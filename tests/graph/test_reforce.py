@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.agents.explorers import hints
+from quorum.evals.records import Course
+from quorum.evals.running.run_events import RunEvents
 from quorum.graph.ballots import Cluster
 from quorum.graph.confidence import BLANK
 from quorum.graph.nodes import prepare
@@ -232,6 +234,15 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
     alike = await run(RESOLVED, votes=2)
     assert sorted(event["candidate"] for event in alike.of("finding")) == ["c3", "c4"]
     assert alike.answer.usage["by_agent"]["column_explorer"]["queries"] == 1, "the same query runs once"
+
+
+async def test_an_evaluation_knows_who_explored_and_whether_the_first_vote_was_a_tie(run: Run) -> None:
+    """Paper 000, Table 6."""
+    for said, happened in ((RESOLVED, True), (script(sql_writer=in_turn(GOOD, BROKEN)), False)):
+        heard = RunEvents()
+        for event in (await run(said, votes=2)).events:
+            heard.learn(event)
+        assert heard.course == Course(explored=happened, first_tie=happened)
 
 
 @pytest.mark.parametrize("role", ["self_refiner", "self_checker"])
@@ -577,14 +588,6 @@ async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run)
     second = await run(script(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
     assert second.answer.sql == agreed.answer.sql
     assert second.answer.confidence < agreed.answer.confidence
-
-
-async def test_a_stage_that_candidates_share_runs_once(run: Run) -> None:
-    ran = await run(staged(self_refiner=repaired(NOTHING)), votes=2, cte_refinement=True, exploration="never")
-    stages = [event["name"] for event in ran.of("stage")]
-    assert sorted(stages) == sorted(["placed", "placed", "per_city", "result"] * 2)
-    charged = [event["executed"] for event in ran.of("query") if "usage" in event]
-    assert len(charged) == len(set(charged))
 
 
 # What the paper's published code does wrong, and this one does not.

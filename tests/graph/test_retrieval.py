@@ -128,25 +128,21 @@ async def test_the_database_s_own_pair_comes_before_a_general_one(run: Run, kb: 
 NAMED = "How many orders came from ghent and lyons?"
 
 
-@pytest.mark.parametrize(
-    ("recipe", "given", "shown"),
-    [
+async def test_recipes_of_papers_show_none_unless_asked(run: Run, subtests: pytest.Subtests) -> None:
+    for recipe, given, shown in (
         ("quorum", {}, True),
         ("team", {}, True),
         ("single", {}, False),
         ("reforce", {}, False),
         ("single", {"matched_values": 5}, True),
         ("quorum", {"matched_values": 0}, False),
-    ],
-)
-async def test_recipes_of_papers_show_none_unless_asked(
-    recipe: str, given: dict[str, int], shown: bool, run: Run
-) -> None:
-    ran = await run(script(), question=NAMED, recipe=recipe, **given)
-    (writer,) = {"action", "sql_writer"} & ran.calls().keys()
-    prompt = ran.prompt(writer)
-    assert ("customers.city: 'Ghent', 'Lyon'" in prompt) == shown
-    assert bool(ran.of("values")) == shown
+    ):
+        with subtests.test(recipe=recipe):
+            ran = await run(script(), question=NAMED, recipe=recipe, **given)
+            (writer,) = {"action", "sql_writer"} & ran.calls().keys()
+            prompt = ran.prompt(writer)
+            assert ("customers.city: 'Ghent', 'Lyon'" in prompt) == shown
+            assert bool(ran.of("values")) == shown
 
 
 async def test_at_most_so_many_and_nothing_where_nothing_fits(run: Run) -> None:

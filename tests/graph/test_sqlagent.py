@@ -32,6 +32,9 @@ TRIPLETS = (
 )
 
 
+Explored = Callable[..., Path]
+
+
 def agents(**roles: Any) -> dict[str, Any]:
     """Agents who do everything right, but for the roles given."""
     usual = {"info_agent": FOUND, "context_expander": NOTHING, "gen_agent": written(GOOD), "validator": FINE}
@@ -39,7 +42,7 @@ def agents(**roles: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def ask(run: Run) -> Callable[..., Any]:
+def ask(run: Run) -> Run:
     """Run the recipe; switches are given by name beside the options."""
     return of_recipe(run, "sqlagent")
 
@@ -49,7 +52,7 @@ def folder_of(root: Path, shop: Path, *, static: bool = False) -> Path:
 
 
 @pytest.fixture
-def explored(shop: Path, tmp_path: Path) -> Callable[..., Path]:
+def explored(shop: Path, tmp_path: Path) -> Explored:
     """Write triplets of the shop, as an exploration does; returns the folder to give as ``explored``."""
 
     def write(*triplets: tuple[str, str], static: bool = False) -> Path:
@@ -83,9 +86,7 @@ CATALOG = Catalog(
 )
 
 
-async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(
-    ask: Callable[..., Any], explored: Callable[..., Path]
-) -> None:
+async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(ask: Run, explored: Explored) -> None:
     ran = await ask(agents(), explored=explored(*TRIPLETS), max_triplets=1)
     prompt = ran.prompt("gen_agent")
     assert [text in prompt for text in (*TRIPLETS[0], TRIPLETS[1][0])] == [True, True, False]
@@ -97,7 +98,7 @@ async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(
 
 
 async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
-    shop: Path, tmp_path: Path, explored: Callable[..., Path]
+    shop: Path, tmp_path: Path, explored: Explored
 ) -> None:
     folder = explored(*TRIPLETS)
     url = changed(shop, "ALTER TABLE customers ADD COLUMN street TEXT")
@@ -108,7 +109,7 @@ async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
 
 
 async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
-    ask: Callable[..., Any], explored: Callable[..., Path], shop: Path
+    ask: Run, explored: Explored, shop: Path
 ) -> None:
     folder = explored(*TRIPLETS)
     (folder_of(folder, shop) / "triplets.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 4000)
@@ -156,7 +157,7 @@ async def test_what_each_round_grounds(
 
 
 async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(
-    ask: Callable[..., Any],
+    ask: Run,
 ) -> None:
     first = "SELECT COUNT(*), town FROM customers WHERE id > 0"
     adds = {"reasoning": "So.", "add": ["orders.note"]}
@@ -187,7 +188,7 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
         gen_agent=[lacks, written("SELECT place FROM warehouses")],
     )
     ran = await run_graph(tmp_path / "home", url, said, **given)
-    assert "Where goods are kept is not there." in ran.prompt("info_agent", 1)
+    assert "<missing>\nWhere goods are kept is not there." in ran.prompt("info_agent", 1)
     assert "<earlier_sql>" not in ran.prompt("info_agent", 1) + ran.prompt("gen_agent", 1)
     assert ran.calls()["gen_agent"] == 2
     words: list[list[str]] = [
@@ -274,22 +275,20 @@ async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> N
         assert "sales_{2019..2023}" in ran.prompt("gen_agent", round)
 
 
-async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Callable[..., Any]) -> None:
+async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Run) -> None:
     ran = await ask(agents(validator=REJECTED), max_rounds=2)
     assert ran.calls()["gen_agent"] == 2
     assert ran.answer.candidates[0].approved is False
     assert ran.answer.confidence <= 0.4
 
 
-async def test_the_info_agent_knows_the_tables_names(ask: Callable[..., Any]) -> None:
+async def test_the_info_agent_knows_the_tables_names(ask: Run) -> None:
     prompt = (await ask(agents())).prompt("info_agent")
     assert "<tables>\ncustomers, orders\n</tables>" in prompt
     assert "customer_id" not in prompt
 
 
-async def test_examples_are_of_several_branches(
-    ask: Callable[..., Any], explored: Callable[..., Path], shop: Path
-) -> None:
+async def test_examples_are_of_several_branches(ask: Run, explored: Explored, shop: Path) -> None:
     folder = explored(*TRIPLETS)
     store = TripletStore.open(folder_of(folder, shop), CATALOG)
     for id in (91, 92):  # grown from the nearest one
@@ -303,24 +302,19 @@ async def test_examples_are_of_several_branches(
     assert len(found) == 3
 
 
-@pytest.mark.parametrize(
-    ("switches", "gone"),
-    [
+async def test_a_switch_leaves_an_agent_out(ask: Run) -> None:
+    for switches, gone in (
         ({"info": "search"}, "info_agent"),
         ({"expansion": False}, "context_expander"),
         ({"fidelity": False}, "validator"),
-    ],
-)
-async def test_a_switch_leaves_an_agent_out(
-    switches: dict[str, Any], gone: str, ask: Callable[..., Any]
-) -> None:
-    ran = await ask(agents(validator=[REJECTED, FINE]), **switches)
-    assert gone not in ran.calls()
-    assert ran.calls()["gen_agent"] == (1 if gone == "validator" else 2)
-    assert ran.of("grounding")[0]["tables"]
+    ):
+        ran = await ask(agents(validator=[REJECTED, FINE]), **switches)
+        assert gone not in ran.calls()
+        assert ran.calls()["gen_agent"] == (1 if gone == "validator" else 2)
+        assert ran.of("grounding")[0]["tables"]
 
 
-async def test_switch_knowledge(ask: Callable[..., Any], explored: Callable[..., Path]) -> None:
+async def test_switch_knowledge(ask: Run, explored: Explored) -> None:
     explored(*TRIPLETS)
     folder = explored(("SELECT name FROM customers", "Which customers are there, by city?"), static=True)
     prompts = {
@@ -334,7 +328,7 @@ async def test_switch_knowledge(ask: Callable[..., Any], explored: Callable[...,
     assert "<example_sql>" not in prompts["none"]
 
 
-async def test_switch_retrieval(ask: Callable[..., Any], explored: Callable[..., Path]) -> None:
+async def test_switch_retrieval(ask: Run, explored: Explored) -> None:
     """The schema in question brings in a triplet that shares no word with the question."""
     folder = explored(("SELECT note FROM orders", "What remarks are there?"))
     question = "Were there complaints?"
@@ -345,7 +339,7 @@ async def test_switch_retrieval(ask: Callable[..., Any], explored: Callable[...,
     assert words.of("examples")[0]["triplets"] == []
 
 
-async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Callable[..., Any]) -> None:
+async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Run) -> None:
     adds = {"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]}
     ran = await ask(agents(info_agent={"keywords": ["city"]}, context_expander=adds), max_tables=1)
     seen = ran.prompt("context_expander").split("<schema>\n")[1]
@@ -360,7 +354,7 @@ async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: 
     ("recipe", "writer"), [("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")]
 )
 async def test_own_recipes_show_what_bears_on_the_question(
-    recipe: str, writer: str, run: Run, explored: Callable[..., Path]
+    recipe: str, writer: str, run: Run, explored: Explored
 ) -> None:
     folder = explored(*TRIPLETS)
     near = "How many customers are there in each city?"
@@ -402,7 +396,7 @@ def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
     assert round_outcome(state, most=2) == outcome
 
 
-async def test_after_every_run_the_router_is_asked(ask: Callable[..., Any]) -> None:
+async def test_after_every_run_the_router_is_asked(ask: Run) -> None:
     """An error, an empty result, a mismatch and a success lead where Algorithm 3 leads, for five rounds."""
     queries = [written(query) for query in (BROKEN, EMPTY, TRIPLETS[0][0], GOOD)]
     ran = await ask(agents(gen_agent=queries, validator=[REJECTED, FINE]))

@@ -42,28 +42,24 @@ def shown(prompt: str) -> set[str]:
     return {"customer_id", "total", "note", "city", "name"} & set(words)
 
 
-@pytest.mark.parametrize(
-    ("stage", "writes", "repairs", "links", "votes", "winner"),
-    [
+async def test_each_stage_runs_its_parts_and_no_others(run: Run, subtests: pytest.Subtests) -> None:
+    for stage, writes, repairs, links, votes, winner in (
         ("base", ["c1"], 0, 0, 1, None),
         ("sl", ["p1", "c1"], 0, 1, 1, None),
         ("sr", ["c1"], 1, 0, 1, "c1"),
         ("sr_sl", ["p1", "c1"], 1, 1, 1, "p1"),
         ("sr_vote", ["c1"], 1, 1, 1, "c1"),
         ("full", ["p1", "c1"], 2, 1, 2, "c1"),
-    ],
-)
-async def test_each_stage_runs_its_parts_and_no_others(
-    run: Run, stage: str, writes: list[str], repairs: int, links: int, votes: int, winner: str | None
-) -> None:
-    ran = await run(script(BAD), recipe="ssev", switches={"stage": stage})
-    assert [event["candidate"] for event in ran.of("writing")] == writes
-    assert ran.calls()["self_refiner"] == repairs
-    assert len(ran.of("linking")) == links
-    assert len(ran.of("vote")) == votes
-    assert ran.of("vote")[-1]["winner"] == winner
-    assert (ran.answer.status == "answered") is bool(winner)
-    assert ran.calls().total() == len(writes) + repairs
+    ):
+        with subtests.test(stage=stage):
+            ran = await run(script(BAD), recipe="ssev", switches={"stage": stage})
+            assert [event["candidate"] for event in ran.of("writing")] == writes
+            assert ran.calls()["self_refiner"] == repairs
+            assert len(ran.of("linking")) == links
+            assert len(ran.of("vote")) == votes
+            assert ran.of("vote")[-1]["winner"] == winner
+            assert (ran.answer.status == "answered") is bool(winner)
+            assert ran.calls().total() == len(writes) + repairs
 
 
 async def test_presql_sees_the_whole_schema_and_postsql_what_presql_used(run: Run) -> None:
@@ -178,14 +174,6 @@ async def test_presql_answers_where_no_postsql_has_a_result(run: Run) -> None:
     assert ran.answer.sql == GOOD
     assert {c.id for c in ran.answer.candidates} == {"p1", "p2", "c1", "c2"}
     assert any("vote was on PreSQL" in warning for warning in ran.answer.warnings)
-
-
-@pytest.mark.parametrize("stage", ["sl", "sr_sl", "full"])
-async def test_a_limit_after_presql_leaves_its_answer(run: Run, stage: str) -> None:
-    ran = await run(script(GOOD), recipe="ssev", max_calls=1, switches={"stage": stage})
-    assert ran.answer.stopped_by == "max_calls"
-    assert ran.answer.sql == GOOD
-    assert ran.answer.row_count == 2
 
 
 async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:

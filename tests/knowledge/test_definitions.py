@@ -10,8 +10,7 @@ import pytest
 from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.knowledge.definitions.dbt import with_properties
-from quorum.knowledge.definitions.descriptions import FOLDER, with_descriptions
+from quorum.knowledge.definitions import FOLDER, with_descriptions, with_properties
 
 ORDERS = Table(
     "orders",

@@ -63,11 +63,11 @@ def test_training_questions_are_read_as_they_are_published(tmp_path: Path, key: 
         ("", "There is no demonstration in"),
         ('[{"question": "How many?"}]', "entry 1: there is no sql"),
         ('[{"question": "How many?", "query": "SELECT 1"}, 2]', "entry 2, is no JSON object"),
-        ("\n{question: 1}", "line 2, is not JSON"),
+        ("\n{question: 1}", "line 2, cannot be read"),
         ('{"question": "  ", "sql": "SELECT 1"}', "line 1: question is '  '"),
         ('{"question": "How many?", "sql": "SELECT 1", "database": 5}', "line 1: database is 5"),
-        ("[" * 100_000, "is not JSON"),
-        ('{"question": "\udce9"}', "are not UTF-8"),
+        ("[" * 100_000, "cannot be read"),
+        ('{"question": "\udce9"}', "no UTF-8 text"),
     ],
 )
 def test_what_is_malformed_is_named_with_its_number(tmp_path: Path, text: str, said: str) -> None:

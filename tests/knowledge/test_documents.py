@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.documents.chunks import MAX_WORDS, split
 from quorum.knowledge.documents.files import read_folder
-from quorum.knowledge.documents.search import Documents
+from quorum.knowledge.documents.search import MAX_WORDS, Documents, split
 from quorum.knowledge.errors import ConfigurationError
 from quorum.knowledge.search.lexical import stem, terms
 

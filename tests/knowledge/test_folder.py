@@ -133,7 +133,7 @@ def test_a_folder_of_databases_lists_them_and_errors_say_what_to_do(tmp_path: Pa
     with pytest.raises(ConfigurationError, match="holds 2 databases"):
         load_folder(tmp_path)
     (schema / "BAD.json").write_text('{"table_name": "BAD"', "utf-8")
-    with pytest.raises(ConfigurationError, match=r"BAD\.json does not describe a table.*again"):
+    with pytest.raises(ConfigurationError, match=r"BAD\.json cannot be read.*again"):
         load_folder(schema.parent)
 
 

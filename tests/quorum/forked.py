@@ -87,7 +87,6 @@ class Forked:
         return os.waitstatus_to_exitcode(self._read())
 
     def _read(self) -> int:
-        assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 
     def __enter__(self) -> Self:

@@ -40,7 +40,6 @@ def on_terminal(
         if typed < len(keys) and screen.count(prompt) > typed:
             os.write(ours, keys[typed].encode())
             typed += 1
-    assert process.stdout
     output = process.stdout.read().decode()
     process.stdout.close()
     os.close(ours)

@@ -22,7 +22,6 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
-from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.garbage import YOUNG
 from tests.graph.shop import changed
 from tests.quorum.conftest import python, quorum
@@ -111,20 +110,17 @@ def test_a_mistake_of_use_exits_with_2_and_is_one_json_object(
     assert quorum("guard", "--dialect", "cobol", "--", "--json").stdout == "", "an argument, no option"
 
 
-@pytest.mark.parametrize(
-    ("given", "ways"),
-    [
+def test_what_is_not_configured_is_said_with_three_ways_to_do_it() -> None:
+    """The offline model is never taken unasked."""
+    for given, ways in (
         ("--db sample", "--model openai:gpt-4.1|QUORUM_MODELS|quorum.toml|--model offline|demonstration"),
         ("--model offline", "--db sqlite:///shop.db|QUORUM_DATABASE|quorum.toml"),
-    ],
-)
-def test_what_is_not_configured_is_said_with_three_ways_to_do_it(given: str, ways: str) -> None:
-    """The offline model is never taken unasked."""
-    result = quorum("ask", "How many?", *given.split(), "--json")
-    assert result.exit_code == 2
-    assert json.loads(result.stdout)["error"]["kind"] == "ConfigurationError"
-    for way in ways.split("|"):
-        assert way in result.stderr
+    ):
+        result = quorum("ask", "How many?", *given.split(), "--json")
+        assert result.exit_code == 2
+        assert json.loads(result.stdout)["error"]["kind"] == "ConfigurationError"
+        for way in ways.split("|"):
+            assert way in result.stderr
 
 
 def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,16 +400,6 @@ def test_doctor_looks_at_models_and_endpoint_whatever_the_key(
     assert "sk-" not in json.dumps(failed)
 
 
-def test_an_unwritable_home_is_a_clear_error(workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (workplace / "file").write_text("")
-    monkeypatch.setenv("QUORUM_HOME", "file/home")
-    for arguments in (["ask", "q", "--db", "sample", "--model", "offline"], ["schema", "show", "sample"]):
-        result = quorum(*arguments)
-        assert result.exit_code == 2
-        assert "Cannot write " in result.stderr
-        assert "QUORUM_HOME" in result.stderr
-
-
 def checks_of(*arguments: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads(quorum("doctor", *arguments, "--json").stdout)["checks"]
     return found
@@ -456,22 +442,3 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
     result, (failed,) = quorum(*asked), failed_checks(*given)
     assert (result.exit_code, failed["name"]) == (2, "documents")
     assert failed["text"].partition("docs has ")[2] in " ".join(result.stderr.split())
-
-
-def test_doctor_opens_each_of_several_databases_once_and_judges_it_by_itself(
-    database: str, workplace: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, real = list[str](), SqliteConnector.open
-
-    async def counted(connector: SqliteConnector) -> None:
-        opened.append(connector.name)
-        await real(connector)
-
-    monkeypatch.setattr(SqliteConnector, "open", counted)
-    given = ("--db", database, "--db", changed(workplace / "crm.db", "CREATE TABLE t (x)"))
-    found = checks_of(*given, "--model", "offline", "--max-bytes", "1GiB")
-    costs = [check["text"] for check in found if check["name"] == "costs"]
-    assert sorted(opened) == ["crm", "shop"]
-    for name, told, unkept in (("shop", *costs[:2]), ("crm", *costs[2:])):
-        assert told.startswith(f"what queries of {name} would read is not told")
-        assert unkept.startswith("max_bytes has no effect here: sqlite")

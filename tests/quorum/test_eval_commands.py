@@ -15,8 +15,7 @@ import pytest
 
 from quorum.graph.trace import Trace
 from tests.evals import test_export as exports
-from tests.evals.evaluations import asked, manifest, record, write
-from tests.evals.recordings import write_gold
+from tests.evals.evaluations import asked, manifest, record, write, write_gold
 from tests.evals.small_suite import write_spider1
 from tests.quorum.conftest import HOSTILE
 from tests.quorum.conftest import quorum as command
@@ -81,14 +80,9 @@ MISUSED = [
 ]
 
 
+@pytest.mark.usefixtures("data", "gold", "pred")
 def test_what_is_wrong_is_said_with_exit_code_2(
-    workplace: Path,
-    pair: tuple[Path, Path],
-    data: Path,
-    gold: Path,
-    pred: Path,
-    answer: dict[str, Any],
-    subtests: pytest.Subtests,
+    workplace: Path, pair: tuple[Path, Path], answer: dict[str, Any], subtests: pytest.Subtests
 ) -> None:
     (workplace / "empty").mkdir()
     (workplace / "ids").write_text("q8\n")

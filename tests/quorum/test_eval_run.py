@@ -193,29 +193,23 @@ except Interrupted as ended:
 """
 
 
-@pytest.mark.parametrize(
-    ("number", "again", "status", "said"),
-    [
+def test_the_first_ctrl_c_ends_in_order_and_the_second_at_once() -> None:
+    for number, again, status, said in (
         (signal.SIGINT, False, 130, ["working", "told", "closing", "closed"]),
         (signal.SIGTERM, False, 143, ["working", "told", "closing", "closed"]),
         (signal.SIGINT, True, 130, ["working", "told", "closing"]),
-    ],
-)
-def test_the_first_ctrl_c_ends_in_order_and_the_second_at_once(
-    number: int, again: bool, status: int, said: list[str]
-) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED, "60" if again else "0.01"], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    lines = [process.stdout.readline()]
-    process.send_signal(number)
-    if again:
-        lines += [process.stdout.readline(), process.stdout.readline()]
+    ):
+        process = subprocess.Popen(
+            [sys.executable, "-c", INTERRUPTED, "60" if again else "0.01"], stdout=subprocess.PIPE, text=True
+        )
+        lines = [process.stdout.readline()]
         process.send_signal(number)
-    rest, _ = process.communicate(timeout=WAIT)
-    assert process.returncode == status
-    assert [line.strip() for line in lines] + rest.split() == said
+        if again:
+            lines += [process.stdout.readline(), process.stdout.readline()]
+            process.send_signal(number)
+        rest, _ = process.communicate(timeout=WAIT)
+        assert process.returncode == status
+        assert [line.strip() for line in lines] + rest.split() == said
 
 
 # killed

@@ -94,7 +94,6 @@ def _paid(run: RunFolder) -> tuple[Counter[Any], Counter[Any]]:
 def _result(run: RunFolder) -> str:
     """The answer without names of the run, and times."""
     found = run.answer()
-    assert found is not None
     answer = found.model_dump(mode="json")
     usage = answer.pop("usage")
     accounts = {"total": usage, **usage.pop("by_agent"), **usage.pop("by_model")}

@@ -63,24 +63,19 @@ def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
         ask_sync(QUESTION, resume=failed)
 
 
-@pytest.mark.parametrize(
-    ("flag", "value", "named"),
-    [
+def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(failed: str) -> None:
+    for flag, value, named in (
         ("--db", "other.db", r"database (--db)"),
         ("--model", "openai:n", r"models (--model)"),
         ("--model-for", "judge=openai:m", "model_for"),
         ("--docs", ".", r"documents (--docs)"),
-    ],
-)
-def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(
-    failed: str, flag: str, value: str, named: str
-) -> None:
-    result = quorum("ask", "--resume", failed, flag, value)
-    assert result.exit_code == 2
-    assert f"keeps its own {named}." in result.stderr
-    for name, option in Settings.declared().items():
-        if option.on_resume:
-            assert name in result.stderr
+    ):
+        result = quorum("ask", "--resume", failed, flag, value)
+        assert result.exit_code == 2
+        assert f"keeps its own {named}." in result.stderr
+        for name, option in Settings.declared().items():
+            if option.on_resume:
+                assert name in result.stderr
 
 
 def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:

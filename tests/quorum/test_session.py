@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models.fake_chat_models import FakeListChatModel
-from typing_extensions import override
 
 from quorum import Answer, Quorum, Settings, ask, ask_sync
 from quorum.graph import resources as opening
@@ -22,7 +21,9 @@ from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, written
 from tests.quorum.conftest import HOSTILE, python
 from tests.quorum.roles import by_role
+from tests.quorum.serve.conftest import held
 from tests.servers.chat_server import ChatServer
+from tests.waiting import until
 
 TOTAL = "SELECT COUNT(*) AS orders FROM orders"
 
@@ -128,7 +129,6 @@ async def test_what_is_kept_meanwhile_counts_for_the_next_question(session: Quor
         first = await quorum.ask(QUESTION, votes=2)
         assert (await quorum.keep(first.run_id)).pair.sql == GOOD
         again = await quorum.ask(QUESTION)
-        assert again.vote
         assert (again.vote.settled, again.usage["model_calls"]) == ("verified", 0)
         await quorum.correct(again.run_id, TOTAL)
         assert (await quorum.ask(QUESTION)).rows == [[4]]
@@ -170,27 +170,17 @@ async def test_a_question_that_fails_loses_none_of_the_others(session: Quorum) -
 async def test_many_questions_are_read_one_by_one_and_stopped_when_nobody_listens(
     workplace: Path, session: Quorum
 ) -> None:
-    read, waiting = list[int](), asyncio.Event()
-
-    class Held(ScriptedChatModel):
-        @override
-        async def _agenerate(
-            self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any
-        ) -> Any:
-            if "number 3" in str(messages):
-                waiting.set()
-                await asyncio.Event().wait()
-            return await super()._agenerate(messages, stop, run_manager, **more)
+    read, model = list[int](), held(to="number 3")
 
     def endless() -> Iterator[str]:
         for number in itertools.count():
             read.append(number)
             yield f"{QUESTION} It is number {number}."
 
-    async with Quorum(settings=session.settings, models=[Held(script=script())]) as quorum:
+    async with Quorum(settings=session.settings, models=[model]) as quorum:
         answers = quorum.ask_many(endless(), concurrency=2)
         seen = [await anext(answers) for _ in range(6)]
-        await waiting.wait()
+        await until(lambda: model.asked)
         await answers.aclose()
         assert len(read) <= 6 + 2
         (cut,) = [run for run in list_runs(session.settings.home) if "number 3" in run.question]

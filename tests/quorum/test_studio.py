@@ -26,6 +26,8 @@ from tests.servers.chat_server import Answer, ChatServer, Request, closed_port, 
 pytest.importorskip("langgraph_cli", reason="the extra `studio` is not installed")
 langgraph_sdk = pytest.importorskip("langgraph_sdk", reason="the extra `studio` is not installed")
 
+pytestmark = pytest.mark.timeout(300)
+
 BOOT_SECONDS = 90.0
 COUNT = "SELECT COUNT(*) AS orders FROM orders"
 QUIET = {
@@ -68,10 +70,20 @@ def _when_up(url: str, process: subprocess.Popen[bytes], log: Path) -> str:
     pytest.fail(f"langgraph dev did not come up:\n{log.read_text()[-3000:]}")
 
 
-async def streamed(url: str, thread: str | None, assistant: str, *modes: str, **asked: Any) -> dict[str, Any]:
+@pytest.fixture
+def client(studio: str) -> Any:
+    return langgraph_sdk.get_client(url=studio)
+
+
+@pytest.fixture
+async def thread(client: Any) -> str:
+    """A new thread."""
+    return str((await client.threads.create())["thread_id"])
+
+
+async def streamed(client: Any, thread: str | None, assistant: str, *modes: str, **asked: Any) -> Any:
     """The parts of a run by their event, without what names a subgraph; none may be an error."""
     parts: dict[str, Any] = {}
-    client = langgraph_sdk.get_client(url=url)
     async for part in client.runs.stream(thread, assistant, stream_mode=list(modes), **asked):
         assert part.event != "error", part.data
         parts.setdefault(part.event.partition("|")[0], []).append(part.data)
@@ -85,16 +97,15 @@ def shown_live(answer: dict[str, Any]) -> list[dict[str, Any]]:
     return shown
 
 
-async def read_back(url: str, thread: str) -> tuple[Any, list[Any]]:
+async def read_back(client: Any, thread: str) -> tuple[Any, list[Any]]:
     """A thread's state, its branches' too, and its history: the server shows all of them."""
-    threads = langgraph_sdk.get_client(url=url).threads
+    threads = client.threads
     assert (await threads.get_state(thread, subgraphs=True))["values"] is not None
     return await threads.get_state(thread), list(await threads.get_history(thread, limit=200))
 
 
-@pytest.mark.heavy
-async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio: str) -> None:
-    found = await langgraph_sdk.get_client(url=studio).assistants.search()
+async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(client: Any) -> None:
+    found = await client.assistants.search()
     assert {each["graph_id"] for each in found} == {*RECIPES, "chat"}
     described = {assistant["name"]: assistant["description"] for assistant in found}
     chat = described.pop("chat")
@@ -102,8 +113,7 @@ async def test_each_recipe_is_an_assistant_with_a_name_and_a_description(studio:
     assert described == {name: recipe.summary for name, recipe in RECIPES.items()}
 
 
-async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
+async def test_a_recipes_graph_and_form_are_its_own(client: Any) -> None:
     for name, node in (("team", "SyntaxRetriever"), ("quorum", "Reviser")):
         assistant = (await client.assistants.search(graph_id=name))[0]["assistant_id"]
         schemas = await client.assistants.get_schemas(assistant)
@@ -119,12 +129,10 @@ async def test_a_recipes_graph_and_form_are_its_own(studio: str) -> None:
         assert node in {drawn_node["id"] for drawn_node in drawn["nodes"]}
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progress_shows(studio: str) -> None:
+async def test_updates_say_what_a_node_changed_and_the_custom_stream_what_progress_shows(client: Any) -> None:
     modes = ("updates", "custom", "values", "messages-tuple")
     asked: Any = {"input": {"question": "How many customers are there?"}, "context": {"votes": 2}}
-    parts = await streamed(studio, None, "quorum", *modes, **asked)
+    parts = await streamed(client, None, "quorum", *modes, **asked)
     updates = [(node, change) for part in parts["updates"] for node, change in part.items()]
     changed = dict(updates)
     assert set(changed["open_run"]) == {"run_id", "schema_ref"}
@@ -153,52 +161,39 @@ def two_opinions(role: str, request: Request) -> Answer | None:
     return say(json.dumps(sql(f"SELECT {columns} FROM customers ORDER BY customer_id LIMIT 3")))
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(studio: str) -> None:
+async def test_a_close_vote_interrupts_and_goes_on_with_the_users_choice(client: Any, thread: str) -> None:
     with ChatServer(by_role(two_opinions)) as server:
-        await _choose_between_two(studio, {"models": ["openai:two"], "base_url": server.url})
+        model = {"models": ["openai:two"], "base_url": server.url}
+        about: Any = {"context": {"votes": 2, "clarify": True, **model}}
+        question = {"question": "Top 3 customers by revenue"}
+        first = await streamed(client, thread, "recap", "custom", input=question, **about)
+        state: Any = await client.threads.get_state(thread)
+        asked = state["interrupts"][0]["value"]
+        assert (asked["kind"], asked["how"][:12], asked["refused"]) == ("clarification", "Choose A, B,", "")
+        for nonsense in (99, ["A"]):
+            command = {"resume": nonsense}
+            parts = await streamed(client, thread, "recap", "custom", command=command, **about)
+            first["custom"] += parts.get("custom", [])
+            state, _ = await read_back(client, thread)
+            assert state["interrupts"][0]["value"]["refused"].startswith("A reply is a text. Choose A, B,")
+        assert [choice["label"] for choice in asked["choices"]] == ["A", "B"]
+        assert any("Answer B has 1 column more" in sentence for sentence in asked["differences"])
+        chosen = {"resume": "B"}
+        parts = await streamed(client, thread, "recap", "custom", "values", command=chosen, **about)
+        answer = parts["values"][-1]["answer"]
+        assert answer["sql"] == asked["choices"][1]["sql"]
+        assert answer["vote"]["settled"] == "user"
+        assert len([c for c in answer["candidates"] if not c["error"]]) == 2
+        assert "chooses answer B" in [step["gist"] for step in parts["custom"]]
+        assert first["custom"] + parts["custom"] == shown_live(answer)
 
 
-async def _choose_between_two(studio: str, model: dict[str, Any]) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
-    about: Any = {"context": {"votes": 2, "clarify": True, **model}}
-    question = {"question": "Top 3 customers by revenue"}
-    first = await streamed(studio, thread, "recap", "custom", input=question, **about)
-    state: Any = await client.threads.get_state(thread)
-    asked = state["interrupts"][0]["value"]
-    assert (asked["kind"], asked["how"][:12], asked["refused"]) == ("clarification", "Choose A, B,", "")
-    for nonsense in (99, ["A"]):
-        refused = state["interrupts"][0]["value"]["refused"]
-        command = {"resume": nonsense}
-        first["custom"] += (await streamed(studio, thread, "recap", "custom", command=command, **about)).get(
-            "custom", []
-        )
-        state, _ = await read_back(studio, thread)
-        assert state["interrupts"][0]["value"]["refused"].startswith("A reply is a text. Choose A, B,"), (
-            refused
-        )
-    assert [choice["label"] for choice in asked["choices"]] == ["A", "B"]
-    assert any("Answer B has 1 column more" in sentence for sentence in asked["differences"])
-    chosen = {"resume": "B"}
-    parts = await streamed(studio, thread, "recap", "custom", "values", command=chosen, **about)
-    answer = parts["values"][-1]["answer"]
-    assert answer["sql"] == asked["choices"][1]["sql"]
-    assert answer["vote"]["settled"] == "user"
-    assert len([c for c in answer["candidates"] if not c["error"]]) == 2
-    assert "chooses answer B" in [step["gist"] for step in parts["custom"]]
-    assert first["custom"] + parts["custom"] == shown_live(answer)
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
+async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(
+    client: Any, thread: str
+) -> None:
     about: Any = {"context": {"votes": 2, "approve": "always"}}
     question = {"question": "Top 3 customers by revenue"}
-    first = await streamed(studio, thread, "recap", "custom", input=question, **about)
+    first = await streamed(client, thread, "recap", "custom", input=question, **about)
     state: Any = await client.threads.get_state(thread)
     waiting = {each["id"]: each["value"] for each in state["interrupts"]}
     assert sorted(asked["candidate"] for asked in waiting.values()) == ["c1", "c2"]
@@ -213,7 +208,7 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
     yes = {"decisions": [{"type": "approve"}]}  # as Agent Chat UI replies
     for replies in ({no: "no"}, {each: yes for each in waiting if each != no}):
         command = {"resume": replies}
-        parts = await streamed(studio, thread, "recap", "custom", "values", command=command, **about)
+        parts = await streamed(client, thread, "recap", "custom", "values", command=command, **about)
         steps += parts["custom"]
     answer = parts["values"][-1]["answer"]
     errors = {each["id"]: each["error_kind"] for each in answer["candidates"]}
@@ -222,9 +217,7 @@ async def test_a_query_waits_for_approval_and_each_branch_gets_its_own_reply(stu
     assert steps == shown_live(answer)
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> None:
+async def test_chat_takes_messages_turn_by_turn_and_asks_back(client: Any, thread: str) -> None:
     """Two questions, of which one waits for approval, and a view between them."""
     become = {"ask": "question", "question": "How many customers are there?", "settled": []}
     bars = {"ask": "view", "question": "?", "view": {"chart": "bar"}}
@@ -234,14 +227,12 @@ async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> No
         return say(json.dumps(bars if bar else become)) if role == "question_rewriter" else None
 
     with ChatServer(by_role(rewrites, sql_writer={"sql": COUNT})) as server:
-        client = langgraph_sdk.get_client(url=studio)
-        thread = (await client.threads.create())["thread_id"]
         context = {"models": ["openai:chatty"], "base_url": server.url}
 
         async def said(text: str, **options: Any) -> dict[str, Any]:
             asked = {"messages": [{"type": "human", "content": [{"type": "text", "text": text}]}]}
             modes, about = ("values", "messages-tuple"), {"context": context | options}
-            return await streamed(studio, thread, "chat", *modes, input=asked, **about)
+            return await streamed(client, thread, "chat", *modes, input=asked, **about)
 
         first = (await said("How many orders are there?"))["values"][-1]
         assert first["answer"]["rows"] == [[13000]]
@@ -255,7 +246,7 @@ async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> No
         asked = state["interrupts"][0]["value"]
         assert (asked["kind"], asked["how"][:14], asked["sql"]) == ("approval", "Reply yes, no,", COUNT)
         about: Any = {"context": context | {"approve": "always"}}
-        last = (await streamed(studio, thread, "chat", "values", command={"resume": "yes"}, **about))[
+        last = (await streamed(client, thread, "chat", "values", command={"resume": "yes"}, **about))[
             "values"
         ][-1]
     assert (last["answer"]["became"], last["answer"]["rows"]) == (become["question"], [[13000]])
@@ -265,11 +256,7 @@ async def test_chat_takes_messages_turn_by_turn_and_asks_back(studio: str) -> No
     assert (calls["question_rewriter"]["model_calls"], calls["sql_writer"]["model_calls"]) == (1, 1)
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
+async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(client: Any, thread: str) -> None:
     about: Any = {"context": {"votes": 1}}
     question = {"question": "How many orders are there?"}
     await client.runs.wait(thread, "quorum", input=question, interrupt_before=["Consensus"], **about)
@@ -290,7 +277,7 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
         thread, {"warnings": ["Edited."]}, checkpoint=stood, as_node="candidate"
     )
     again = {"input": None, "checkpoint": edited["checkpoint"]} | about
-    parts = await streamed(studio, thread, "quorum", "updates", "custom", **again)
+    parts = await streamed(client, thread, "quorum", "updates", "custom", **again)
     changed = {node: change for part in parts["updates"] for node, change in part.items()}
     assert next(iter(changed)) == "Consensus"
     answer = changed["answer"]["answer"]
@@ -299,21 +286,17 @@ async def test_a_thread_stops_goes_on_takes_a_second_question_and_forks(studio: 
     assert parts["custom"][0]["agent"] == "Validator", "a run that is opened again is heard"
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("recipe", ["quorum", "recap"])
 async def test_a_thread_that_waits_for_approval_again_and_again_can_be_read_and_replayed(
-    studio: str, recipe: str
+    client: Any, thread: str, recipe: str
 ) -> None:
     """Earlier candidates are kept while later ones wait; their checkpoints go back as the JSON that came."""
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
     about: Any = {"context": {"approve": "always", "votes": 2 if recipe == "recap" else None}}
     given: dict[str, Any] = {"input": {"question": "Top 3 customers by revenue"}}
     replies, said = iter(["maybe", 17, [], "no", {"reply": "yes"}]), list[str]()
     while True:
         await client.runs.wait(thread, recipe, **given, **about)
-        state, history = await read_back(studio, thread)
+        state, history = await read_back(client, thread)
         if not state["interrupts"]:
             break
         first = state["interrupts"][0]
@@ -327,23 +310,21 @@ async def test_a_thread_that_waits_for_approval_again_and_again_can_be_read_and_
             edited["candidates"] = [kept[-1] | {"sql": sql, "note": "by hand"}]
             del edited["candidates"][0]["warnings"]
         fork = await client.threads.update_state(thread, edited, checkpoint=before["checkpoint"])
-        state, _ = await read_back(studio, thread)
+        state, _ = await read_back(client, thread)
         assert not kept or state["values"]["candidates"][-1]["sql"] == sql
         again: Any = {"input": None, "checkpoint": fork["checkpoint"], "interrupt_before": ["answer"]}
         await client.runs.wait(thread, recipe, **again, **about)
-        state, _ = await read_back(studio, thread)
+        state, _ = await read_back(client, thread)
         assert state["values"]["run_id"] == run
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(300)
-async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing(studio: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
+async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing(
+    client: Any, thread: str
+) -> None:
     about: Any = {"context": {"votes": 1}}
     asked = {"question": "How many orders are there?"}
     await client.runs.wait(thread, "quorum", input=asked, interrupt_before=["answer"], **about)
-    state, history = await read_back(studio, thread)
+    state, history = await read_back(client, thread)
     candidate = state["values"]["candidates"][0]
     nameless = {name: value for name, value in candidate.items() if name != "id"}
     for why, values in {
@@ -359,7 +340,7 @@ async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing
         with pytest.raises(langgraph_sdk.errors.BadRequestError) as refused:
             await client.threads.update_state(thread, values, as_node="clarify")
         assert f"The state cannot be used: {why}. Edit that value again." in refused.value.response.text
-    again, then = await read_back(studio, thread)
+    again, then = await read_back(client, thread)
     assert (again["values"], len(then)) == (state["values"], len(history))
     await client.threads.update_state(thread, {"warnings": ["Mine."], "plans": "1"}, as_node="clarify")
     ended: Any = await client.runs.wait(thread, "quorum", input=None, **about)
@@ -374,9 +355,7 @@ async def test_an_edit_that_fits_no_field_is_refused_in_words_and_spoils_nothing
     assert second["answer"]["rows"] == alone["answer"]["rows"] == [[3000]]
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
-async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> None:
+async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(client: Any, thread: str) -> None:
     released = threading.Event()
 
     def held(role: str, request: Request) -> Answer | None:
@@ -385,8 +364,6 @@ async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> N
         released.wait(60)
         return say(json.dumps(sql("SELECT COUNT(*) AS n FROM orders")))
 
-    client = langgraph_sdk.get_client(url=studio)
-    thread = (await client.threads.create())["thread_id"]
     with ChatServer(by_role(held)) as server:
         context = {"votes": 2, "models": ["openai:held"], "base_url": server.url}
         run, question = "", {"question": "How many orders are there?"}
@@ -397,15 +374,13 @@ async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> N
                 await client.runs.cancel(thread, run, wait=True)
                 break
         released.set()
-        state, history = await read_back(studio, thread)
+        state, history = await read_back(client, thread)
         assert state["next"]
         assert len(history) > 1
         ended: Any = await client.runs.wait(thread, "recap", input=None, context=context)
     assert ended["answer"]["rows"] == [[13000]]
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize(
     ("given", "kind", "said"),
     [
@@ -414,8 +389,7 @@ async def test_a_run_that_is_cancelled_can_be_read_and_goes_on(studio: str) -> N
         ({"context": {"database": "sqlite:////nowhere/absent.db"}}, "DatabaseUnavailable", "absent.db"),
     ],
 )
-async def test_what_is_wrong_is_an_error_that_says_so(studio: str, given: Any, kind: str, said: str) -> None:
-    client = langgraph_sdk.get_client(url=studio)
+async def test_what_is_wrong_is_an_error_that_says_so(client: Any, given: Any, kind: str, said: str) -> None:
     question = {"question": "How many customers are there?"}
     result: Any = await client.runs.wait(None, "single", input=question, raise_error=False, **given)
     assert result["__error__"]["error"] == kind

@@ -5,17 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from langgraph_sdk.runtime import _ExecutionRuntime
 
-from quorum.event_text import step_of
 from quorum.graph.builder import Graph
 from quorum.graph.options import RunOptions
-from quorum.graph.recipes import RECIPES
 from quorum.knowledge.errors import ConfigurationError
 from tests.graph.shop import changed
 from tests.quorum.conftest import python
@@ -141,26 +138,3 @@ def test_a_client_names_no_module_to_import(more: dict[str, Any]) -> None:
 def test_switches_that_a_context_sets_hold() -> None:
     assert "SyntaxRetriever" in served("team", {}).nodes
     assert "ColumnExplorer" not in served("team", {"switches": {"exploration": False}}).nodes
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A home in which the sample database is built once."""
-    return str(tmp_path_factory.mktemp("home"))
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("recipe", list(RECIPES))
-async def test_every_step_of_every_recipe_is_streamed(recipe: str, home: str) -> None:
-    context = {"home": home, "votes": 2}
-    graph, changes, heard = served(recipe, context), [], []
-    question = {"question": "How many customers are there?"}
-    about: Any = {"subgraphs": True, "stream_mode": ["updates", "custom"], "context": context}
-    async for _, mode, part in graph.astream(question, output_keys=graph.output_channels, **about):
-        heard.extend([part] if mode == "custom" else [])
-        changes.extend(part.items() if mode == "updates" else [])
-    answer = dict(changes)["answer"]["answer"]
-    assert answer["rows"] == [[3000]]
-    assert any("FROM customers" in change.get("sql", "") for _, change in changes if change)
-    lines = Path(answer["trace"], "events.jsonl").read_text().splitlines()
-    assert heard == [asdict(step) for step in map(step_of, map(json.loads, lines)) if step.live]

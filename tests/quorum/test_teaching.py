@@ -16,7 +16,7 @@ from quorum.knowledge.verified import KnowledgeBase
 from quorum.settings import Settings
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import ScriptedChatModel
-from tests.graph.shop import GOOD, QUESTION, changed, make_shop, script
+from tests.graph.shop import GOOD, QUESTION, changed, script
 from tests.quorum.conftest import quorum as called
 
 RIGHT = GOOD.replace("COUNT(*)", "COUNT(o.total)")
@@ -78,19 +78,6 @@ def test_a_correction_has_run_and_shows_what_was_wrong(shop: str, workplace: Pat
     again = quorum.correct_sync("last", OTHER, settings=Settings(kb=workplace / "team"))
     assert again.right == again.wrong == (), "a run teaches once"
     assert again.file.is_relative_to(workplace / "team")
-
-
-def test_another_database_of_the_same_name_is_not_answered(shop: str, workplace: Path) -> None:
-    answered(shop, {"m": GOOD})
-    quorum.keep("last")
-    (workplace / "other").mkdir()
-    other = make_shop(workplace / "other" / "shop.db")
-    url = changed(other, "ALTER TABLE customers ADD COLUMN country TEXT")
-    made = answered(url, {"m": OTHER})
-    assert made.sql == OTHER
-    assert "the columns of customers have changed since" in " ".join(made.warnings)
-    held = called("kb", "verify", "--db", url)
-    assert (held.exit_code, "The columns of customers have changed since." in held.stdout) == (1, True)
 
 
 def test_what_takes_the_place_of_a_verified_query_says_so(shop: str) -> None:

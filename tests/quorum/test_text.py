@@ -155,9 +155,8 @@ SURE: dict[str, Any] = READ | {
 }
 
 
-@pytest.mark.parametrize(
-    ("changes", "said", "tone"),
-    [
+def test_the_confidence_never_sounds_surer_than_the_facts(subtests: pytest.Subtests) -> None:
+    for changes, said, tone in (
         ({}, "likely right (76 %): ran; nothing suspicious", "good"),
         (
             {"doubts": ["The joins repeat rows. It would be 3.", "Two."], "warnings": ["It is old."]},
@@ -171,14 +170,11 @@ SURE: dict[str, Any] = READ | {
         ({"vote": READ["vote"] | {"settled": "user"}}, "ran; nothing suspicious; you chose it", "good"),
         ({"demonstration": True}, "not rated: rules wrote the query, no language model", "warn"),
         ({"vote": READ["vote"] | {"settled": "verified"}}, "verified: a person verified the query", "good"),
-    ],
-)
-def test_the_confidence_never_sounds_surer_than_the_facts(
-    changes: dict[str, Any], said: str, tone: str
-) -> None:
-    answer = SURE | {"confidence": 0.76} | changes
-    assert f"{trust(made(answer))[0]}: {grounds(made(answer))}".endswith(said)
-    assert trust(made(answer))[1] == tone
+    ):
+        with subtests.test(changes=changes):
+            answer = SURE | {"confidence": 0.76} | changes
+            assert f"{trust(made(answer))[0]}: {grounds(made(answer))}".endswith(said)
+            assert trust(made(answer))[1] == tone
 
 
 # An event in a few words: chosen, counted or put together; any role's; an unknown kind's.
@@ -190,71 +186,52 @@ TWO: list[dict[str, Any]] = [
     {"candidates": ["c3"], "share": 1 / 3},
 ]
 SHOP = {"database": "shop", "dialect": "sqlite"}
-OUTCOMES = [{"outcome": "differs"}, {"outcome": "same"}, {"outcome": "failed"}]
-USED = {"input_tokens": 1200, "output_tokens": 80, "usd": 0.0}
 
-CASES: dict[str, list[tuple[dict[str, Any], str, str]]] = {
-    "schema": [
-        (
-            SHOP | {"tables": 2, "left_out": ["samples", "notes"]},
-            "opened shop (SQLite, 2 tables); too large to show whole, left out: samples, notes",
-            "warn",
-        ),
-    ],
-    "retrieval": [
-        ({"text": "abc"}, "", "plain"),  # values, which have a step of their own
-        (
-            {"verified": ["questions/a.md"], "sources": ["terms.md", "notes.md"]},
-            "shows the model 2 documents and 1 verified question like this one: terms.md, notes.md",
-            "plain",
-        ),
-    ],
-    "query": [
-        ({"rows": 2, "seconds": 0.5, "cached": True}, "2 rows in 0.50 s, asked before", "good"),
-        ({"error": ERROR}, "column not found: no column x", "bad"),
-    ],
-    "candidate": [
-        ({"result": None, "error": None, "stopped_by": "max_calls"}, "gave up: max_calls", "bad"),
-        (
-            {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
-            "3 rows, approved by the Validator, 2 repairs, kept for the vote",
-            "good",
-        ),
-    ],
-    "readings": [
-        (
-            {"readings": OUTCOMES},
-            "3 other readings: 1 shows something else, 1 the same, 1 no result",
-            "warn",
-        ),
-    ],
-    "vote": [
-        ({"clusters": []}, "no candidate has a result to vote with", "bad"),
-        ({"clusters": [{"candidates": ["c1"], "share": 1.0}]}, "", "plain"),  # a single query is no vote
-        (
-            {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},
-            "results differ: 67 % for candidates 1, 2 (the data lacks it) against 33 % for candidate 3",
-            "plain",
-        ),
-        (
-            {"clusters": TWO, "tie": True, "weights": {"a": 0.5}},
-            "results differ: 67 % for candidates 1, 2 against 33 % for candidate 3, a tie; weights: a 0.50",
-            "plain",
-        ),
-    ],
-    "model_call": [
-        ({"model": "a", "usage": USED, "seconds": 0.5}, "a: 1,200 tokens in, 80 out, 0.50 s", "faint"),
-    ],
-    "something_new": [({"size": 3, "text": "a\x1b"}, "something new size=3 text=a␛", "plain")],
-}
+DIFFER = "results differ: 67 % for candidates 1, 2{} against 33 % for candidate 3"
+EVENTS: list[tuple[str, str, str, dict[str, Any]]] = [
+    (
+        *("schema", "opened shop (SQLite, 2 tables); too large to show whole, left out: samples", "warn"),
+        SHOP | {"tables": 2, "left_out": ["samples"]},
+    ),
+    ("retrieval", "", "plain", {"text": "abc"}),  # values, which have a step of their own
+    (
+        *("retrieval", "shows the model 1 document and 1 verified question like this one: terms.md", "plain"),
+        {"verified": ["questions/a.md"], "sources": ["terms.md"]},
+    ),
+    ("query", "2 rows in 0.50 s, asked before", "good", {"rows": 2, "seconds": 0.5, "cached": True}),
+    ("query", "column not found: no column x", "bad", {"error": ERROR}),
+    ("candidate", "gave up: max_calls", "bad", {"result": None, "error": None, "stopped_by": "max_calls"}),
+    (
+        *("candidate", "3 rows, approved by the Validator, 2 repairs, kept for the vote", "good"),
+        {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
+    ),
+    (
+        *("readings", "3 other readings: 1 shows something else, 1 the same, 1 no result", "warn"),
+        {"readings": [{"outcome": each} for each in ("differs", "same", "failed")]},
+    ),
+    ("vote", "no candidate has a result to vote with", "bad", {"clusters": []}),
+    ("vote", "", "plain", {"clusters": [{"candidates": ["c1"], "share": 1.0}]}),  # a single query is no vote
+    (
+        *("vote", DIFFER.format(" (the data lacks it)"), "plain"),
+        {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},
+    ),
+    (
+        *("vote", f"{DIFFER.format('')}, a tie; weights: a 0.50", "plain"),
+        {"clusters": TWO, "tie": True, "weights": {"a": 0.5}},
+    ),
+    (
+        *("model_call", "a: 1,200 tokens in, 80 out, 0.50 s", "faint"),
+        {"model": "a", "usage": {"input_tokens": 1200, "output_tokens": 80, "usd": 0.0}, "seconds": 0.5},
+    ),
+    ("something_new", "something new size=3 text=a␛", "plain", {"size": 3, "text": "a\x1b"}),
+]
 
 
 def test_an_event_is_said_in_a_few_words(subtests: pytest.Subtests) -> None:
-    for kind, cases in CASES.items():
-        for fields, gist, tone in cases:
-            with subtests.test(gist):
-                step = step_of({"kind": kind, "agent": "somebody", **fields})
-                assert (step.gist, step.tone) == (gist, tone)
+    for kind, gist, tone, fields in EVENTS:
+        with subtests.test(gist):
+            step = step_of({"kind": kind, "agent": "somebody", **fields})
+            assert (step.gist, step.tone) == (gist, tone)
 
 
 def test_each_role_has_a_name_and_words_about_its_own_fields(root: Path) -> None:

@@ -12,8 +12,7 @@ import pytest
 
 from quorum.evals.records import CandidateRow
 from quorum.graph.confidence import load
-from tests.evals.evaluations import asked, manifest, record, write
-from tests.evals.recordings import write_candidates, write_gold
+from tests.evals.evaluations import asked, manifest, record, write, write_candidates, write_gold
 from tests.quorum.conftest import quorum
 
 votes = partial(quorum, "votes")
@@ -30,24 +29,6 @@ def runs(workplace: Path) -> str:
 @pytest.fixture
 def gold(workplace: Path) -> str:
     return str(write_gold(workplace / "gold", q1=1, q2=2))
-
-
-@pytest.mark.heavy
-def test_json_is_a_list_of_rows_and_where_no_bound_holds_the_reason_is_said(runs: str, gold: str) -> None:
-    result = votes("replay", runs, "--gold", gold, "--json", "--orders", "3")
-    rows = {(row["model"], row["strategy"], row["stopping"]): row for row in json.loads(result.stdout)}
-    assert result.exit_code == 0
-    assert {model for model, _, _ in rows} == {"strong", "weak", "pooled"}
-    majority = rows["strong", "majority", "never"]
-    assert (majority["ex"], majority["questions"], majority["samples_mean"]) == (1.0, 2, 2.5)
-    (final,) = [row for (model, strategy, _), row in rows.items() if (model, strategy) == ("strong", "final")]
-    assert (final["ex"], final["pass_at_k"], final["ties"]) == (0.5, 1.0, None)
-    assert rows["weak", "final", "never"]["ex"] == 0
-    assert "(bound" not in result.stderr
-    assert "Where no bound is shown, none holds: an expert has several candidates" in result.stderr
-    first = votes("replay", runs, "--gold", gold, "--json", "--orders", "1", "--paper").stderr
-    assert "mistakes in 2 questions with gold and all experts: " in first
-    assert "none holds: of so few questions epsilon is above 1/2" in first
 
 
 @pytest.mark.heavy
@@ -70,7 +51,8 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     assert sorted(path.name for path in curves.iterdir()) == [
         f"{name}.{kind}" for name in ("error", "regret", "weights") for kind in ("png", "svg")
     ]
-    assert str(Path(".quorum/replay/weights.svg")) in result.stderr
+    for said in (".quorum/replay/weights.svg", "none holds: an expert has several candidates"):
+        assert said in result.stderr
 
 
 def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
@@ -80,22 +62,17 @@ def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
     assert "Curves" not in shown.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
+def test_what_is_wrong_is_said_and_ends_with_2(runs: str, gold: str, workplace: Path) -> None:
+    write_gold(workplace / "foreign", other=1)
+    for arguments, said in (
         ("replay nowhere", "There is no folder"),
         ("replay runs --gold nowhere", "no Spider 2.0 gold folder"),
         ("replay runs --gold foreign", "knows none of the 2 questions"),
         ("replay runs --gold gold --dialect klingon", "klingon"),
         ("calibrate runs", "--gold"),
-    ],
-)
-def test_what_is_wrong_is_said_and_ends_with_2(
-    runs: str, gold: str, workplace: Path, arguments: str, said: str
-) -> None:
-    write_gold(workplace / "foreign", other=1)
-    result = votes(*arguments.split())
-    assert (result.exit_code, said in result.stderr) == (2, True)
+    ):
+        result = votes(*arguments.split())
+        assert (result.exit_code, said in result.stderr) == (2, True)
 
 
 def test_a_calibration_is_shown_before_and_after_and_written(runs: str, gold: str, workplace: Path) -> None:

@@ -114,7 +114,7 @@ QUIET_OF = {
 async def said(database: Database, sql: str, question: str = "") -> list[Suspicion]:
     """Return the suspicions about a query."""
     found = result(await execute(database, sql, agent="test"))
-    return await suspicions(database, sql, found, agent="test", question=question, seconds=30)
+    return await suspicions(database, sql, lambda: found.table, agent="test", question=question, seconds=30)
 
 
 async def check(database: Database, case: Case) -> None:
@@ -219,18 +219,18 @@ async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Databa
     sql = CASES[0].sql
     found = result(await execute(noted, sql, agent="writer", candidate="c1"))
     events.clear()
-    assert await suspicions(noted, sql, found, agent="checker", candidate="c1", seconds=30)
+    assert await suspicions(noted, sql, lambda: found.table, agent="checker", candidate="c1", seconds=30)
     assert {(each["agent"], each["candidate"]) for each in events} == {("checker", "c1")}
     assert len(events) <= 8
     events.clear()
-    assert await suspicions(noted, sql, replace(found, seconds=0.0), agent="checker", seconds=0) == []
+    assert await suspicions(noted, sql, lambda: found.table, agent="checker", seconds=0) == []
     assert events == []
 
 
 async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> None:
     limited = replace(database, limits=Limits(scan=10**9))
     found = result(await execute(database, CASES[0].sql, agent="test"))
-    assert await suspicions(limited, CASES[0].sql, found, agent="test", seconds=30) == []
+    assert await suspicions(limited, CASES[0].sql, lambda: found.table, agent="test", seconds=30) == []
 
 
 @pytest.mark.parametrize(

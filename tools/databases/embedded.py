@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.definitions.descriptions import FOLDER, with_descriptions
+from quorum.knowledge.definitions import FOLDER, with_descriptions
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
@@ -97,9 +97,9 @@ class EmbeddedConnector(Connector):
                 self._opened = True
         except EngineFailed as failure:
             raise DatabaseUnavailable(failure.message, hint=failure.hint) from failure
-        except (EngineTimeout, EngineDied) as failure:
+        except EngineDied as failure:
             raise DatabaseUnavailable(
-                f"The engine could not open {self.path}: its process {_ending(failure)}.",
+                f"The engine could not open {self.path}: its process {failure}.",
                 hint="Is the file damaged, or on a file system that does not answer?",
             ) from failure
 
@@ -125,7 +125,7 @@ class EmbeddedConnector(Connector):
         except EngineDied as failure:
             if not self._opened:
                 return QueryError(ErrorKind.UNAVAILABLE, "The connection was closed while the query ran.")
-            message = f"The engine's process {_ending(failure)}; most likely the query needs more memory"
+            message = f"The engine's process {failure}; most likely the query needs more memory"
             return QueryError(ErrorKind.RESOURCES, f"{message} than {limits.memory // 2**20} MiB.")
 
     async def _run_in_child(
@@ -134,7 +134,7 @@ class EmbeddedConnector(Connector):
         """Run a query in one child; a child that it may have left unwell is closed.
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: As ``Pool.child``, or the child ended.
+            EngineFailed, EngineDied: As ``Pool.child``, or the child ended.
         """
         async with self._pool.child(self._served, limits.memory) as child:
             try:
@@ -213,7 +213,3 @@ async def read_stream(payload: bytes) -> pa.Table:
 
     stream = pa.ipc.open_stream(payload)
     return stream.read_all() if len(payload) < SMALL else await asyncio.to_thread(stream.read_all)
-
-
-def _ending(failure: EngineTimeout | EngineDied) -> str:
-    return f"ended with {failure}" if isinstance(failure, EngineDied) else "did not answer"

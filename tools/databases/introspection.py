@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import lru_cache, partial
@@ -47,6 +47,13 @@ COMPARED_ROWS = {"sqlite": 500_000, "duckdb": 5_000_000}
 """Rows of a table, by dialect, up to which columns are asked whether they are unique; a server is not."""
 NAMED = 20
 """Tables that a note names."""
+ESTIMATED = "Row counts are estimates for"
+UNCOUNTED = "Not counted for lack of time"
+WITHHELD = "No sample values are shown, for privacy, of"
+UNSAMPLED = "Without sample values, for lack of time or because they cannot be read"
+UNPROFILED = "Not looked at for odd values, for lack of time"
+LACKS = (ESTIMATED, UNCOUNTED, WITHHELD, UNSAMPLED, UNPROFILED)
+"""What a catalog may not know of tables, as the notes begin."""
 
 _PRIVATE = re.compile(
     r"\b(?:\w*passwords?\d*|passwd|pwd|pw|passcodes?|passphrases?|pin codes?|secrets?|private keys?"
@@ -74,9 +81,7 @@ class Introspection:
         run: Runs a query (``Connector.run``).
         notes: What the catalog's reader should know.
         left_out: Tables, views and files that the catalog lacks: a sentence each with the reason.
-        uncounted, unsampled, unprofiled: Tables for which the time was too short.
-        withheld: Columns whose values must not be sampled (``is_private``), by table.
-        estimated: Tables whose row count is an estimate.
+        lacking: What is not known or not exact (``LACKS``), by the full name of the table, as it is told.
         unsure: Tables of which only some rows were read: the source as SQL, by column its text as SQL, and
             the bytes of a row.
         keys: Values of columns that may be keys, by table and column, for the tables' traps in joins.
@@ -88,14 +93,10 @@ class Introspection:
     run: Callable[[str, Limits], Awaitable[QueryResult | QueryError]]
     notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
-    uncounted: set[str] = field(default_factory=set)
-    unsampled: set[str] = field(default_factory=set)
-    withheld: dict[str, list[str]] = field(default_factory=dict)
-    estimated: set[str] = field(default_factory=set)
+    lacking: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {what: {} for what in LACKS})
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
     keys: dict[Place, Mapping[str, int]] = field(default_factory=dict)
     profiling: float = 0.0
-    unprofiled: set[str] = field(default_factory=set)
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)
 
@@ -130,6 +131,25 @@ class Introspection:
         limits = Limits(rows=rows, bytes=16 * 2**20, seconds=min(left, seconds))
         return await self.run(sql, limits)
 
+    def lack(self, what: str, table: Table) -> None:
+        """Note what is not known of a table."""
+        self.lacking[what][table.full_name] = [table.full_name]
+
+    async def readable(self, kind: str, name: str, probe: str) -> bool:
+        """Return False if a query for no rows of a view fails, which the catalog then says.
+
+        One that there was no time for does not fail.
+        """
+        answer = await self.try_to(probe)
+        if not isinstance(answer, QueryError) or answer.kind is ErrorKind.TIMEOUT:
+            return True
+        self.leave_out(kind, name, answer.message)
+        return False
+
+    def leave_out(self, kind: str, name: str, why: str) -> None:
+        """Note that the catalog lacks a table or view."""
+        self.left_out.append(f"The {kind} {name} cannot be read and is left out: {why}")
+
     async def count(self, source: str) -> int | None:
         """Rows of a table, given as SQL; None if counting takes too long."""
         answer = await self.try_to(f"SELECT count(*) AS n FROM {source}")
@@ -138,7 +158,7 @@ class Introspection:
     def with_count(self, table: Table, rows: int | None, estimate: int | None) -> Table:
         """The table with its row count, else an estimate; the notes say which."""
         if rows is None:
-            (self.uncounted if estimate is None else self.estimated).add(table.full_name)
+            self.lack(UNCOUNTED if estimate is None else ESTIMATED, table)
         return replace(table, row_count=estimate if rows is None else rows)
 
     async def sample(
@@ -151,7 +171,7 @@ class Introspection:
         """
         answer = await self.try_to(sample_query(source, texts, start, span))
         if isinstance(answer, QueryError):
-            self.unsampled.add(table.full_name)
+            self.lack(UNSAMPLED, table)
             return table
         values = [column.to_pylist() for column in answer.table.columns]
         count = answer.table.num_rows
@@ -197,7 +217,7 @@ class Introspection:
     def _profiled(self, table: Table, values: Sequence[Sequence[Any]], *, whole: bool) -> Table:
         """The table with the profiles of its columns, as far as there is time for them."""
         if self.profiling >= PROFILE_SECONDS:
-            self.unprofiled.add(table.full_name)
+            self.lack(UNPROFILED, table)
             return table
         begun = time.monotonic()
         read = {
@@ -225,7 +245,7 @@ class Introspection:
     def withhold(self, table: Table) -> None:
         """Note which columns of a table are not shown by values."""
         if found := [f"{table.full_name}.{c.name}" for c in table.columns if is_private(c.name)]:
-            self.withheld[table.full_name] = found
+            self.lacking[WITHHELD][table.full_name] = found
 
     async def confirmed(self, table: Table) -> Table:
         """Check what a sample says about all values against all rows, and drop what is not true.
@@ -236,7 +256,7 @@ class Introspection:
         if table.full_name not in self.unsure:
             return table
         source, texts, size = self.unsure[table.full_name]
-        counted = table.full_name not in self.estimated  # else not even that was quick enough
+        counted = table.full_name not in self.lacking[ESTIMATED]  # else not even that was quick enough
         rows = (table.row_count or 0) if counted else 0
         scanned = 0 < rows <= SCANNED_ROWS
         claims = {f"={c.name}": f"count(DISTINCT {texts[c.name]})" for c in table.columns if c.complete}
@@ -286,32 +306,14 @@ class Introspection:
             raise DatabaseUnavailable(message, hint="" if why else "Is it the right database?")
         name, dialect = self.connector.name, self.connector.dialect
         tables = with_key_matches(tables, self.keys)
-        names = [table.full_name for table in tables]
-        notes, left_out = self._all_notes(names), tuple(self.left_out)
+        notes, left_out = (*self.left_out, *self.notes, *self._lacks(tables)), tuple(self.left_out)
         return Catalog(name, dialect, tuple(tables), notes, left_out, filtered)
 
-    def _all_notes(self, names: Sequence[str]) -> tuple[str, ...]:
-        """The notes, those about what is left out and about lack of time included."""
-
-        def those(lacking: Container[str]) -> list[str]:
-            return [name for name in names if name in lacking]
-
-        withheld = [column for name in names for column in self.withheld.get(name, ())]
-        lacks = (
-            ("Row counts are estimates for", those(self.estimated)),
-            ("Not counted for lack of time", those(self.uncounted)),
-            ("No sample values are shown, for privacy, of", withheld),
-            (
-                "Without sample values, for lack of time or because they cannot be read",
-                those(self.unsampled),
-            ),
-            ("Not looked at for odd values, for lack of time", those(self.unprofiled)),
-        )
-        return (
-            *self.left_out,
-            *self.notes,
-            *(f"{what}: {listed(tables)}." for what, tables in lacks if tables),
-        )
+    def _lacks(self, tables: Sequence[Table]) -> Iterator[str]:
+        """Yield a note for each kind of what is not known."""
+        for what, by_table in self.lacking.items():
+            if found := [each for table in tables for each in by_table.get(table.full_name, ())]:
+                yield f"{what}: {listed(found)}."
 
 
 @lru_cache(10_000)

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
@@ -47,22 +47,20 @@ class EngineFailed(Exception):
         self.type, self.message, self.code, self.hint = type, message, code, hint
 
 
-class EngineTimeout(Exception):
-    """The engine did not stop when its time was up; its process was killed."""
-
-
 class EngineDied(Exception):
-    """The child process ended.
+    """The child process ended, as the message says.
 
     Attributes:
-        status: Its exit status; negative for a signal.
         killed: It was ended from outside (by the system for lack of memory, say): the query need not be why.
     """
 
-    def __init__(self, status: int | None) -> None:
-        super().__init__(f"status {status}")
-        self.status = status
+    def __init__(self, status: int | None, how: str = "") -> None:
+        super().__init__(how or f"ended with status {status}")
         self.killed = status is not None and -status in (signal.SIGKILL, signal.SIGTERM)
+
+
+class EngineTimeout(EngineDied):
+    """The engine did not stop when its time was up; its process was killed."""
 
 
 Reply: TypeAlias = tuple[dict[str, Any], bytes]
@@ -115,7 +113,7 @@ class Child:
         """Open the session.
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: It could not be opened; the process is gone.
+            EngineFailed, EngineDied: It could not be opened; the process is gone.
         """
         await self._start(asdict(self.opening) | {"parent": os.getpid()})
 
@@ -123,7 +121,7 @@ class Child:
         """Wait until it has loaded all that a query needs, which it does once it has opened.
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: It cannot.
+            EngineFailed, EngineDied: It cannot.
         """
         if not self._ready:
             await self._start(None)
@@ -133,7 +131,7 @@ class Child:
         """Run one statement; the process is killed if it overruns, or if the task is cancelled.
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: As their names say.
+            EngineFailed, EngineDied: As their names say.
         """
         await self.warm()
         request = {"sql": sql, "rows": rows, "bytes": size, "seconds": seconds}
@@ -143,7 +141,7 @@ class Child:
         """Send the session a part that its next query reads (``worker.Loading``).
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: As their names say.
+            EngineFailed, EngineDied: As their names say.
         """
         await self.warm()
         await self._ask({"load": what}, seconds + GRACE_SECONDS, payload)
@@ -190,7 +188,7 @@ class Child:
             died = isinstance(error, asyncio.IncompleteReadError | ConnectionError)
             await asyncio.shield(self._end(GRACE_SECONDS if died else 0))
             if isinstance(error, TimeoutError):
-                raise EngineTimeout from error
+                raise EngineTimeout(None, "did not answer") from error
             if died:
                 raise EngineDied(self._process.returncode) from error
             raise
@@ -217,10 +215,8 @@ class Pool:
         self._slots = asyncio.Semaphore(size)
         self._children: set[Child] = set()
         self._idle: list[Child] = []
-        self._freed = asyncio.Event()
         self._busy = 0
-        self._quiet = asyncio.Event()
-        self._quiet.set()
+        self._changed = asyncio.Event()
         self._closed = False
 
     @asynccontextmanager
@@ -228,12 +224,11 @@ class Pool:
         """A child for one exchange, for as long as the block lasts.
 
         Raises:
-            EngineFailed, EngineTimeout, EngineDied: A new child could not open the database, or the
+            EngineFailed, EngineDied: A new child could not open the database, or the
                 pool is closed.
         """
         async with self._slots:
             self._busy += 1
-            self._quiet.clear()
             try:
                 child = await self._take(Opening(self._session, path, memory, self._files))
                 try:
@@ -243,19 +238,17 @@ class Pool:
                         self._idle.append(child)
                     else:
                         self._children.discard(child)
-                    self._freed.set()
             finally:
                 self._busy -= 1
-                if self._busy == 0:
-                    self._quiet.set()
+                self._changed.set()
 
     async def close(self) -> None:
         """Kill all children, busy ones too, and wait until they are gone; the pool cannot be used again."""
         self._closed = True
-        self._freed.set()
+        self._changed.set()
         for child in self._children:
             child.kill()
-        await self._quiet.wait()
+        await self._until(lambda: not self._busy)
         self._idle.clear()
         children, self._children = self._children, set()
         await asyncio.gather(*(child.close() for child in children))
@@ -278,7 +271,6 @@ class Pool:
             await child.open()
         except BaseException:
             self._children.discard(child)  # it has closed itself
-            self._freed.set()
             raise
         return child
 
@@ -289,7 +281,10 @@ class Pool:
             left -= all(child.ready for child in self._children)
             with suppress(TimeoutError):
                 async with asyncio.timeout(PATIENCE_SECONDS):
-                    while self._children and not self._idle and not self._closed:
-                        self._freed.clear()
-                        await self._freed.wait()
+                    await self._until(lambda: bool(not self._children or self._idle or self._closed))
                     return
+
+    async def _until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self._changed.clear()
+            await self._changed.wait()

@@ -16,6 +16,7 @@ from quorum.knowledge.catalog import Table
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TABLE_SECONDS,
+    UNSAMPLED,
     From,
     Introspection,
     Span,
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 AT_ONCE = 4
-"""Questions at the same time."""
+"""Queries at the same time."""
 TABLES, CELLS = 40, 40_000
-"""Tables, and values, that one question asks for at most; of a single table all that are wanted."""
+"""Tables, and values, that one query asks for at most; of a single table all that are wanted."""
 LEAST_ROWS = 125
 """Sample rows of a table where there are very many."""
 ALL_CELLS = 25_000_000
@@ -89,7 +90,13 @@ async def with_values(look: Introspection, sources: Sequence[Source], samples: i
     await _each(reader.sample, [*_batches(tables, rows), *views])
     large = sorted(reader.partly, key=lambda source: (source.estimate or 0, source.table.full_name))
     await _each(reader.complete, large)
-    return [reader.found[source.table.full_name] for source in sources if await _is_readable(look, source)]
+    kept = list[Table]()
+    for source in sources:
+        table, probe = source.table, sample_query(source.sql, source.texts, source.start, None, 0)
+        unsure = table.kind != "table" and table.full_name in look.lacking[UNSAMPLED]
+        if not unsure or await look.readable(table.kind, table.full_name, probe):
+            kept.append(reader.found[table.full_name])
+    return kept
 
 
 class _Reader:
@@ -147,23 +154,10 @@ class _Reader:
 
     def _failed(self, source: Source) -> None:
         name = source.table.full_name
-        self._look.unsampled.add(name)
+        self._look.lack(UNSAMPLED, source.table)
         self.found[name] = source.table
         if source.countable:
             self.partly.append(source)
-
-
-async def _is_readable(look: Introspection, source: Source) -> bool:
-    """Return False if a view cannot be read, as far as there was time to try; the catalog then says why."""
-    table = source.table
-    if table.kind == "table" or table.full_name not in look.unsampled:
-        return True
-    answer = await look.try_to(sample_query(source.sql, source.texts, source.start, None, 0))
-    if not isinstance(answer, QueryError) or answer.kind is ErrorKind.TIMEOUT:
-        return True
-    why = f"cannot be read and is left out: {answer.message}"
-    look.left_out.append(f"The {table.kind} {table.full_name} {why}")
-    return False
 
 
 async def _each(work: Callable[[T], Awaitable[None]], things: Iterable[T]) -> None:

@@ -12,11 +12,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
-from queue import SimpleQueue
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
@@ -36,6 +35,8 @@ GRACE_SECONDS = 0.5
 CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
 
+TOLD = Limits(rows=10**6, bytes=2**28)
+"""Limits of what a server tells of itself."""
 LONGEST = 1000
 """Characters of a message: it may quote a value."""
 
@@ -209,43 +210,6 @@ class Link(ABC):
         return bool(stopped)
 
 
-class LooseThread:
-    """Runs functions one after another in a thread that the process's end does not wait for.
-
-    An executor's would be waited for, however long a driver hangs in it.
-    """
-
-    def __init__(self) -> None:
-        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: Thread | None = None
-
-    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
-        """The function's result, once it is its turn."""
-        future: Future[T] = Future()
-
-        def work() -> None:
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(function(*arguments))
-                except BaseException as error:  # noqa: BLE001 - whoever waits gets it
-                    future.set_exception(error)
-
-        self._tasks.put(work)
-        if self._thread is None:
-            self._thread = Thread(target=self._serve, name="quorum-database", daemon=True)
-            self._thread.start()
-        return future
-
-    def stop(self) -> None:
-        """End it after what was submitted; nobody waits for it."""
-        self._tasks.put(None)
-
-    def _serve(self) -> None:
-        while task := self._tasks.get():
-            task()
-            del task  # holds its result
-
-
 def received(descriptor: int) -> int:
     """A number that grows with the bytes that arrive on a connection, also where they are encrypted.
 
@@ -272,27 +236,40 @@ def row_too_large(size: int) -> Refusal:
     return Refusal("54000", message)
 
 
-async def aside(function: Callable[..., T], *arguments: Any) -> T:
-    """Run a blocking function in a thread of its own that nothing waits for."""
-    thread = LooseThread()
-    future = thread.submit(function, *arguments)
-    thread.stop()
+async def aside(function: Callable[..., T], *arguments: Any, turn: Lock | None = None) -> T:
+    """Run a blocking function in a thread that the process's end does not wait for.
+
+    An executor's would be waited for, however long a driver hangs in it.
+
+    Args:
+        turn: Held while it runs.
+    """
+    future: Future[T] = Future()
+
+    def work() -> None:
+        with turn or nullcontext():
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(function(*arguments))
+                except BaseException as error:  # noqa: BLE001 - whoever waits gets it
+                    future.set_exception(error)
+
+    Thread(target=work, name="quorum-database", daemon=True).start()
     return await asyncio.wrap_future(future)
 
 
 class ThreadLink(Link):
-    """A connection of a driver that blocks: its calls run one after another in a thread of the link's own."""
+    """A connection of a driver that blocks: its calls run one after another, in threads."""
 
     def __init__(self) -> None:
-        self._thread = LooseThread()
+        self._turn = Lock()
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking function and return its result."""
-        return await asyncio.wrap_future(self._thread.submit(function, *arguments))
+        return await aside(function, *arguments, turn=self._turn)
 
-    def let_go(self) -> None:
-        """End the thread once it is idle; nobody waits for it."""
-        self._thread.stop()
+    async def close(self) -> None:
+        self._cut = True
 
 
 class SessionLink(ThreadLink):
@@ -323,7 +300,7 @@ class SessionLink(ThreadLink):
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         return await self.in_thread(self._fetch, sql, limits)
 
-    # In the link's thread
+    # In threads
 
     @abstractmethod
     def _connect(self) -> None: ...
@@ -481,6 +458,18 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
     async def ask(self, sql: str, limits: Limits) -> QueryResult | QueryError:
         """Run a statement of our own."""
         return await self.run(sql, limits, own=True)
+
+    async def told(self, sql: str, what: str) -> list[dict[str, Any]]:
+        """Return the rows of a statement of our own.
+
+        Raises:
+            DatabaseUnavailable: They cannot be read, so that ``what`` is not known.
+        """
+        answer = await self.ask(sql, TOLD)
+        if isinstance(answer, QueryError) or answer.truncated:
+            why = answer.message if isinstance(answer, QueryError) else "there are too many"
+            raise DatabaseUnavailable(f"{what} cannot be read: {why}")
+        return list(answer.table.to_pylist())
 
     async def look(self, link: LinkT, seconds: float) -> None:
         """Bring what ``refusal`` goes by up to date."""

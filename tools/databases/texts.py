@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -59,7 +59,7 @@ class Lexis:
     word: str = _WORD
     nested: bool = False
 
-    @property
+    @cached_property
     def pattern(self) -> re.Pattern[str]:
         """One token; ``odd`` is the beginning of what cannot be read."""
         parts = {
@@ -135,11 +135,6 @@ class Obeyed(Unreadable):
     """A comment that is a command."""
 
 
-@cache
-def _pattern(dialect: str) -> re.Pattern[str]:
-    return LEXES.get(dialect, _OTHER).pattern
-
-
 @lru_cache(4)  # a text is looked at several times before it is sent
 def tokens(sql: str, dialect: str) -> Sequence[Token]:
     """The query without comments and spaces.
@@ -151,12 +146,12 @@ def tokens(sql: str, dialect: str) -> Sequence[Token]:
 
 
 def _tokens(sql: str, dialect: str) -> Iterator[Token]:
-    pattern, place, before = _pattern(dialect), 0, ""
-    while found := pattern.match(sql, place):
+    lexis, place, before = LEXES.get(dialect, _OTHER), 0, ""
+    while found := lexis.pattern.match(sql, place):
         kind = str(found.lastgroup)
         start, place, text = place, found.end(), found[0]
         if kind == "block":
-            place = _end_of_block(sql, start, nested=LEXES.get(dialect, _OTHER).nested)
+            place = _end_of_block(sql, start, nested=lexis.nested)
         if kind in ("skip", "block"):
             continue
         if kind == "odd" or (dialect == "oracle" and text.startswith("'") and before in _ALTERNATIVE):
@@ -261,7 +256,8 @@ def calls(found: Sequence[Token], dialect: str) -> Iterator[Call]:
     for place, (token, following) in enumerate(pairwise(found)):
         if following.upper != "(" or token.kind not in ("word", "name"):
             continue
-        if _is_keyword(token, dialect) or _is_alias(found, place, brackets):
+        keyword = token.kind == "word" and token.upper in words(f"{dialect}_brackets")
+        if keyword or _is_alias(found, place, brackets):
             continue
         name = token.text if token.kind == "name" and dialect == "postgres" else token.text.lower()
         dotted = place > 0 and found[place - 1].upper == "."
@@ -293,10 +289,6 @@ def _refusals(found: Sequence[Token], dialect: str) -> Iterator[QueryError]:
             path = [before.text.lower(), following.text.lower()]
             if before.text.lower() != "sys" and is_system(path, dialect) and not is_open(path, dialect):
                 yield _refused(f"{'.'.join(path)} is the engine's own and describes no data.")
-
-
-def _is_keyword(token: Token, dialect: str) -> bool:
-    return token.kind == "word" and token.upper in words(f"{dialect}_brackets")
 
 
 def _is_alias(found: Sequence[Token], place: int, brackets: dict[int, int]) -> bool:

@@ -15,7 +15,6 @@ EXPLAIN ANALYZE executes the query that it explains; of a pure read that is a pu
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 from collections.abc import Iterable, Iterator
@@ -68,7 +67,9 @@ async def allowed(sql: str, linter: Linter) -> Allowed | QueryError:
     """
     if known := linter.verdicts.get(sql):
         return known
-    return await asyncio.get_running_loop().run_in_executor(process.THREAD, _allowed, sql, linter)
+    from asyncio import get_running_loop  # the guard's process needs none of it
+
+    return await get_running_loop().run_in_executor(process.THREAD, _allowed, sql, linter)
 
 
 def prepare(linter: Linter) -> None:

@@ -234,7 +234,7 @@ class _Series:
             return self._known[id(query)]
         rows = self._known[id(query)] = 1.0
         if isinstance(query, exp.SetOperation):
-            rows = sum(map(self._of_query, _branches(query)))
+            rows = sum(map(self._of_query, branches(query)))
         elif isinstance(query, exp.Subquery):
             rows = self._of_source(query)
         elif isinstance(query, exp.Values):
@@ -265,12 +265,16 @@ class _Series:
         return prod(self._of_source(join.this) for join in joins if _combines_all(join))
 
 
-def _branches(query: exp.Expr, *, brackets: bool = False) -> Iterator[exp.Expr]:
-    """Yield the branches of a set operation, those in ``brackets`` as well."""
+def branches(query: exp.Expr, *, brackets: bool = False) -> Iterator[exp.Expr]:
+    """Yield the branches of a set operation; one that has a WITH of its own is not divided.
+
+    Args:
+        brackets: Divide those in brackets, and those with a WITH, as well.
+    """
     todo = [query]
     while todo:  # a loop: generated unions may be thousands long
         node = todo.pop()
-        if isinstance(node, exp.SetOperation):
+        if isinstance(node, exp.SetOperation) and (node is query or brackets or not node.args.get("with_")):
             todo += [node.right, node.left]
         elif brackets and isinstance(node, exp.Subquery):
             todo.append(node.this)
@@ -336,7 +340,7 @@ def _is_endless(cte: exp.Expr, clause: exp.Expr) -> bool:
     body = cte.this.unnest() if isinstance(cte.this, exp.Subquery) else cte.this
     if not isinstance(body, exp.SetOperation) or _is_limited(body):
         return False
-    for step in _branches(body, brackets=True):
+    for step in branches(body, brackets=True):
         tables = (table for table in step.find_all(exp.Table) if not table.args.get("db"))
         if any(_is_named(table, cte.alias) for table in tables) and not _ends(step, cte.alias):
             return not _takes_first_rows(clause.parent)

@@ -163,6 +163,8 @@ def scan(sql: str, dialect: str) -> Scanned:
         if bare != sql:
             tokens = sqlglot_dialect(dialect).tokenize(bare)  # the tokenizer reads GROUP BY as one word
     except SqlglotError as error:
+        if isinstance(error.__context__, MemoryError):  # it ends the process
+            raise error.__context__ from None
         raise NotPure(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax") from None
     return Scanned(bare, tokens)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
+from quorum.tools.guard.limits import branches
 from quorum.tools.lint.resolver import PSEUDO
 
 if TYPE_CHECKING:
@@ -162,20 +163,14 @@ class Lineage:
         return ctes
 
     def _set_operation(self, node: exp.SetOperation, outer: _Scope | None, ctes: Mapping[str, Rows]) -> Rows:
-        branches, todo = list[Rows](), list[exp.Expr]([node])
-        while todo:  # a loop: generated unions may be thousands long
-            item = todo.pop()
-            if isinstance(item, exp.SetOperation) and (item is node or not item.args.get("with_")):
-                todo += [item.right, item.left]
-            else:
-                branches.append(self._query(item, outer, ctes))
-        scope = _Scope(outer, ctes, [Rows(None, NONE.union(*(rows.all for rows in branches)))])
+        found = [self._query(branch, outer, ctes) for branch in branches(node)]
+        scope = _Scope(outer, ctes, [Rows(None, NONE.union(*(rows.all for rows in found)))])
         self._clauses(node, scope, ("order", "limit", "offset"))
-        first = branches[0].columns
-        sizes = {rows.columns is not None and len(rows.columns) for rows in branches}
+        first = found[0].columns
+        sizes = {rows.columns is not None and len(rows.columns) for rows in found}
         if first is None or len(sizes) > 1 or node.args.get("by_name") or node.args.get("on"):
             return Rows(None, scope.all | {("rows", id(node))})
-        known = [rows.columns for rows in branches if rows.columns is not None]
+        known = [rows.columns for rows in found if rows.columns is not None]
         columns = [
             (first[place][0], NONE.union({("rows", id(node), place)}, *(origins for _, origins in same)))
             for place, same in enumerate(zip(*known, strict=True))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from quorum.tools.guard.limits import branches
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.lint.fields import UNNAMED, Columns, has_field, may_have, returned, unnamed
 from quorum.tools.lint.tables import Names, Tables
@@ -293,15 +294,7 @@ class Resolver:
     def _set_operation(
         self, node: exp.SetOperation, parent: Scope | None, ctes: dict[str, Columns]
     ) -> Columns:
-        branches: list[exp.Expr] = []
-        todo: list[exp.Expr] = [node]
-        while todo:  # a loop: generated unions may be thousands long
-            item = todo.pop()
-            if isinstance(item, exp.SetOperation) and (item is node or not item.args.get("with_")):
-                todo += [item.right, item.left]
-            else:
-                branches.append(item)
-        outputs = [self.query(branch, parent, ctes) for branch in branches]
+        outputs = [self.query(branch, parent, ctes) for branch in branches(node)]
         known = None if None in outputs else {k: v for columns in outputs for k, v in (columns or {}).items()}
         scope = Scope(self.dialect, ctes, parent, [Source("", "", known)], clause="order")
         self._visit([order for order in [node.args.get("order")] if order], scope)

@@ -56,17 +56,14 @@ class Failure:
         Args:
             answered: The endpoint has answered before, so the failure may pass.
         """
-        match self.kind:
-            case FailureKind.RATE | FailureKind.SERVER:
-                return max_retries
-            case FailureKind.UNREACHABLE if answered:
-                return max_retries
-            case FailureKind.UNREACHABLE | FailureKind.TIMEOUT:
-                return min(1, max_retries)
-            case FailureKind.BROKEN:
-                return min(2, max_retries)
-            case _:
-                return 0
+        most = {
+            FailureKind.RATE: max_retries,
+            FailureKind.SERVER: max_retries,
+            FailureKind.UNREACHABLE: max_retries if answered else 1,
+            FailureKind.TIMEOUT: 1,
+            FailureKind.BROKEN: 2,
+        }
+        return min(max_retries, most.get(self.kind, 0))
 
 
 class NotSupported(Exception):

@@ -217,7 +217,9 @@ class Call:
         """Change the request or wait, so that it can be tried again; raise if there is no further try."""
         if self.adaptations < MOST_ADAPTATIONS:
             change = self.backend.learned.adapt(failure, self.arguments, self.method)
-            if self.note_change(change, failure.message):
+            if change:
+                self.adaptations += 1
+                self.note("model_adapted", change=change, reason=failure.message)
                 return
         refused = failure.kind is FailureKind.RATE
         if refused and self.pace.successes > self.seen:  # others get through: it is a matter of time
@@ -305,13 +307,6 @@ class Call:
             method=self.method.value if self.method else None,
         )
         return reply
-
-    def note_change(self, change: str, reason: str) -> bool:
-        """Record what was learned about the endpoint, if anything."""
-        if change:
-            self.adaptations += 1
-            self.note("model_adapted", change=change, reason=reason)
-        return bool(change)
 
     def note_failed(self, kind: str, reason: str, used: Mapping[str, Any]) -> None:
         seconds = round(self.seconds, 6)

@@ -137,7 +137,8 @@ def _cells(array: pa.Array) -> Cells:
 
 
 def _from_numbers(array: pa.Array) -> Cells:
-    numbers = np.asarray(array.fill_null(np.nan).to_numpy(zero_copy_only=False), dtype=np.float64)
+    values, valid = _values(array)
+    numbers = np.where(valid, values, np.nan)
     return Cells(_number_keys(numbers), numbers)
 
 
@@ -152,8 +153,7 @@ def _from_integers(array: pa.Array) -> Cells:
     large = np.abs(cells.numbers) >= EXACT
     if not large.any():
         return cells
-    digits = np.asarray(array.fill_null(0).to_numpy(zero_copy_only=False))[large]
-    return _with_digits(cells, large, [int(value) for value in digits])
+    return _with_digits(cells, large, _values(array)[0][large].tolist())
 
 
 def _with_digits(cells: Cells, large: Mask, digits: list[int]) -> Cells:
@@ -181,8 +181,7 @@ def _from_decimals(array: pa.Array) -> Cells:
 def _from_moments(array: pa.Array) -> Cells:
     kind = pa.timestamp("us", getattr(array.type, "tz", None))
     micros = array.cast(kind, safe=False).cast(pa.int64())
-    valid = np.asarray(pc.is_valid(array).to_numpy(zero_copy_only=False), dtype=np.bool_)
-    moments = np.asarray(micros.fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    moments, valid = _values(micros)
     keys = np.where(valid, _moment_keys(moments), NULL)
     return Cells(keys, np.full(len(keys), np.nan))
 
@@ -200,8 +199,8 @@ def _from_text(array: pa.Array) -> Cells:
         np.append(distinct.numbers, np.nan),
         None if distinct.exact is None else np.append(distinct.exact, False),
     )
-    rows = encoded.indices.fill_null(len(distinct.keys)).to_numpy(zero_copy_only=False)
-    return with_null.take(np.asarray(rows, dtype=np.int64))
+    rows, valid = _values(encoded.indices)
+    return with_null.take(np.where(valid, rows, len(distinct.keys)))
 
 
 def _distinct_text(texts: pa.Array) -> Cells:
@@ -209,8 +208,32 @@ def _distinct_text(texts: pa.Array) -> Cells:
     for pattern, read in ((NUMERIC, _numeric_text), (ISO, _iso_text), (NESTED, _json_text)):
         mask = matches(texts, pattern)
         if mask.any():
-            cells = read(cells, mask, texts.filter(pa.array(mask)))
+            cells = read(cells, mask, _chosen(texts, mask))
     return cells
+
+
+def _values(array: pa.Array) -> tuple[npt.NDArray[Any], Mask]:
+    """Return the values of an array of numbers or booleans, anything where NULL, and where there is one.
+
+    Arrow's own ways to NumPy and back load pandas, which takes a quarter of a second.
+    """
+    count, (valid, data) = len(array), array.buffers()
+    is_there = np.ones(count, np.bool_) if valid is None else _bits(valid, array)
+    if pa.types.is_boolean(array.type):
+        return _bits(data, array), is_there
+    kind = np.dtype(str(array.type))
+    return np.frombuffer(data, kind, count, array.offset * kind.itemsize), is_there
+
+
+def _bits(buffer: pa.Buffer, array: pa.Array) -> Mask:
+    bits = np.unpackbits(np.frombuffer(buffer, np.uint8), bitorder="little")
+    return bits[array.offset : array.offset + len(array)].astype(np.bool_)
+
+
+def _chosen(texts: pa.Array, mask: Mask) -> pa.Array:
+    """Return the texts where the mask is True."""
+    bits = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    return texts.filter(pa.Array.from_buffers(pa.bool_(), len(mask), [None, bits]))
 
 
 def _words(cells: Cells, texts: pa.Array) -> Cells:
@@ -219,12 +242,13 @@ def _words(cells: Cells, texts: pa.Array) -> Cells:
     So a CSV file says what the booleans and doubles say that it was written from.
     """
     if matches(texts, TRUTH).all():
-        truths = pc.utf8_lower(pc.utf8_trim_whitespace(texts))
-        return _from_numbers(pc.equal(truths, "true").cast(pa.int8()).cast(pa.float64()))
+        truths = pc.utf8_lower(pc.utf8_trim_whitespace(texts)).to_pylist()
+        numbers = np.array([truth == "true" for truth in truths], dtype=np.float64)
+        return Cells(_number_keys(numbers), numbers)
     words = matches(texts, NO_DIGITS)
     if not words.any() or words.all() or not (words | cells.is_number).all():
         return cells
-    plain = pc.utf8_trim_whitespace(texts.filter(pa.array(words))).to_pylist()
+    plain = pc.utf8_trim_whitespace(_chosen(texts, words)).to_pylist()
     numbers, keys = cells.numbers.copy(), cells.keys.copy()
     numbers[words] = [float(word) for word in plain]
     keys[words] = _number_keys(numbers[words])
@@ -233,9 +257,9 @@ def _words(cells: Cells, texts: pa.Array) -> Cells:
 
 def _numeric_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
     plain = pc.utf8_trim_whitespace(texts)
-    parsed = np.asarray(plain.cast(pa.float64()).to_numpy(zero_copy_only=False))
+    parsed, _ = _values(plain.cast(pa.float64()))
     finite = np.isfinite(parsed)  # digits that no double holds stay text
-    rows, parsed, plain = np.flatnonzero(mask)[finite], parsed[finite], plain.filter(pa.array(finite))
+    rows, parsed, plain = np.flatnonzero(mask)[finite], parsed[finite], _chosen(plain, finite)
     numbers, keys = cells.numbers.copy(), cells.keys.copy()
     numbers[rows] = parsed
     keys[rows] = _number_keys(parsed)
@@ -258,8 +282,7 @@ def _iso_text(cells: Cells, mask: Mask, texts: pa.Array) -> Cells:
     plain = pc.utf8_trim_whitespace(texts)
     rows = np.flatnonzero(mask)
     try:
-        micros = plain.cast(pa.timestamp("us")).cast(pa.int64())
-        moments = np.asarray(micros.to_numpy(zero_copy_only=False), dtype=np.int64)
+        moments, _ = _values(plain.cast(pa.timestamp("us")).cast(pa.int64()))
     except pa.ArrowInvalid:  # a zone, nanoseconds or a date that no calendar has: one by one
         read = [_moment(text) for text in plain.to_pylist()]
         rows = rows[[moment is not None for moment in read]]
@@ -340,7 +363,7 @@ def matches(texts: pa.Array, pattern: str) -> Mask:
     if len(texts) <= FEW and (plain := texts.to_pylist()) and all(map(str.isascii, plain)):
         search = _compiled(pattern).search
         return np.fromiter((search(text) is not None for text in plain), np.bool_, len(plain))
-    return np.asarray(pc.match_substring_regex(texts, pattern).to_numpy(zero_copy_only=False), np.bool_)
+    return _values(pc.match_substring_regex(texts, pattern))[0]
 
 
 @cache

@@ -6,7 +6,7 @@ The hashes are stable across machines, and not for secrets.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -54,7 +54,7 @@ class Cells:
     @cached_property
     def blank(self) -> bool:
         """True if every cell is NULL, NaN, zero or a text of nothing but blanks."""
-        return bool(((self.keys == NULL) | (self.numbers == 0) | (self.keys == _empty_text())).all())
+        return bool(((self.keys == NULL) | (self.numbers == 0) | (self.keys == _EMPTY_TEXT)).all())
 
     @cached_property
     def is_number(self) -> Mask:
@@ -138,7 +138,5 @@ def hash_texts(texts: pa.Array) -> Keys:
     return mix(np.add.reduceat(mixed, starts[:-1]) + mix(lengths.astype(np.uint64)))
 
 
-@cache
-def _empty_text() -> np.uint64:
-    """Return the key of a text of blanks: canonical text has none at its end. (Arrow loads pandas.)"""
-    return np.uint64(hash_texts(pa.array([""], pa.large_string()))[0])
+_EMPTY_TEXT = hash_texts(pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b"")))[0]
+"""The key of a text of blanks: canonical text has none at its end."""

@@ -10,7 +10,7 @@ from itertools import islice
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from quorum.tools.query import QueryError, QueryResult
+from quorum.tools.query import QueryError
 from quorum.tools.silent_errors import days, fan_out, literals, rewrites, ties
 from quorum.tools.silent_errors.doubts import Look, Query, Rows, Suspicion, Trial, by, many, number, value
 from quorum.tools.sql import SyntaxProblem
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from quorum.tools.results.differences import Differences
 
 SECONDS = 2.0
-"""Wall clock for all checks of a query beyond what the query itself took."""
+"""Wall clock for all checks of a query."""
 TRIALS = 16
 """Doubts that are looked at in one query."""
 MAX_CHARACTERS = 20_000
@@ -39,7 +39,7 @@ MAX_ROWS = 20_000
 async def suspicions(
     database: Database,
     sql: str,
-    result: pa.Table | QueryResult | Callable[[], pa.Table],
+    result: Callable[[], pa.Table],
     *,
     agent: str,
     candidate: str = "",
@@ -50,32 +50,28 @@ async def suspicions(
     """Return what is doubtful about a query that ran: what the data shows, and what changes the result.
 
     No model is asked. Each doubt costs one short query or two, and two more where it is borne out, all by
-    ``execute``. A result that was cut, or is longer than ``MAX_ROWS``, is not checked, and none is where what
-    is read is paid for, limited or approved.
+    ``execute``. A result that is longer than ``MAX_ROWS`` is not checked, and none is where what is read is
+    paid for, limited or approved.
 
     Args:
-        result: What the query returned, or what reads it; that is called, in a thread, if there is a doubt.
+        result: Reads the whole of what the query returned; called, in a thread, if there is a doubt.
         agent, candidate: As for ``quorum.tools.execute.execute``.
         question: What the query answers; it tells which ties a convention settles.
         only: Checks to make, where not all.
-        seconds: Wall clock for all checks, beyond what the query itself took.
+        seconds: Wall clock for all checks.
 
     Raises:
         BudgetExceeded, DatabaseUnavailable: As ``execute``.
     """
-    took, cut = (result.seconds, result.truncated) if isinstance(result, QueryResult) else (0.0, "")
     free = not (database.connector.bills or database.estimates_first)
-    if cut or len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
+    if len(sql) > MAX_CHARACTERS or not free or not database.connector.live:
         return []
-    end = time.monotonic() + took + seconds
+    end = time.monotonic() + seconds
     about = sql, database.catalog, question, only
     planned = plan(*about) if len(sql) < SHORT else await asyncio.to_thread(plan, *about)
     if planned is None or not planned[1]:
         return []
-    if isinstance(result, QueryResult):
-        table = result.table
-    else:
-        table = await asyncio.to_thread(result) if callable(result) else result
+    table = await asyncio.to_thread(result)
     if len(table) > MAX_ROWS:
         return []
     asked = _Asked(database, planned[0], table, agent, candidate, end)
@@ -95,13 +91,8 @@ def plan(
 
     try:
         query = Query(sql, catalog, question)
-        checks = (
-            rewrites,
-            fan_out,
-            days,
-            ties,
-            literals,
-        )  # the most reliable first: of a long query not all are made
+        # the most reliable first: of a long query not all are made
+        checks = (rewrites, fan_out, days, ties, literals)
         return query, list(islice((each for check in only or checks for each in check.trials(query)), TRIALS))
     except (SyntaxProblem, SqlglotError, RecursionError):
         return None

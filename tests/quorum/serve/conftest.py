@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +52,40 @@ async def make(workplace: Path) -> AsyncIterator[Make]:
 
 
 class HeldModel(ScriptedChatModel):
-    """Replies once it may."""
+    """Replies to prompts that hold ``to`` once it may."""
 
     asked: list[int]
     may: Any
+    to: str
 
     async def _agenerate(self, messages: Any, stop: Any = None, run_manager: Any = None, **more: Any) -> Any:
-        self.asked.append(1)
-        await self.may.wait()
+        if self.to in str(messages):
+            self.asked.append(1)
+            await self.may.wait()
         return await super()._agenerate(messages, stop, run_manager, **more)
 
 
-def held() -> HeldModel:
-    return HeldModel(script=script(sql_writer=written(GOOD)), source="held", asked=[], may=asyncio.Event())
+def held(to: str = "") -> HeldModel:
+    said = script(sql_writer=written(GOOD))
+    return HeldModel(script=said, source="held", asked=[], may=asyncio.Event(), to=to)
+
+
+@contextmanager
+def serving(home: Path, *flags: str, **variables: str) -> Iterator[tuple[str, list[str]]]:
+    """A server in its own process; gives its address, and what it says once it has ended."""
+    command = [sys.executable, "-m", "quorum", "serve", "--port", "0", *flags]
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("QUORUM_")}
+    process = subprocess.Popen(command, cwd=home, env=clean | variables, stderr=subprocess.PIPE, text=True)
+    last: list[str] = []
+    try:
+        said = process.stderr.readline()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        assert found, said + process.stderr.read()
+        yield found[0], last
+    finally:
+        process.terminate()
+        last += process.communicate(timeout=60)[1:]
+    assert process.returncode == 0, last
 
 
 @asynccontextmanager

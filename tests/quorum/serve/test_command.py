@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-import signal
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -19,6 +15,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.serve.keys import Keys
 from tests.graph.shop import written
 from tests.quorum.roles import by_role
+from tests.quorum.serve.conftest import serving
 from tests.servers.chat_server import Answer, ChatServer
 from tests.waiting import wait_until
 
@@ -35,7 +32,6 @@ def test_databases_get_names_and_other_hosts_need_keys(workplace: Path) -> None:
     made = CliRunner().invoke(cli, ["serve", "--keys", "keys.toml", "--new-key", "me"])
     assert made.exit_code == 0
     caller = Keys(workplace / "keys.toml").caller(made.stdout.strip())
-    assert caller is not None
     assert caller.name == "me"
     for given, said in (
         (["--host", "0.0.0.0"], "everybody could ask"),
@@ -50,32 +46,17 @@ def test_databases_get_names_and_other_hosts_need_keys(workplace: Path) -> None:
 
 @pytest.mark.heavy
 def test_a_server_that_ends_leaves_its_questions_to_the_next(workplace: Path) -> None:
-    line = [sys.executable, "-m", "quorum", "serve", "--db", "sample", "--port", "0", "--recipe", "single"]
-    environment = {**os.environ, "OPENAI_API_KEY": "sk-1"}
-
-    def begun(model: ChatServer) -> tuple[subprocess.Popen[str], httpx.Client]:
-        more = ["--model", "openai:test", "--base-url", model.url]
-        server = subprocess.Popen([*line, *more], stderr=subprocess.PIPE, text=True, env=environment)
-        assert server.stderr is not None
-        found = re.search(r"http://\S+(?=/;)", server.stderr.readline())
-        assert found
-        return server, httpx.Client(base_url=found[0], timeout=60)
-
-    def ended(server: subprocess.Popen[str]) -> str:
-        server.send_signal(signal.SIGTERM)
-        said = server.communicate(timeout=60)[1]
-        assert server.returncode == 0, said
-        return said
-
+    flags = ("--db", "sample", "--recipe", "single", "--model", "openai:test", "--base-url")
+    start = partial(serving, workplace, *flags, OPENAI_API_KEY="sk-1")
     good = by_role(sql_writer=written("SELECT COUNT(*) AS orders FROM orders"))
     with ChatServer([Answer(delay=60.0)]) as silent, ChatServer(good) as model:
-        server, client = begun(silent)
-        assert client.get("/page/").status_code == 200
-        at = client.post("/v1/questions", json={"question": "How many orders?"}).json()["links"]["self"]
-        wait_until(lambda: silent.requests)
-        assert "Questions that can go on: 1" in ended(server)
-        server, client = begun(model)
-        assert client.get(at).json()["status"] == "interrupted"
-        assert client.post(f"{at}/resume").status_code == 202
-        assert client.get(at, params={"wait": 60}).json()["answer"]["rows"] == [[13000]]
-        assert "Questions" not in ended(server)
+        with start(silent.url) as (address, said), httpx.Client(base_url=address, timeout=60) as client:
+            assert client.get("/page/").status_code == 200
+            at = client.post("/v1/questions", json={"question": "How many orders?"}).json()["links"]["self"]
+            wait_until(lambda: silent.requests)
+        assert "Questions that can go on: 1" in said[0]
+        with start(model.url) as (address, said), httpx.Client(base_url=address, timeout=60) as client:
+            assert client.get(at).json()["status"] == "interrupted"
+            assert client.post(f"{at}/resume").status_code == 202
+            assert client.get(at, params={"wait": 60}).json()["answer"]["rows"] == [[13000]]
+        assert "Questions" not in said[0]

@@ -13,6 +13,7 @@ import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from openai import APIStatusError, AsyncOpenAI
 
 from quorum import Settings
 from quorum.graph.runs import RunFolder
@@ -21,7 +22,8 @@ from quorum.serve import routes
 from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Caller, Keys, add_key
 from quorum.serve.service import Service
-from tests.graph.shop import GOOD, QUESTION, make_shop
+from quorum.tools.models.scripted import scripted
+from tests.graph.shop import GOOD, QUESTION, make_shop, script, written
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, held, served
 from tests.servers.process import missing
 from tests.waiting import until
@@ -36,7 +38,6 @@ async def test_nothing_of_an_answer_is_lost_and_no_place_of_the_machine_goes_out
         id, answer = got["id"], got["answer"]
         at = f"/v1/questions/{id}"
         kept = RunFolder(service.home / "runs" / id).answer()
-        assert kept is not None
         whole = kept.model_dump(mode="json") | {"trace": f"{at}/trace", "result_file": f"{at}/rows"}
         for each in whole["candidates"]:
             each["result_file"] = f"{at}/rows?candidate={each['id']}"
@@ -303,3 +304,40 @@ async def test_a_database_that_is_gone_hides_no_other(workplace: Path) -> None:
         assert str(workplace) not in gone["error"]
         assert (shop["name"], shop["error"], shop["dialect"]) == ("shop", "", "sqlite")
     await service.aclose()
+
+
+# Chat Completions, as the openai client speaks them.
+
+
+async def test_the_openai_client_asks_streams_goes_on_and_replies(make: Make) -> None:
+    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
+    model = scripted(script(sql_writer=written(GOOD), question_rewriter=view))
+    async with served(make({"m:a": model})) as client:
+        chat = AsyncOpenAI(api_key="-", base_url=f"{client.base_url}/v1", max_retries=0)
+        assert [each.id async for each in chat.models.list()] == ["shop"]
+        said: Any = [{"role": "system", "content": "x"}, {"role": "user", "content": QUESTION}]
+        whole = await chat.chat.completions.create(model="shop", messages=said)
+        text = str(whole.choices[0].message.content)
+        assert "| Lyon | 3 |" in text
+        assert whole.usage.total_tokens > 0
+        said += [{"role": "assistant", "content": text}, {"role": "user", "content": "Only the first!"}]
+        streamed = await chat.chat.completions.create(model="shop/single", messages=said, stream=True)
+        parts = [part async for part in streamed]
+        text = "".join(part.choices[0].delta.content or "" for part in parts)
+        assert "> QuestionRewriter: " in text
+        assert "Understood as: the result before: its first 1 rows" in text
+        with pytest.raises(APIStatusError, match="no database 'none'"):
+            await chat.chat.completions.create(model="none", messages=said)
+
+
+async def test_a_question_back_is_answered_by_the_next_message(make: Make) -> None:
+    service = make(DIFFER, recipe="recap", votes=2, clarify="on")
+    async with served(service) as client:
+        chat = AsyncOpenAI(api_key="-", base_url=f"{client.base_url}/v1", max_retries=0)
+        said: Any = [{"role": "user", "content": QUESTION}]
+        for reply in ("B", ""):
+            got = await chat.chat.completions.create(model="shop", messages=said)
+            text = str(got.choices[0].message.content)
+            said += [{"role": "assistant", "content": text}, {"role": "user", "content": reply}]
+        assert "Which answer is meant?" in said[1]["content"]
+        assert ABOVE_SIX.partition("WHERE")[2].split()[0] in said[3]["content"]

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import pytest
 
 from tests.browser import Browser, Tab
 from tests.quorum.roles import role_of
+from tests.quorum.serve.conftest import serving
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 from tests.servers.process import missing
 
@@ -34,23 +33,6 @@ WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
 EACH = "SELECT id, region, note FROM orders ORDER BY id"
 MEANT = f"Counts only orders with a note, {POISON}."
 LOOKS = [(420, False), (420, True), (1300, False), (1300, True)]
-
-
-@contextmanager
-def serving(home: Path, *flags: str, **variables: str) -> Iterator[str]:
-    """A server in its own process; gives its address."""
-    command = [sys.executable, "-m", "quorum", "serve", "--port", "0", *flags]
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("QUORUM_")}
-    process = subprocess.Popen(command, cwd=home, env=clean | variables, stderr=subprocess.PIPE, text=True)
-    try:
-        assert process.stderr
-        said = process.stderr.readline()
-        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
-        assert found, said + process.stderr.read()
-        yield found[0]
-    finally:
-        process.terminate()
-        process.communicate()
 
 
 class Model:
@@ -94,7 +76,7 @@ def poisoned(tmp_path_factory: pytest.TempPathFactory, model: Model) -> Iterator
     shop.close()
     with ChatServer(model) as server:
         flags = ("--db", "shop.db", "--db", "sample", "--model", "openai:gpt-4.1", "--base-url", server.url)
-        with serving(home, *flags, OPENAI_API_KEY="sk-none") as address:
+        with serving(home, *flags, OPENAI_API_KEY="sk-none") as (address, _):
             yield address
 
 
@@ -106,7 +88,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     opener.write_text(f'#!/bin/sh\necho "$1" > "{home}/opened"\n')
     opener.chmod(0o755)
     flags = ("--db", "sample", "--model", "offline", "--open")
-    with serving(home, *flags, BROWSER=f"{opener} %s") as address:
+    with serving(home, *flags, BROWSER=f"{opener} %s") as (address, _):
         yield address
 
 
@@ -338,7 +320,7 @@ def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Pat
     key = re.search(r"qk_[\w-]+", made.stdout)
     assert key, made
     flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
-    with serving(tmp_path, *flags) as address, browser.tab(address, width=420) as tab:
+    with serving(tmp_path, *flags) as (address, _), browser.tab(address, width=420) as tab:
         key_asked = "document.querySelector('#key')"
         for given in ("qk_wrong", key[0]):
             tab.wait(f"{key_asked}.open && document.activeElement.type == 'password'")

@@ -11,8 +11,10 @@ from typing import Any, cast
 
 import pytest
 
+from quorum.chat import Chat
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
+from quorum.graph.context import Context
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller, Purse
 from quorum.serve.question import Question, Refused, cleaned
@@ -165,6 +167,32 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
         await service.ask(OTHER, "And?", after=turn.id)
 
 
+async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
+    models = {"m:a": scripted(script(sql_writer=written(GOOD), question_rewriter=view))}
+    service, cut = make(models), asyncio.Event()
+
+    async def killed(chat: Chat, context: Context, *_: Any, **__: Any) -> None:
+        cut.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await context.aclose()
+
+    first = await service.ask(ME, QUESTION)
+    await first.answer()
+    with monkeypatch.context() as patched:
+        patched.setattr(Chat, "_answered", killed)
+        turn = await service.ask(ME, "Only the first!", after=first.id)
+        await cut.wait()
+        await service.aclose()
+    assert turn.status == "interrupted"
+    answer = await (await make(models).resume(ME, turn.id)).answer()
+    assert (answer.of_run, answer.rows) == (first.id, [["Ghent", 1]])
+
+
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:
     slow = held()
     service = make({"m:a": slow})
@@ -240,23 +268,6 @@ def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
     other.settle(again, used)
     died.settle(first, used)  # it only hung
     assert died.spent().usd == other.spent().usd == 0.25
-
-
-async def test_a_key_may_call_so_often_and_run_queries_of_its_databases(make: Make) -> None:
-    service, who = make(), Caller("me", per_minute=3)
-    for _ in range(3):
-        service.admit(who)
-    with pytest.raises(Refused, match="3 times a minute"):
-        service.admit(who)
-    outcome = await service.run_sql(ME, "SELECT city FROM customers ORDER BY 1", rows=1)
-    assert (getattr(outcome, "row_count", 0), bool(getattr(outcome, "truncated", ""))) == (1, True)
-    refused = await service.run_sql(ME, "DROP TABLE customers")
-    assert getattr(refused, "by", "") == "guard"
-    schema = await service.schema(ME, "towns of customers")
-    assert schema.tables[0].name == "customers"
-    assert (schema.total, {each.name for each in schema.tables[0].columns} >= {"city"}) == (2, True)
-    found = await service.search_values(ME, "orders from Lyon")
-    assert found.values == {"customers.city": ["Lyon"]}
 
 
 async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:

@@ -327,7 +327,8 @@ def test_what_a_server_joins_itself_is_one_database_of_it(driver: str, urls: str
     if driver == "snowflake.connector":
         assert [tuple(map(str, each.target.places)) for each in members] == places
     else:
-        assert [each.schemas if hasattr(each, "schemas") else each.places for each in members] == places
+        targets = [each.target for each in members]
+        assert [each.schemas if hasattr(each, "schemas") else each.places for each in targets] == places
 
 
 def test_one_database_twice_is_one_and_a_schema_alone_is_not_joined(urls: list[str], tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.bigquery.errors import client_errors, failure
 from quorum.tools.databases.bigquery.session import type_name
-from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, Introspection
+from quorum.tools.databases.introspection import CATALOG_SECONDS, TEXT_CHARACTERS, UNSAMPLED, Introspection
 from quorum.tools.databases.server import Refusal
 
 if TYPE_CHECKING:
@@ -50,10 +50,10 @@ async def introspect(connector: BigqueryConnector, *, samples: int = 3) -> Catal
             return await asyncio.to_thread(_tables, client, look, group, samples)
 
     try:
-        places = connector.places
+        project, places = connector.target.project, connector.target.places
         if not places:
-            found = await asyncio.to_thread(lambda: list(client.list_datasets(connector.project)))
-            places = tuple((connector.project, item.dataset_id) for item in found)
+            found = await asyncio.to_thread(lambda: list(client.list_datasets(project)))
+            places = tuple((project, item.dataset_id) for item in found)
         listed = await asyncio.gather(
             *(asyncio.to_thread(_listed, connector, client, *place) for place in places)
         )
@@ -96,8 +96,7 @@ def _tables(client: Client, look: Introspection, group: list[Any], samples: int)
         found = client.get_table(newest.reference)
         table = _with_rows(client, look, found, _table(found), samples)
     except (Forbidden, NotFound) as error:
-        why = f"cannot be read and is left out: {failure(error)}"
-        look.left_out.append(f"The table {newest.full_table_id} {why}")
+        look.leave_out("table", newest.full_table_id, str(failure(error)))
         return []
     bare = tuple(replace(column, samples=(), cells=(), complete=False) for column in table.columns)
     return [
@@ -174,7 +173,7 @@ def _with_rows(client: Client, look: Introspection, found: Any, table: Table, sa
     late = time.monotonic() > look.started + CATALOG_SECONDS
     if found.table_type != "TABLE" or late or samples == 0:
         if samples:
-            look.unsampled.add(table.full_name)
+            look.lack(UNSAMPLED, table)
         return table
     rows = client.list_rows(found, max_results=ROWS + 1).to_arrow(create_bqstorage_client=False)
     values = [list(texts(column.to_pylist(), TEXT_CHARACTERS)) for column in rows.columns]

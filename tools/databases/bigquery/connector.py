@@ -18,24 +18,6 @@ from quorum.tools.query import ErrorKind, QueryError
 if TYPE_CHECKING:
     from google.cloud.bigquery import Client
 
-HINTS = (
-    (
-        "credentials|authenticate|invalid_grant|token",
-        "Log in with `gcloud auth application-default login`, or name a key file with ?credentials=FILE.",
-    ),
-    ("(?i)not found", "Check the project's and the dataset's name, and ?location=."),
-    (
-        "bigquery.jobs.create",
-        "Whoever asks needs roles/bigquery.jobUser on the project that pays: gcloud projects "
-        "add-iam-policy-binding PROJECT --member=user:NAME --role=roles/bigquery.jobUser",
-    ),
-    (
-        "(?i)access denied|permission",
-        "The account needs bigquery.jobUser, and bigquery.dataViewer on the data.",
-    ),
-)
-"""What to do, by what the server says."""
-
 
 class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     """``bigquery://project/dataset``; see ``url.Target`` for what else a URL may name.
@@ -51,7 +33,22 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     driver = ("google.cloud.bigquery", "google-cloud-bigquery", "A BigQuery dataset")
     links = 8
     estimates = bills = True
-    hints = HINTS
+    hints = (
+        (
+            "credentials|authenticate|invalid_grant|token",
+            "Log in with `gcloud auth application-default login`, or name a key file with ?credentials=FILE.",
+        ),
+        ("(?i)not found", "Check the project's and the dataset's name, and ?location=."),
+        (
+            "bigquery.jobs.create",
+            "Whoever asks needs roles/bigquery.jobUser on the project that pays: gcloud projects "
+            "add-iam-policy-binding PROJECT --member=user:NAME --role=roles/bigquery.jobUser",
+        ),
+        (
+            "(?i)access denied|permission",
+            "The account needs bigquery.jobUser, and bigquery.dataViewer on the data.",
+        ),
+    )
     reach = "Can this machine reach BigQuery?"
 
     def __init__(self, target: Target) -> None:
@@ -62,16 +59,8 @@ class BigqueryConnector(ServerConnector[BigqueryLink, Target]):
     @property
     def name(self) -> str:
         """The dataset's name where there is one, else the project's."""
-        return self.places[0][1] if len(self.places) == 1 else self.project
-
-    @property
-    def project(self) -> str:
-        return self.target.project
-
-    @property
-    def places(self) -> tuple[tuple[str, str], ...]:
-        """Project and name of each dataset that the URL names; none for all of the project."""
-        return self.target.places
+        places = self.target.places
+        return places[0][1] if len(places) == 1 else self.target.project
 
     @property
     def client(self) -> Client:

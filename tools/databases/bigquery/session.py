@@ -87,10 +87,6 @@ class BigqueryLink(ThreadLink):
     async def end(self) -> None:
         self._job = ""
 
-    async def close(self) -> None:
-        self._cut = True
-        self.let_go()
-
     async def cancel(self) -> None:
         job, self._cut = self._job, True
         if job:
@@ -105,6 +101,8 @@ class BigqueryLink(ThreadLink):
         return str(self._dry_run("SELECT 1").user_email or "")
 
     def _fetch(self, sql: str, limits: Limits) -> Fetched:
+        from google.cloud.bigquery._pandas_helpers import bq_to_arrow_schema
+
         from quorum.tools.databases.arrow import capped_table
 
         planned = self._checked(sql)
@@ -127,7 +125,8 @@ class BigqueryLink(ThreadLink):
             )
             schema = list(found.schema)
             batches = found.to_arrow_iterable(bqstorage_client=None)
-            table, truncated = capped_table(batches, _arrow_schema(schema), limits.rows, limits.bytes)
+            arrow = bq_to_arrow_schema(schema)  # type: ignore[no-untyped-call]  # there may be no page
+            table, truncated = capped_table(batches, arrow, limits.rows, limits.bytes)
         except client_errors() as error:
             raise failure(error) from None
         scanned = 0 if job.cache_hit else int(job.total_bytes_billed or job.total_bytes_processed or 0)
@@ -192,13 +191,6 @@ class BigqueryLink(ThreadLink):
             self._client.cancel_job(job, timeout=2 * CANCEL_SECONDS)
         except client_errors() as error:
             raise failure(error) from None
-
-
-def _arrow_schema(fields: list[Any]) -> Any:
-    """Arrow's schema of a result that may have no page."""
-    from google.cloud.bigquery._pandas_helpers import bq_to_arrow_schema
-
-    return bq_to_arrow_schema(fields)  # type: ignore[no-untyped-call]
 
 
 def type_name(field: Any) -> str:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Catalog, Column, Field, ForeignKey, Table
 from quorum.knowledge.ddl import split_top
 from quorum.tools.databases.duckdb.connector import brief
-from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, quoted
+from quorum.tools.databases.introspection import TEXT_CHARACTERS, Introspection, Row, grouped, quoted
 from quorum.tools.query import ErrorKind, QueryError
 
 if TYPE_CHECKING:
@@ -47,22 +44,18 @@ _PLAIN_NAME = re.compile(r"\w+")
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _PIECE = re.compile(rf"{_QUOTED.pattern}|'(?:[^']|'')*'|[^()<>,\"']+|.", re.DOTALL)
 
-Row = dict[str, Any]
-
 
 async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
     """See ``Connector.catalog``. A foreign key never leaves its schema in DuckDB."""
     look = Introspection(connector, connector.run)
     objects = await look.ask(OBJECTS)
-    columns = {oid: list(rows) for oid, rows in groupby(await look.ask(COLUMNS), key=itemgetter("oid"))}
-    constraints: dict[int, list[Row]] = defaultdict(list)
-    for row in await look.ask(CONSTRAINTS):
-        constraints[row["oid"]].append(row)
+    columns = grouped(await look.ask(COLUMNS), "oid")
+    constraints = grouped(await look.ask(CONSTRAINTS), "oid")
     tables = []
     for row in objects:
         of_view = row["kind"] == "view"
         row["kind"] = connector.views if of_view else row["kind"]
-        table = _table(row, columns.get(row["oid"], []), constraints[row["oid"]])
+        table = _table(row, columns[row["oid"],], constraints[row["oid"],])
         empty = f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0"
         answer = await look.try_to(empty) if of_view else None
         if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:

@@ -21,7 +21,7 @@ from quorum.tools.databases.duckdb.headers import BELOW, FOUND, SEPARATORS, Head
 from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
 from quorum.tools.databases.embedded import file_of, read_stream, states_of
 from quorum.tools.databases.introspection import quoted
-from quorum.tools.databases.process import EngineDied, EngineFailed, EngineTimeout, Pool
+from quorum.tools.databases.process import EngineDied, EngineFailed, Pool
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
 from quorum.tools.urls import options_of
 
@@ -140,7 +140,7 @@ class FilesConnector(DuckdbConnector):
         try:
             async with asyncio.timeout(LOOK.seconds):
                 return await self._sheets_of(source, pool)
-        except (EngineFailed, EngineTimeout, EngineDied, TimeoutError) as failure:
+        except (EngineFailed, EngineDied, TimeoutError) as failure:
             why = "reading it takes too much time or memory. Save its sheets as CSV or Parquet."
             if isinstance(failure, EngineFailed):
                 why = f"{brief(failure.message)} {failure.hint}".rstrip()

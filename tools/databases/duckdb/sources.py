@@ -30,7 +30,7 @@ DATABASES = (".sqlite", ".sqlite3", ".db", ".duckdb")
 DOCUMENTS = (".md", ".markdown", ".txt", ".rst", ".pdf", ".yml", ".yaml")
 """Never taken for data, and so not said to be left out."""
 BESIDE = "database_description"
-"""A folder of descriptions (``quorum.knowledge.definitions.descriptions``)."""
+"""A folder of descriptions (``quorum.knowledge.definitions``)."""
 MAX_TABLES = 500
 NAMED = 10
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from quorum.tools.databases.duckdb import text
-from quorum.tools.databases.duckdb.session import DuckdbSession, _connect, _prove_closed
+from quorum.tools.databases.duckdb.session import DuckdbSession, _connect, _prove_closed, _prove_read_only
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.worker import Fetched
 
@@ -26,6 +26,7 @@ STORE = "quorum_parts"
 """The schema of each catalog in which the rows of its parts lie."""
 WHOLE = re.compile("U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)")
 """Types of whole numbers."""
+BEGIN = "BEGIN TRANSACTION READ ONLY"
 MOST_DIGITS = 38
 """Of a decimal in DuckDB."""
 
@@ -43,7 +44,7 @@ class PartsSession(DuckdbSession):
         self._made: list[str] = []
         self._parts = 0
         _prove_closed(self._connection)
-        self._prove_kept()
+        _prove_read_only(self._connection, BEGIN)
 
     def warm_up(self) -> None:
         super().warm_up()
@@ -94,7 +95,7 @@ class PartsSession(DuckdbSession):
 
     def run(self, sql: str, rows: int, size: int, seconds: float) -> Fetched:
         """Run one statement, in a transaction that cannot write; see ``Session.run``."""
-        self._connection.execute("BEGIN TRANSACTION READ ONLY")
+        self._connection.execute(BEGIN)
         try:
             return super().run(sql, rows, size, seconds)
         finally:
@@ -142,17 +143,6 @@ class PartsSession(DuckdbSession):
             if wanted and ('"NULL"' in kind or (wanted == "DOUBLE" and WHOLE.fullmatch(kind)))
         }
         return [f"CAST(c{i} AS {casts[i]})" if i in casts else f"c{i}" for i in range(len(found))]
-
-    def _prove_kept(self) -> None:
-        """Raise PermissionError unless a query's transaction cannot write."""
-        self._connection.execute("BEGIN TRANSACTION READ ONLY")
-        try:
-            self._connection.execute("CREATE TABLE quorum_probe(x INTEGER)")
-        except duckdb.TransactionException:
-            return
-        finally:
-            self._connection.execute("ROLLBACK")
-        raise PermissionError("The session could write; it must not.")
 
 
 def _held(rows: pa.Table) -> pa.Table:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from quorum.knowledge.catalog import Catalog, Column, ForeignKey, Table
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.introspection import (
     TEXT_CHARACTERS,
@@ -20,7 +19,6 @@ from quorum.tools.databases.introspection import (
     nothing_to_read,
 )
 from quorum.tools.databases.sampling import Source, with_values
-from quorum.tools.query import Limits, QueryError
 
 if TYPE_CHECKING:
     from quorum.tools.databases.mysql.connector import MysqlConnector
@@ -68,7 +66,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``. MySQL's databases are the tables' schemas."""
     await connector.look_again()
     look = Introspection(connector, connector.run, quote=quoted)
-    schemas = ", ".join(literal(name) for name in connector.schemas)
+    schemas = ", ".join(literal(name) for name in connector.target.schemas)
     relations = await look.ask(TABLES.format(schemas=schemas))
     columns = grouped(await look.ask(COLUMNS.format(schemas=schemas)), "schema", "table")
     keys = grouped(await look.ask(KEYS.format(schemas=schemas)), "schema", "table")
@@ -96,7 +94,9 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
         who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"
         grants = {"read": f"GRANT SELECT ON {{}}.* TO {who};"}
         found = {row["name"]: (True, row["tables"]) for row in rows}
-        problem = nothing_to_read(connector.place, who, connector.schemas, found, grants, quoted, hides=True)
+        problem = nothing_to_read(
+            connector.place, who, connector.target.schemas, found, grants, quoted, hides=True
+        )
         if problem:
             raise problem
     return look.catalog(await with_values(look, sources, samples))
@@ -104,11 +104,8 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
 
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
     """Return what the server says of itself, of the session and of the account with its grants."""
-    answer = await connector.run(IDENTITY, Limits())
-    if isinstance(answer, QueryError):
-        raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
-    (row,) = answer.table.to_pylist()
-    told = {"schemas": connector.schemas, "grants": sorted(await _grants(connector))}
+    (row,) = await connector.told(IDENTITY, "Who asks")
+    told = {"schemas": connector.target.schemas, "grants": sorted(await _grants(connector))}
     return tuple(f"{name}: {value}" for name, value in (row | told).items())
 
 
@@ -140,10 +137,8 @@ async def _grants(connector: MysqlConnector) -> list[str]:
     Raises:
         DatabaseUnavailable: They cannot be read.
     """
-    answer = await connector.run("SHOW GRANTS", Limits())
-    if isinstance(answer, QueryError):
-        raise DatabaseUnavailable(f"The account's rights cannot be read: {answer.message}")
-    return [SECRET.sub("", str(grant)) for grant in answer.table.column(0).to_pylist()]
+    rows = await connector.told("SHOW GRANTS", "What the account may do")
+    return [SECRET.sub("", str(grant)) for row in rows for grant in row.values()]
 
 
 def quoted(*names: str) -> str:

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.texts import Token, Unreadable, calls, tokens, uncallable
-from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
+from quorum.tools.query import ErrorKind, QueryError
 
 FUNCTIONS = """
     SELECT DATABASE() AS home, routine_name AS name FROM information_schema.routines
@@ -27,7 +26,8 @@ VIEWS = """
 """
 UNSEEN = "what it is made of may not be seen (GRANT SHOW VIEW lets Quorum look)"
 Name = tuple[str, str]
-Ask = Callable[[str, Limits], Awaitable[QueryResult | QueryError]]
+Told = Callable[[str, str], Awaitable[list[dict[str, Any]]]]
+"""``ServerConnector.told``."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,14 @@ class OwnCode:
     views: Mapping[Name, str] = field(default_factory=dict)
 
     @classmethod
-    async def of(cls, ask: Ask) -> OwnCode:
+    async def of(cls, told: Told) -> OwnCode:
         """Read it from a server. A function that the account may not see it may not call either.
 
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        functions, views = await _rows(ask, FUNCTIONS), await _rows(ask, VIEWS)
+        what = "The database's own functions and views"
+        functions, views = await told(FUNCTIONS, what), await told(VIEWS, what)
         home = "".join({str(row["home"] or "").lower() for row in (*functions, *views)})
         texts = {(row["place"].lower(), row["name"].lower()): row["definition"] or "" for row in views}
         return cls(home, frozenset(row["name"].lower() for row in functions), dict(_harmful(texts)))
@@ -66,14 +67,6 @@ class OwnCode:
             if why := self.views.get((place, name), ""):
                 return QueryError(ErrorKind.PERMISSION, f"The view {place}.{name} is not read: {why}.")
         return None
-
-
-async def _rows(ask: Ask, sql: str) -> list[dict[str, Any]]:
-    answer = await ask(sql, Limits(rows=10**6, bytes=2**28))
-    if isinstance(answer, QueryError) or answer.truncated:
-        why = answer.message if isinstance(answer, QueryError) else "there are too many"
-        raise DatabaseUnavailable(f"The database's own functions and views cannot be read: {why}")
-    return list(answer.table.to_pylist())
 
 
 def _harmful(texts: Mapping[Name, str]) -> dict[Name, str]:

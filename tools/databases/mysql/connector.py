@@ -11,14 +11,6 @@ from quorum.tools.databases.server import Refusal, ServerConnector
 from quorum.tools.databases.texts import READS, uncallable
 from quorum.tools.query import QueryError
 
-HINTS = (
-    ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them, too."),
-    ("Unknown database", "Check the database's name."),
-    ("Too many connections|max_user_connections", "Try again later, or raise the limit of the server."),
-    ("SSL|certificate", "Set ssl_ca, and ssl_verify=ca or identity, in the URL as the server wants them."),
-)
-"""What to do, by what the server says."""
-
 
 class MysqlConnector(ServerConnector[MysqlLink, Target]):
     """``mysql://user:password@host:port/database?schema=a,b``; ``mariadb://`` as well.
@@ -32,7 +24,12 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
     urls = Target
     driver = ("pymysql", "pymysql", "A MySQL or MariaDB database")
     first_words = READS
-    hints = HINTS
+    hints = (
+        ("Access denied", "Check user, password and database; an option file (~/.my.cnf) may hold them."),
+        ("Unknown database", "Check the database's name."),
+        ("Too many connections|max_user_connections", "Try again later, or raise the limit of the server."),
+        ("SSL|certificate", "Set ssl_ca, and ssl_verify=ca or identity, in the URL as the server wants."),
+    )
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -45,11 +42,6 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
     @property
     def name(self) -> str:
         return str(self.target.parameters["database"])
-
-    @property
-    def schemas(self) -> tuple[str, ...]:
-        """The databases that the URL names."""
-        return self.target.schemas
 
     async def open(self) -> None:
         await super().open()
@@ -65,7 +57,7 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         Raises:
             DatabaseUnavailable: They cannot be read.
         """
-        self._code = await OwnCode.of(self.ask)
+        self._code = await OwnCode.of(self.told)
 
     def refusal(self, sql: str) -> QueryError | None:
         return uncallable(sql, "mysql") or self._code.refusal(sql)

@@ -3,7 +3,7 @@
 Four locks. The session's transactions are read-only and each is begun so; the driver sends one statement a
 message, and no file for LOAD DATA; only statements that read are sent, without the comments that MySQL runs
 and without INTO OUTFILE, which writes in any transaction if the account may; named locks are given up after a
-query. The driver, PyMySQL, blocks: it works in a thread of the connection's own.
+query. The driver, PyMySQL, blocks: it works in threads, one call after another.
 """
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class MysqlLink(SessionLink):
         if connection is not None:
             with suppress(Exception):
                 await self.in_thread(connection._force_close)
-        self.let_go()
 
     async def cancel(self) -> None:
         """``KILL QUERY`` on a connection of its own; whoever has run into it gets no further query."""
@@ -78,7 +77,7 @@ class MysqlLink(SessionLink):
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
 
-    # In the link's thread
+    # In threads
 
     def _connect(self) -> None:
         self._connection = connection = _opened(self._target, round(self.connect_seconds))

@@ -110,7 +110,7 @@ async def introspect(
         only: Full names of the tables that are read; all if there are none.
     """
     look = Introspection(connector, connector.ask)
-    schemas = _schemas(connector.schemas)
+    schemas = _schemas(connector.target.schemas)
     relations = await look.ask(RELATIONS.format(schemas=schemas))
     if not relations:
         await _check_rights(connector, look)
@@ -137,7 +137,10 @@ async def introspect(
             foreign_keys=tuple(_foreign(keys[oid,], full_names, names)),
         )
         if calls := code.get(oid):
-            look.left_out.append(_calling(table, calls))
+            look.left_out.append(
+                f"The {table.kind} {table.full_name} is left out: reading it calls {listed(calls)}, which "
+                "may do more than read. A function that only reads can be declared STABLE or IMMUTABLE."
+            )
             continue
         sources.append(_source(table, row, connector.version))
         if oid in policed:
@@ -157,15 +160,8 @@ async def _check_rights(connector: PostgresConnector, look: Introspection) -> No
         "read": f"GRANT SELECT ON ALL TABLES IN SCHEMA {{}} TO {who};",
     }
     schemas = {row["name"]: (row["usable"], row["tables"]) for row in rows}
-    if problem := nothing_to_read(connector.place, who, connector.schemas, schemas, grants, quoted):
+    if problem := nothing_to_read(connector.place, who, connector.target.schemas, schemas, grants, quoted):
         raise problem
-
-
-def _calling(table: Table, calls: list[str]) -> str:
-    return (
-        f"The {table.kind} {table.full_name} is left out: reading it calls {listed(calls)}, which may do "
-        "more than read. A function that only reads can be declared STABLE or IMMUTABLE."
-    )
 
 
 def _schemas(named: Iterable[str]) -> str:

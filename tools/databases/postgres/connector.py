@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection
 
 from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases.base import Account
 from quorum.tools.databases.postgres.catalog import OURS, introspect
 from quorum.tools.databases.postgres.code import OwnCode, unsafe_query
@@ -16,25 +15,6 @@ from quorum.tools.databases.postgres.url import Target
 from quorum.tools.databases.server import GRACE_SECONDS, Refusal, ServerConnector
 from quorum.tools.databases.texts import READS, uncallable
 from quorum.tools.query import Limits, QueryError
-
-HINTS = (
-    (
-        "password|authentication|pg_hba",
-        "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them, too.",
-    ),
-    (
-        "SSL|certificate",
-        "Set sslmode in the URL, and sslrootcert: the file of who signed the server's certificate.",
-    ),
-    ("does not exist", "Check the database's and the user's name."),
-    (
-        "too many|connection slots|connection limit",
-        "Try again later, or raise the limit of the server or the role.",
-    ),
-    ("starting up|shutting down|recovery", "Try again in a moment."),
-    ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
-)
-"""What to do, by what the server says."""
 
 ROLE = f"""
     SELECT current_user::text AS name, rolsuper AS super, rolcreaterole AS roles,
@@ -101,7 +81,23 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
     urls = Target
     driver = ("psycopg", "psycopg", "A PostgreSQL database")
     first_words = READS
-    hints = HINTS
+    hints = (
+        (
+            "password|authentication|pg_hba",
+            "Check user and password, and until when it is valid; PGPASSFILE or a service may hold them.",
+        ),
+        (
+            "SSL|certificate",
+            "Set sslmode in the URL, and sslrootcert: the file of who signed the server's certificate.",
+        ),
+        ("does not exist", "Check the database's and the user's name."),
+        (
+            "too many|connection slots|connection limit",
+            "Try again later, or raise the limit of the server or the role.",
+        ),
+        ("starting up|shutting down|recovery", "Try again in a moment."),
+        ("parameter: options", "Let the pooler ignore it (PgBouncer: ignore_startup_parameters = options)."),
+    )
 
     def __init__(self, target: Target) -> None:
         super().__init__(target)
@@ -115,11 +111,6 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
     @property
     def name(self) -> str:
         return self._name
-
-    @property
-    def schemas(self) -> tuple[str, ...]:
-        """The schemas that the URL names; none for all."""
-        return self.target.schemas
 
     async def open(self) -> None:
         self._code = OwnCode()
@@ -136,9 +127,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        answer = await self.ask("SELECT 1", Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"The database's own functions cannot be read: {answer.message}")
+        await self.told("SELECT 1", "The database's own functions")
         return self._code
 
     async def look(self, link: PostgresLink, seconds: float) -> None:
@@ -156,21 +145,15 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     async def identity(self) -> tuple[str, ...]:
         person = "system_user" if self.version >= PERSONS else "NULL"
-        answer = await self.ask(IDENTITY.format(person=person), Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"Who asks cannot be read: {answer.message}")
+        (row,) = await self.told(IDENTITY.format(person=person), "Who asks")
         system = await self.ask(SYSTEM, Limits())  # not every server tells its own
-        (row,) = answer.table.to_pylist()
         told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
         options = os.environ.get("PGOPTIONS", "")
-        asked = {"server": self.server, "system": told, "schemas": self.schemas, "options": options}
+        asked = {"server": self.server, "system": told, "schemas": self.target.schemas, "options": options}
         return tuple(f"{name}: {value}" for name, value in (asked | row).items())
 
     async def account(self) -> Account:
-        answer = await self.ask(ROLE, Limits())
-        if isinstance(answer, QueryError):
-            raise DatabaseUnavailable(f"The role's rights cannot be read: {answer.message}")
-        (row,) = answer.table.to_pylist()
+        (row,) = await self.told(ROLE, "What the role may do")
         if row["super"]:
             return Account(row["name"], (SUPER,))
         powers = [words for name, words in POWERS.items() if row[name]]

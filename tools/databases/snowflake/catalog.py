@@ -20,6 +20,7 @@ from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     CATALOG_SECONDS,
     TEXT_CHARACTERS,
+    UNSAMPLED,
     Introspection,
     Row,
     grouped,
@@ -221,9 +222,7 @@ async def _tried(connector: SnowflakeConnector, look: Introspection, tables: Seq
     forbidden = found.kind in (ErrorKind.PERMISSION, ErrorKind.TABLE_NOT_FOUND)
     if not forbidden or "expansion of view" in found.message:
         (table,) = tables
-        look.left_out.append(
-            f"The {table.kind} {table.full_name} cannot be read and is left out: {found.message}"
-        )
+        look.leave_out(table.kind, table.full_name, found.message)
     return []
 
 
@@ -237,7 +236,7 @@ async def _with_rows(look: Introspection, table: Table, samples: int) -> Table:
     sql = f"SELECT {', '.join(map(_sampled, table.columns))} FROM {_path(table)} LIMIT {ROWS + 1}"
     answer = await look.try_to(sql, ROWS + 1, READ_SECONDS)
     if isinstance(answer, QueryError):
-        look.unsampled.add(table.full_name)
+        look.lack(UNSAMPLED, table)
         return table
     values = [
         [None if value is None else True for value in column.to_pylist()]

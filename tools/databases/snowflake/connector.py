@@ -20,18 +20,6 @@ from quorum.tools.databases.snowflake.url import Place, Target
 from quorum.tools.query import Limits, QueryError
 from quorum.tools.urls import names_in
 
-HINTS = (
-    (
-        "(?i)password|token|authenticat|JWT|empty",
-        "Who asks stands in connections.toml (?connection=NAME) or in the URL, with a password (or "
-        "SNOWFLAKE_PASSWORD), ?key_file=FILE (its passphrase in PRIVATE_KEY_PASSPHRASE), "
-        "?authenticator=externalbrowser, or ?authenticator=oauth or programmatic_access_token with "
-        "?token_file=FILE or SNOWFLAKE_TOKEN.",
-    ),
-    ("(?i)database|schema|warehouse|role", "Check the URL's names, and that the role may use them."),
-)
-"""What to do, by what the server says."""
-
 LIMITS = Limits(rows=10_000, seconds=CATALOG_SECONDS)
 ROLES = 40
 """Roles that are looked into; one role may hold others."""
@@ -58,7 +46,16 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
     driver = ("snowflake.connector", "snowflake-connector-python", "A Snowflake database")
     links = 8
     estimates = bills = True
-    hints = HINTS
+    hints = (
+        (
+            "(?i)password|token|authenticat|JWT|empty",
+            "Who asks stands in connections.toml (?connection=NAME) or in the URL, with a password (or "
+            "SNOWFLAKE_PASSWORD), ?key_file=FILE (its passphrase in PRIVATE_KEY_PASSPHRASE), "
+            "?authenticator=externalbrowser, or ?authenticator=oauth or programmatic_access_token with "
+            "?token_file=FILE or SNOWFLAKE_TOKEN.",
+        ),
+        ("(?i)database|schema|warehouse|role", "Check the URL's names, and that the role may use them."),
+    )
     reach = "Is the account's name right, and can this machine reach Snowflake?"
 
     def __init__(self, target: Target) -> None:

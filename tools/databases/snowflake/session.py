@@ -307,10 +307,6 @@ class SnowflakeLink(ThreadLink):
     async def estimate(self, sql: str, limits: Limits) -> Estimate:
         return await self.in_thread(self._estimate, sql, limits)
 
-    async def close(self) -> None:
-        self._cut = True
-        self.let_go()
-
     async def cancel(self) -> None:
         self._cut = True
         if self._running is not None:

@@ -89,17 +89,28 @@ class Target(ServerTarget):
         """
         rest, _, query = url.partition("://")[2].partition("?")
         before, _, path = rest.partition("/")
-        user, account = _who(before)
-        options, others = _options(query)
-        connection = options.pop("connection", "")
-        parameters = user | account | _endpoint(options.pop("endpoint", ""))
+        who, at, account = before.rpartition("@")
+        user, _, password = who.partition(":")
+        if "@" in password or (at and not user) or (account and not _ACCOUNT.fullmatch(account)):
+            raise ConfigurationError("The database's URL is malformed.", hint=EXAMPLE)
+        known = (*OPTIONS, "connection", "endpoint", "database")
+        options = server_options(query, known, "Snowflake", EXAMPLE)
+        if not _AUTHENTICATOR.fullmatch(options.get("authenticator", "snowflake")):
+            raise ConfigurationError("The authenticator is none of Snowflake's.", hint=EXAMPLE)
+        connection, endpoint, others = (options.pop(name, "") for name in known[len(OPTIONS) :])
+        given = {"user": unquote(user), "password": unquote(password), "account": account}
+        parameters = {name: value for name, value in given.items() if value} | _endpoint(endpoint)
         parameters |= {OPTIONS[name]: value for name, value in options.items()}
-        places = (*_main(path), *map(_other, others))
         if connection and (account or path):
             raise ConfigurationError("A URL names an account or a connection, not both.", hint=EXAMPLE)
         if not connection and not (account and path):
             raise ConfigurationError("The URL names no account, or no database.", hint=EXAMPLE)
-        return cls(parameters, places, connection)
+        places = [_other(name) for name in names_in(others)]
+        if path:
+            database, _, schemas = path.partition("/")
+            names = dict.fromkeys(exact(unquote(each).strip()) for each in schemas.split(",") if schemas)
+            places.insert(0, Place(exact(unquote(database).strip()), tuple(names)))
+        return cls(parameters, tuple(places), connection)
 
     def joined(self, other: Target) -> Target | None:
         """Return the target with the places of both; None if they are not one account's, for one login."""
@@ -157,34 +168,6 @@ def exact(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise ConfigurationError("The URL holds what is no name of Snowflake's.", hint=EXAMPLE)
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.upper()
-
-
-def _who(before: str) -> tuple[dict[str, str], dict[str, str]]:
-    """User and password; the account."""
-    who, at, account = before.rpartition("@")
-    user, colon, password = who.partition(":")
-    if "@" in password or (at and not user) or (account and not _ACCOUNT.fullmatch(account)):
-        raise ConfigurationError("The database's URL is malformed.", hint=EXAMPLE)
-    found = {"user": unquote(user)} if user else {}
-    found |= {"password": unquote(password)} if colon and password else {}
-    return found, {"account": account} if account else {}
-
-
-def _options(query: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    options = server_options(query, (*OPTIONS, "connection", "endpoint", "database"), "Snowflake", EXAMPLE)
-    others = names_in(options.pop("database", ""))
-    if not _AUTHENTICATOR.fullmatch(options.get("authenticator", "snowflake")):
-        raise ConfigurationError("The authenticator is none of Snowflake's.", hint=EXAMPLE)
-    return options, others
-
-
-def _main(path: str) -> tuple[Place, ...]:
-    """The database of a path and its schemas."""
-    database, slash, schemas = path.partition("/")
-    if not path:
-        return ()
-    named = [exact(unquote(name).strip()) for name in schemas.split(",")] if slash and schemas else []
-    return (Place(exact(unquote(database).strip()), tuple(dict.fromkeys(named))),)
 
 
 def _other(text: str) -> Place:

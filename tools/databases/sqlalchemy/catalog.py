@@ -17,13 +17,15 @@ from quorum.tools.databases.arrow import texts
 from quorum.tools.databases.introspection import (
     SAMPLE_ROWS,
     TEXT_CHARACTERS,
+    UNCOUNTED,
+    UNSAMPLED,
     Introspection,
     is_unread,
     nothing_to_read,
 )
 from quorum.tools.databases.server import sentence
 from quorum.tools.databases.sqlalchemy.errors import refusal_of
-from quorum.tools.query import ErrorKind, QueryError
+from quorum.tools.query import QueryError
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -42,43 +44,36 @@ class Reflected:
     """The answers of SQLAlchemy's Inspector.
 
     Attributes:
-        tables: Without values.
-        sources: The same as SQLAlchemy has them, by full name.
-        unread: Their columns of bytes.
+        tables: Without values, each as SQLAlchemy has it, and with its columns of bytes.
         left_out: What it could not tell of, with the reason.
         schemas: Those of the database; only where no table was found in those that the URL names.
     """
 
-    tables: list[Table] = field(default_factory=list)
-    sources: dict[str, sqlalchemy.FromClause] = field(default_factory=dict)
-    unread: dict[str, set[str]] = field(default_factory=dict)
+    tables: list[tuple[Table, sqlalchemy.FromClause, set[str]]] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     schemas: list[str] = field(default_factory=list)
 
 
 async def introspect(connector: SqlalchemyConnector, *, samples: int = 3) -> Catalog:
     """See ``Connector.catalog``."""
-    found = await connector.read(lambda opened: reflect(opened, connector.schemas), INSPECT_SECONDS)
+    found = await connector.read(lambda opened: reflect(opened, connector.target.schemas), INSPECT_SECONDS)
     known = dict.fromkeys(found.schemas, (True, 0))
     if known and (
-        problem := nothing_to_read(connector.place, "the account", connector.schemas, known, {}, str)
+        problem := nothing_to_read(connector.place, "the account", connector.target.schemas, known, {}, str)
     ):
         raise problem
     look = Introspection(connector, connector.run)
     look.left_out += found.left_out
     tables = []
-    for table in found.tables:
-        source = found.sources[table.full_name]
+    for table, source, unread in found.tables:
         if table.kind == "view":
-            if why := await _problem(connector, look, source):
-                look.left_out.append(f"The view {table.full_name} cannot be read and is left out: {why}")
-            else:
+            if await look.readable(table.kind, table.full_name, connector.written(no_rows(source))):
                 tables.append(table)
         elif connector.bills:
-            look.unsampled.add(table.full_name)
+            look.lack(UNSAMPLED, table)
             tables.append(table)
         else:
-            tables.append(await _with_values(connector, look, table, found, samples))
+            tables.append(await _with_values(connector, look, table, source, unread, samples))
     return look.catalog(tables)
 
 
@@ -134,11 +129,9 @@ class _Reader:
                 foreign_keys=tuple(map(self._foreign, foreign or ())),
             )
             source = table(name, *(column(each["name"]) for each in columns), schema=self.schema)
-            self.found.tables.append(made)
-            self.found.sources[made.full_name] = source.alias("t")  # Oracle's guard reads a.b.c as a call
-            self.found.unread[made.full_name] = {
-                each["name"] for each in columns if _is_bytes(each["type"], self._type_name(each))
-            }
+            unread = {each["name"] for each in columns if _is_bytes(each["type"], self._type_name(each))}
+            aliased = source.alias("t")  # Oracle's guard reads a.b.c as a call
+            self.found.tables.append((made, aliased, unread))
 
     def _told(self, what: str) -> Told:
         """Ask of all tables and views at once, then one by one of those that are not told of."""
@@ -232,28 +225,24 @@ def first_rows(source: sqlalchemy.FromClause, unread: Container[str]) -> sqlalch
     return sqlalchemy.select(*bare).limit(SAMPLE_ROWS)
 
 
-async def _problem(connector: SqlalchemyConnector, look: Introspection, source: sqlalchemy.FromClause) -> str:
-    """Return why a view cannot be read; "" if it can, or if there was no time to try."""
-    answer = await look.try_to(connector.written(no_rows(source)))
-    if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-        return answer.message
-    return ""
-
-
 async def _with_values(
-    connector: SqlalchemyConnector, look: Introspection, table: Table, found: Reflected, samples: int
+    connector: SqlalchemyConnector,
+    look: Introspection,
+    table: Table,
+    source: sqlalchemy.FromClause,
+    unread: set[str],
+    samples: int,
 ) -> Table:
     """The table with what its first rows tell; only of one that they are all of is anything said of all."""
-    source, unread = found.sources[table.full_name], found.unread[table.full_name]
     if connector.stops:
         counted = await look.try_to(connector.written(how_many(source)))
         rows = None if isinstance(counted, QueryError) else int(counted.table[0][0].as_py())
         table = look.with_count(table, rows, None)
     else:
-        look.uncounted.add(table.full_name)
+        look.lack(UNCOUNTED, table)
     answer = await look.try_to(connector.written(first_rows(source, unread)))
     if isinstance(answer, QueryError):
-        look.unsampled.add(table.full_name)
+        look.lack(UNSAMPLED, table)
         return table
     whole = answer.row_count < SAMPLE_ROWS and not answer.truncated
     values = [

@@ -63,11 +63,6 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         return self.target.database
 
     @property
-    def schemas(self) -> tuple[str, ...]:
-        """The schemas that the URL names; none for the account's default."""
-        return self.target.schemas
-
-    @property
     def sealed(self) -> bool:
         """True if a session forbids to write."""
         return bool(self.target.engine.proof)

@@ -18,7 +18,7 @@ from quorum.tools.databases.introspection import (
     quoted,
     sample_query,
 )
-from quorum.tools.query import ErrorKind, QueryError, QueryResult
+from quorum.tools.query import QueryError
 from quorum.tools.sql import sqlglot_dialect
 
 if TYPE_CHECKING:
@@ -69,14 +69,10 @@ async def _columns(look: Introspection, objects: list[Row]) -> dict[str, list[Ro
             continue
         text = name.replace("'", "''")
         answer = await look.try_to(f"SELECT * FROM pragma_table_xinfo('{text}') ORDER BY cid", rows=10**5)
-        if isinstance(answer, QueryResult):
-            answer_rows = answer.table.to_pylist()
-            probe = await look.try_to(f"SELECT * FROM {quoted(name)} LIMIT 0")
-            if not isinstance(probe, QueryError) or probe.kind is ErrorKind.TIMEOUT:
-                found[name] = answer_rows
-                continue
-            answer = probe
-        look.left_out.append(f"The {row['type']} {name} cannot be read and is left out: {answer.message}")
+        if isinstance(answer, QueryError):
+            look.leave_out(row["type"], name, answer.message)
+        elif await look.readable(row["type"], name, f"SELECT * FROM {quoted(name)} LIMIT 0"):
+            found[name] = answer.table.to_pylist()
     return found
 
 

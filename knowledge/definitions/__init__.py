@@ -1,1 +1,0 @@
-"""Descriptions that a team keeps outside its database."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
@@ -18,7 +17,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from tests.engines import opened
+from tests.engines import Events, opened
 from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.tools.databases.contract import result
 
@@ -44,12 +43,8 @@ async def fail(database: Database, sql: str) -> QueryError:
 async def test_a_query_over_the_limit_is_refused_before_it_runs(
     database: Database, bigquery: BigqueryServer
 ) -> None:
-    events: list[dict[str, Any]] = []
-    limited = replace(
-        database,
-        limits=Limits(scan=10**6),
-        record=lambda kind, **fields: events.append(fields),  # type: ignore[misc]
-    )
+    events = Events()
+    limited = replace(database, limits=Limits(scan=10**6), record=events)
     before = len(bigquery.jobs)
     refused = await fail(limited, BOTH)
     assert (refused.kind, refused.by) == (ErrorKind.RESOURCES, "limit")

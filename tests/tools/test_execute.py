@@ -17,18 +17,11 @@ from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.engines import build, opened
+from tests.engines import Events, build, opened
 from tests.tools.databases.contract import at_work, children, result
 from tests.waiting import until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
-
-
-class Events(list[dict[str, Any]]):
-    """A recorder that keeps what it is told."""
-
-    def __call__(self, kind: str, **fields: Any) -> None:
-        self.append({"kind": kind, **fields})
 
 
 @pytest.fixture

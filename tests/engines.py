@@ -40,6 +40,13 @@ def build(engine: str, path: Path, script: str) -> str:
     return f"{engine}:///{path}"
 
 
+class Events(list[dict[str, Any]]):
+    """A recorder that keeps what it is told."""
+
+    def __call__(self, kind: str, **fields: Any) -> None:
+        self.append({"kind": kind, **fields})
+
+
 async def opened(connector: Connector, **more: Any) -> Database:
     """Return an open connector's database for queries; ``more`` are fields of it."""
     catalog = await connector.catalog()

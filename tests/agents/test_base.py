@@ -125,6 +125,16 @@ async def test_calls_run_side_by_side_but_never_too_many() -> None:
     assert most == 3
 
 
+@pytest.mark.parametrize(("given", "own", "asked"), [(0.7, None, 0.7), (0.7, 0.0, 0.7), (None, 0.0, 0.0)])
+async def test_a_role_s_own_temperature_counts_where_the_model_has_none(
+    given: float | None, own: float | None, asked: float
+) -> None:
+    desk = Desk(GOOD)
+    role = Role("planner", "Planner", "plans", Plan, temperature=own)
+    await ask(desk.model.at(temperature=given), role, CONTEXT)
+    assert desk.events[0]["temperature"] == asked
+
+
 # Roles with a function of their own: the SchemaLinker's loop, tables and parts side by side, exploration.
 
 

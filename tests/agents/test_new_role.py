@@ -37,18 +37,12 @@ from pydantic import BaseModel, Field
 from quorum.agents.role import Role
 
 
-class Unit(BaseModel):
-    column: str = Field(description="As the query names it.")
-    factor: float = Field(description="What its values are to be multiplied by.", gt=0)
-
-
 class Units(BaseModel):
     """What the units are."""
 
     check: str = Field(description="What the question asks for, in one sentence.")
     verdict: Literal["wrong", "right"]
-    units: list[Unit] = Field(description="Columns in another unit; empty if right.")
-    worst: Unit | None = Field(description="The one that matters most; null if right.")
+    units: list[str] = Field(description="Columns in another unit; empty if right.")
     sql: str | None = Field(description="The query that converts them; null if right.")
 
 
@@ -57,7 +51,7 @@ ROLE = Role(
     "UnitChecker",
     "finds {verdict} units, converts {units:column|columns}: {check}",
     Units,
-    fallback=Units(check="", verdict="right", units=[], worst=None, sql=None),
+    fallback=Units(check="", verdict="right", units=[], sql=None),
 )
 '''
 PROMPT = """<task>unit_checker</task>
@@ -81,8 +75,7 @@ CONTEXT = PromptContext("sqlite", SCHEMA, database="shop", question=QUESTION)
 REPLY: dict[str, Any] = {
     "check": "Pounds are asked for.",
     "verdict": "wrong",
-    "units": [{"column": "weight", "factor": 2.2}],
-    "worst": {"column": "weight", "factor": 2.2},
+    "units": ["weight"],
     "sql": "SELECT AVG(2.2 * weight) FROM orders",
 }
 

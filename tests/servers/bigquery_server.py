@@ -25,6 +25,12 @@ import duckdb
 from tests.servers.bigquery_sql import PROJECT, ApiError, Engine, complaint, field_of
 
 LOCATION = "US"
+VISITS = """
+CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
+INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
+    FROM range(100000) AS r(i);
+"""
+"""A table of 2.4 MB."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -27,8 +27,8 @@ class FakeClock:
         self.waits.append(seconds)
         await asyncio.sleep(0)
 
-    def timing(self, chance: float = 1.0) -> Timing:
-        return Timing(now=self.now, sleep=self.sleep, chance=lambda: chance)
+    def timing(self) -> Timing:
+        return Timing(now=self.now, sleep=self.sleep, chance=lambda: 1.0)
 
     def paces(self) -> Paces:
         return Paces(self.timing())
@@ -41,7 +41,7 @@ def skip_waits(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     return clock
 
 
-class VirtualClock:
+class VirtualClock(FakeClock):
     """For many who sleep at once: when all do, it moves to the moment at which the first one wakes.
 
     Only for work that waits for nothing but this clock: ``async with clock.running(): ...``.
@@ -50,21 +50,14 @@ class VirtualClock:
     ROUNDS = 100  # of the event loop, until all who were woken sleep again
 
     def __init__(self) -> None:
-        self.time = 0.0
+        super().__init__()
         self._asleep: list[tuple[float, int, asyncio.Future[None]]] = []
-        self._count = 0
-
-    def now(self) -> float:
-        return self.time
 
     async def sleep(self, seconds: float) -> None:
-        self._count += 1
+        self.waits.append(seconds)
         wake = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._asleep, (self.time + seconds, self._count, wake))
+        heapq.heappush(self._asleep, (self.time + seconds, len(self.waits), wake))
         await wake
-
-    def paces(self, chance: float = 1.0) -> Paces:
-        return Paces(Timing(now=self.now, sleep=self.sleep, chance=lambda: chance))
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

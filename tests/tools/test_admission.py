@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
-from typing import Any
 from unittest.mock import AsyncMock, Mock
 
 import pytest
@@ -18,15 +17,10 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
-from tests.engines import opened
-from tests.servers.bigquery_server import BigqueryServer
+from tests.engines import Events, opened
+from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.tools.databases.contract import result
 
-VISITS = """
-CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
-INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
-    FROM range(100000) AS r(i);
-"""
 SECONDS = "SELECT sum(seconds) AS s FROM visits"
 """Reads 800,000 bytes, of which a MiB is billed."""
 BOTH = "SELECT sum(seconds) AS s, max(day) AS d FROM visits"
@@ -49,12 +43,8 @@ async def fail(database: Database, sql: str) -> QueryError:
 async def test_a_query_over_the_limit_is_refused_before_it_runs(
     database: Database, bigquery: BigqueryServer
 ) -> None:
-    events: list[dict[str, Any]] = []
-    limited = replace(
-        database,
-        limits=Limits(scan=10**6),
-        record=lambda kind, **fields: events.append(fields),  # type: ignore[misc]
-    )
+    events = Events()
+    limited = replace(database, limits=Limits(scan=10**6), record=events)
     before = len(bigquery.jobs)
     refused = await fail(limited, BOTH)
     assert (refused.kind, refused.by) == (ErrorKind.RESOURCES, "limit")

@@ -303,6 +303,7 @@ ARROW: list[tuple[pa.DataType, list[Any]]] = [
     (pa.decimal256(70, 3), [Decimal(10**60), Decimal(10**60 + 1)]),
     (pa.list_(pa.float32(), 2), [[1, 2], [2, 1]]),
     (pa.null(), [None]),
+    (pa.struct([]), [{}]),
     (pa.month_day_nano_interval(), [(1, 0, 0), (0, 30, 0)]),
     (pa.map_(pa.int8(), pa.date32()), [[(1, dt.date(2024, 1, 1))], [(2, dt.date(2024, 1, 1))]]),
     (pa.run_end_encoded(pa.int32(), pa.int64()), [1, 2]),

@@ -17,18 +17,11 @@ from quorum.tools.guard import process
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.lint import Linter
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.engines import build, opened
+from tests.engines import Events, build, opened
 from tests.tools.databases.contract import at_work, children, result
 from tests.waiting import until
 
 SLOW = "SELECT count(*) FROM numbers AS a, numbers AS b, numbers AS c, numbers AS d WHERE a.n + b.n < d.n"
-
-
-class Events(list[dict[str, Any]]):
-    """A recorder that keeps what it is told."""
-
-    def __call__(self, kind: str, **fields: Any) -> None:
-        self.append({"kind": kind, **fields})
 
 
 @pytest.fixture
@@ -169,24 +162,18 @@ async def test_query_stops_when_the_last_asker_leaves(database: Database) -> Non
     assert (await run(database, "SELECT min(n) FROM numbers")).row_count == 1
 
 
-def with_deadline(database: Database, monkeypatch: pytest.MonkeyPatch) -> Database:
-    """Its run has 0.2 s left when a query begins, and none when it ends, however busy the machine is."""
-    now = [0.0]
-    late = replace(database, ledger=Ledger(Budget(seconds=0.2), clock=lambda: now[0]))
-    run = database.connector.run
+async def test_deadline_that_cuts_a_query_ends_the_run(
+    database: Database, events: Events, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]  # the run has 0.2 s left when a query begins, and none when it ends
+    ledger = Ledger(Budget(seconds=0.2), clock=lambda: now[0])
+    late, run = replace(database, limits=Limits(seconds=600), ledger=ledger), database.connector.run
 
     async def begun(sql: str, limits: Limits) -> QueryResult | QueryError:
         now[0] = 1.0
         return await run(sql, limits)
 
     monkeypatch.setattr(database.connector, "run", begun)
-    return late
-
-
-async def test_deadline_that_cuts_a_query_ends_the_run(
-    database: Database, events: Events, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    late = with_deadline(replace(database, limits=Limits(seconds=600)), monkeypatch)
     with pytest.raises(BudgetExceeded) as raised:
         await execute(late, SLOW, agent="action")
     assert raised.value.limit == "deadline"

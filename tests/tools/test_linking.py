@@ -25,37 +25,27 @@ from quorum.tools.sql.linking import (
 )
 from tests.schema_reader import parse_schema
 from tests.tools.case_files import cases
-from tests.tools.gold import catalog_of, gold
 from tests.tools.lint_tables import EVENTS, SNOW
+from tests.tools.test_gold_sql import catalog_of, gold
 from tests.tools.test_guard import passed
 
 
-def table(name: str, columns: str, schema: str = "", database: str = "", **more: object) -> Table:
-    made = tuple(Column(c, "TEXT") for c in columns.split())
-    return Table(name, made, schema, database, **more)  # type: ignore[arg-type]  # keywords of a test
+def table(name: str, columns: str, key: str = "", **refers: str) -> Table:
+    """A table with its primary key; ``refers`` says to whose ``id`` a column refers."""
+    made = tuple(Column(column, "TEXT") for column in columns.split())
+    foreign = tuple(ForeignKey((column,), other, ("id",)) for column, other in refers.items())
+    return Table(name, made, primary_key=tuple(key.split()), foreign_keys=foreign)
 
 
+LINES = {"order_id": "orders", "product_id": "products"}
 SHOP = Catalog(
     "shop",
     "sqlite",
     (
-        table("customers", "id name region rank", primary_key=("id",)),
-        table(
-            "orders",
-            "id customer_id placed total status",
-            primary_key=("id",),
-            foreign_keys=(ForeignKey(("customer_id",), "customers", ("id",)),),
-        ),
-        table(
-            "lines",
-            "order_id line product_id quantity",
-            primary_key=("order_id", "line"),
-            foreign_keys=(
-                ForeignKey(("order_id",), "orders", ("id",)),
-                ForeignKey(("product_id",), "products", ("id",)),
-            ),
-        ),
-        table("products", "id name price", primary_key=("id",)),
+        table("customers", "id name region rank", "id"),
+        table("orders", "id customer_id placed total status", "id", customer_id="customers"),
+        table("lines", "order_id line product_id quantity", "order_id line", **LINES),
+        table("products", "id name price", "id"),
         table("notes", "body author"),
     ),
 )

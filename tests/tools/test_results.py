@@ -110,14 +110,6 @@ def test_a_result_is_kept_under_its_content(tmp_path: Path) -> None:
     assert fingerprint(back) == fingerprint(table)
 
 
-def test_types_that_parquet_lacks_are_kept_as_text(tmp_path: Path) -> None:
-    interval = pa.array([(1, 0, 0), None], pa.month_day_nano_interval())
-    back = read_result(
-        write_result(pa.table({"i": interval, "s": pa.array([{}, {}], pa.struct([]))}), tmp_path)
-    )
-    assert back.to_pydict() == {"i": ["1 month", None], "s": ["{}", "{}"]}
-
-
 def test_a_damaged_or_missing_result_is_said_to_be_so(tmp_path: Path) -> None:
     path = write_result(pa.table({"a": [1]}), tmp_path)
     path.write_bytes(path.read_bytes()[:-1])

@@ -26,11 +26,6 @@ def test_what_a_dialect_says_is_written_as_it_says_it() -> None:
         assert " ".join(layout.split()).replace("( ", "(").replace(" )", ")") == sql
 
 
-def test_text_may_be_written_in_another_way() -> None:
-    tree = parse_one_statement(r"SELECT REGEXP_EXTRACT(s, r'(\d+)') FROM t", "bigquery")
-    assert written([tree], "bigquery") == r"SELECT REGEXP_EXTRACT(s, '(\\d+)') FROM t"
-
-
 def test_trees_are_the_same_to_the_letter() -> None:
     for dialect, one, other in cases("sql_cases/writing", kind="other tree"):
         tree = parse_one_statement(one, dialect)

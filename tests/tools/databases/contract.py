@@ -120,7 +120,19 @@ def at_work(connector: Connector) -> int:
     return sum(child.ready and child not in pool._idle for child in pool._children)
 
 
-class RightsContract:
+class OnServer:
+    """What asks a server: ``server`` is the fixture of that name."""
+
+    server_name: ClassVar[str] = ""
+
+    @pytest.fixture(autouse=True)
+    def _server(self, request: pytest.FixtureRequest) -> None:
+        self.names: dict[Path, str] = {}
+        if self.server_name:
+            self.server = request.getfixturevalue(self.server_name)
+
+
+class RightsContract(OnServer):
     """The contract on an account that sees no table: the schema is absent or closed, or the tables are."""
 
     hides: ClassVar[bool] = True  # whether the engine shows no schema that the account may not use
@@ -164,7 +176,7 @@ VALUES = (
 """Beginnings of tests of what is read, not of the process that reads: embedded engines are in this one."""
 
 
-class ConnectorContract:
+class ConnectorContract(OnServer):
     """Subclass it per engine; test functions get an open connector on the shop."""
 
     scheme: ClassVar[str]

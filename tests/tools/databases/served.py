@@ -14,8 +14,6 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits
-from tests.servers.mariadb_server import MariadbServer
-from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import ConnectorContract, error, rows
 from tests.waiting import PATIENCE, until
 
@@ -56,7 +54,6 @@ def for_mariadb(script: str) -> str:
 class ServedContract(ConnectorContract):
     """Subclass it for each connector to one of these servers."""
 
-    server_name: ClassVar[str]
     engine: ClassVar[str]
     translated: ClassVar[Callable[[str], str]]
     state_of: ClassVar[str]
@@ -67,11 +64,6 @@ class ServedContract(ConnectorContract):
     @property
     def dialect(self) -> str:
         return self.engine
-
-    @pytest.fixture(autouse=True)
-    def _server(self, request: pytest.FixtureRequest) -> None:
-        self.server: PostgresServer | MariadbServer = request.getfixturevalue(self.server_name)
-        self.names: dict[Path, str] = {}
 
     def build(self, path: Path, script: str) -> None:
         self.names[path] = self.server.new_database(type(self).translated(script))

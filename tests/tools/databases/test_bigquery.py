@@ -20,7 +20,7 @@ from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.query import ErrorKind, Estimate, Limits
-from tests.servers.bigquery_server import BigqueryServer
+from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.servers.bigquery_sql import PROJECT, ApiError
 from tests.tools.databases.contract import (
     ConnectorContract,
@@ -44,12 +44,8 @@ class TestBigquery(ConnectorContract):
 
     scheme = "bigquery"
     long_text = "repeat('x', 100000)"
+    server_name = "bigquery"
     scans = False
-
-    @pytest.fixture(autouse=True)
-    def _server(self, bigquery: BigqueryServer) -> None:
-        self.server = bigquery
-        self.names: dict[Path, str] = {}
 
     def said(self, sql: str) -> str:
         return re.sub(r'"((?:[^"]|"")*)"', lambda name: "`" + name[1].replace('""', '"') + "`", sql)
@@ -91,9 +87,7 @@ class TestBigquery(ConnectorContract):
 
 
 class TestRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, bigquery: BigqueryServer) -> None:
-        self.server = bigquery
+    server_name = "bigquery"
 
     def urls(self) -> tuple[dict[str, str], dict[str, str]]:
         mine, theirs = (self.server.new_dataset("CREATE TABLE t (x INT)") for _ in range(2))
@@ -123,15 +117,12 @@ CREATE TABLE events_20240102 AS FROM events_20240101;
 INSERT INTO events_20240101 VALUES
     (1, {'name': 'Ann', 'age': 7}, [{'key': 'a', 'price': 1.5}, {'key': 'b', 'price': 2}]);
 INSERT INTO events_20240102 VALUES (2, {'name': 'Bob', 'age': NULL}, []), (3, NULL, NULL);
-CREATE TABLE visits (day DATE, page VARCHAR, seconds BIGINT);
-INSERT INTO visits SELECT DATE '2024-01-01' + CAST(i % 30 AS INTEGER), 'p' || i % 3, i
-    FROM range(100000) AS r(i);
 """
 
 
 @pytest.fixture(scope="module")
 def odd_name(bigquery: BigqueryServer) -> str:
-    name = bigquery.new_dataset(ODD)
+    name = bigquery.new_dataset(ODD + VISITS)
     bigquery.engine.described[name, "visits"] = {
         "description": "Who came.",
         "timePartitioning": {"type": "DAY", "field": "day"},

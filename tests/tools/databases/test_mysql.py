@@ -39,9 +39,7 @@ class TestMysql(MariadbContract):
 
 
 class TestRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, mariadb: MariadbServer) -> None:
-        self.server = mariadb
+    server_name = "mariadb"
 
     def urls(self) -> tuple[dict[str, str], dict[str, str]]:
         mine, theirs = (self.server.new_database(f"CREATE TABLE {x} (x int)") for x in "ab")

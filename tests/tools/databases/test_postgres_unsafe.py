@@ -398,13 +398,11 @@ def test_a_row_and_a_batch_of_rows_are_bounded_in_memory(request: pytest.Fixture
 
 
 class TestRights(RightsContract):
+    server_name = "postgres"
     hides = False
 
-    @pytest.fixture(autouse=True)
-    def _server(self, postgres: PostgresServer) -> None:
-        self.server, self.role = postgres, f"clerk{postgres.databases}"
-
     def urls(self) -> tuple[dict[str, str], dict[str, str]]:
+        self.role = f"clerk{self.server.databases}"
         name = self.server.new_database(
             f'CREATE SCHEMA "Finance"; CREATE SCHEMA hr1; CREATE TABLE "Finance".a (x int);'
             f"CREATE TABLE hr1.b (x int); CREATE ROLE {self.role} LOGIN PASSWORD 'pw';"

@@ -51,12 +51,8 @@ class TestSnowflake(ConnectorContract):
 
     scheme = "snowflake"
     long_text = "repeat('x', 100000)"
+    server_name = "snowflake"
     scans = False
-
-    @pytest.fixture(autouse=True)
-    def _server(self, snowflake: SnowflakeServer) -> None:
-        self.server = snowflake
-        self.names: dict[Path, str] = {}
 
     def said(self, sql: str) -> str:
         return quoted(sql)
@@ -78,9 +74,7 @@ class TestSnowflake(ConnectorContract):
 
 
 class TestRights(RightsContract):
-    @pytest.fixture(autouse=True)
-    def _server(self, snowflake: SnowflakeServer) -> None:
-        self.server = snowflake
+    server_name = "snowflake"
 
     def urls(self) -> tuple[dict[str, str], dict[str, str]]:
         mine, theirs = (self.server.new_schema("CREATE TABLE t (x INT)") for _ in range(2))

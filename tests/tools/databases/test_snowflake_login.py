@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
 import socket
-import subprocess
-import sys
 import threading
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +22,7 @@ from quorum.settings import Settings
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Account, Connector
 from quorum.tools.databases.snowflake.session import search_path
-from quorum.tools.databases.snowflake.url import Place, Target
+from quorum.tools.databases.snowflake.url import Target
 from quorum.tools.query import Limits
 from quorum.tools.urls import location
 from tests.servers.snowflake_server import PASSWORD, USER, SnowflakeServer
@@ -33,6 +30,7 @@ from tests.tools.databases.contract import error, rows
 
 pytest.importorskip("snowflake.connector", reason="the extra quorum-sql[snowflake] is not installed")
 
+from snowflake.connector.config_manager import CONFIG_MANAGER
 from snowflake.connector.platform_detection import detect_platforms
 
 
@@ -55,33 +53,26 @@ def login(snowflake: SnowflakeServer) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("url", "parameters", "places"),
+    ("url", "expected"),
     [
-        ("snowflake://acc/shop", {"account": "acc"}, (Place("SHOP"),)),
+        ("acc/shop", "account=acc | SHOP"),
+        ("me@org-acc/shop/a,b?warehouse=w&role=r", "user=me account=org-acc warehouse=w role=r | SHOP/A,B"),
         (
-            "snowflake://me@org-acc/shop/a,b?warehouse=w&role=r",
-            {"user": "me", "account": "org-acc", "warehouse": "w", "role": "r"},
-            (Place("SHOP", ("A", "B")),),
+            "a%40b:c%2F@acc.eu-west-1/%22my%20db%22/%22S%22?database=other,third.%22x%22",
+            "user=a@b password=c/ account=acc.eu-west-1 | my db/S OTHER THIRD/x",
         ),
         (
-            "snowflake://a%40b:c%2F@acc.eu-west-1/%22my%20db%22/%22S%22?database=other,third.%22x%22",
-            {"user": "a@b", "password": "c/", "account": "acc.eu-west-1"},
-            (Place("my db", ("S",)), Place("OTHER"), Place("THIRD", ("x",))),
+            "acc/d?endpoint=https://x.privatelink.example:444&key_file=k.p8",
+            "account=acc host=x.privatelink.example port=444 protocol=https private_key_file=k.p8 | D",
         ),
-        (
-            "snowflake://acc/d?endpoint=https://x.privatelink.example:444&key_file=k.p8",
-            {
-                **{"account": "acc", "host": "x.privatelink.example", "port": 444, "protocol": "https"},
-                "private_key_file": "k.p8",
-            },
-            (Place("D"),),
-        ),
-        ("snowflake://?connection=dev", {}, ()),
+        ("?connection=dev", " | "),
     ],
 )
-def test_urls(url: str, parameters: dict[str, object], places: tuple[Place, ...]) -> None:
-    target = Target.of(url)
-    assert (target.parameters, target.places) == (parameters, places)
+def test_urls(url: str, expected: str) -> None:
+    target = Target.of(f"snowflake://{url}")
+    given = sorted(f"{name}={value}" for name, value in target.parameters.items())
+    parameters, _, places = expected.partition(" | ")
+    assert (given, " ".join(map(str, target.places))) == (sorted(parameters.split()), places)
 
 
 def test_connections_of_other_names_are_other_databases() -> None:
@@ -192,7 +183,7 @@ async def test_a_login_that_nobody_finishes_ends(
 
 
 CONNECTIONS = """
-[dev]
+[connections.dev]
 account = "testing"
 user = "{user}"
 password = "{password}"
@@ -203,42 +194,26 @@ database = "shop"
 schema = "{schema}"
 session_parameters = {{ QUERY_TAG = "mine", WEEK_START = 1, MULTI_STATEMENT_COUNT = 0 }}
 
-[bare]
+[connections.bare]
 account = "testing"
 """
-PROGRAM = """
-import asyncio
-from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.tools.databases import connect
-from quorum.tools.query import Limits
-
-async def main():
-    async with connect("snowflake://?connection=dev&database=other") as connector:
-        print((await connector.run("SELECT 2", Limits())).table.column(0)[0])
-        print((await connector.run("SELECT x FROM other.public.told", Limits())).table.column(0)[0])
-        print(connector.name, connector.place)
-    for name in ("bare", "none"):
-        try:
-            await connect(f"snowflake://?connection={name}").open()
-        except DatabaseUnavailable as error:
-            print(error)
-
-asyncio.run(main())
-"""
 
 
-def test_connections_toml(snowflake: SnowflakeServer, tmp_path: Path, root: Path) -> None:
+async def test_connections_toml(
+    snowflake: SnowflakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     snowflake.execute("CREATE OR REPLACE TABLE told AS SELECT 1 AS x", database="OTHER")
     file = tmp_path / "connections.toml"
     file.write_text(CONNECTIONS.format(user=USER, password=PASSWORD, port=snowflake.port, schema="public"))
     file.chmod(0o600)
-    command, env = [sys.executable, "-c", PROGRAM], os.environ | {"SNOWFLAKE_HOME": str(tmp_path)}
-    done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    count, secret, where, bare, none = done.stdout.splitlines()
-    assert (count, secret, where) == ("2", "1", "SHOP snowflake://?connection=dev")
-    assert bare.startswith("The connection bare names no database.")
-    assert none.startswith("connections.toml has no connection none.")
+    monkeypatch.setattr(CONFIG_MANAGER, "file_path", file)
+    monkeypatch.setattr(CONFIG_MANAGER, "conf_file_cache", None)
+    async with connect("snowflake://?connection=dev&database=other") as connector:
+        assert rows(await connector.run("SELECT x FROM other.public.told", Limits())) == [(1,)]
+        assert (connector.name, connector.place) == ("SHOP", "snowflake://?connection=dev")
+    for name, said in (("bare", "connection bare names no database"), ("none", "has no connection none")):
+        with pytest.raises(DatabaseUnavailable, match=said):
+            await connect(f"snowflake://?connection={name}").open()
     parameters = login(snowflake)["parameters"]
     said = [parameters[name] for name in ("QUERY_TAG", "WEEK_START", "MULTI_STATEMENT_COUNT")]
     assert said == ["quorum", 1, 1], "ours, where both say something"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -12,8 +11,6 @@ from hypothesis import strategies as st
 from quorum.tools.databases.texts import READS, Unreadable, calls, tokens, uncallable, unsendable
 from quorum.tools.guard import Passed, check
 from quorum.tools.query import ErrorKind
-from tests.servers.mariadb_server import MariadbServer
-from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
 from tests.tools.case_files import cases
 
@@ -40,42 +37,35 @@ TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map(
 )
 
 
-@pytest.fixture(scope="module")
-def ask_postgres(postgres: PostgresServer) -> Iterator[object]:
+def asker(dialect: str, request: pytest.FixtureRequest) -> Callable[[str], bool | None]:
+    """Return what asks an engine whether it reads the probe in a text; None if it does not say."""
     import psycopg
-
-    url = f"{postgres.admin_url}/postgres"
-    with closing(psycopg.connect(url, autocommit=True)) as connection:
-
-        def ask(sql: str) -> bool | None:
-            try:
-                connection.pgconn.exec_(b"SET standard_conforming_strings = on")
-                connection.execute(sql.encode())
-            except psycopg.errors.UndefinedColumn as error:
-                return PROBE in str(error) or None
-            except psycopg.Error:
-                return None
-            return False
-
-        yield ask
-
-
-@pytest.fixture(scope="module")
-def ask_mariadb(mariadb: MariadbServer) -> Iterator[object]:
     import pymysql
 
-    place = {"host": "127.0.0.1", "port": mariadb.port, "user": ADMIN, "charset": "utf8mb4"}
-    with closing(pymysql.connect(**place, sql_mode="ONLY_FULL_GROUP_BY")) as connection:
+    def of_postgres(sql: str) -> bool | None:
+        try:
+            postgres.pgconn.exec_(b"SET standard_conforming_strings = on")
+            postgres.execute(sql.encode())
+        except psycopg.Error as error:
+            return (isinstance(error, psycopg.errors.UndefinedColumn) and PROBE in str(error)) or None
+        return False
 
-        def ask(sql: str) -> bool | None:
-            try:
-                with connection.cursor() as cursor:
-                    cursor.execute(sql)
-            except pymysql.MySQLError as error:
-                return (error.args[0] == 1054 and PROBE in str(error)) or None
-            return False
+    def of_mariadb(sql: str) -> bool | None:
+        try:
+            with mariadb.cursor() as cursor:
+                cursor.execute(sql)
+        except pymysql.MySQLError as error:
+            return (error.args[0] == 1054 and PROBE in str(error)) or None
+        return False
 
-        yield ask
+    if dialect == "postgres":
+        url = f"{request.getfixturevalue('postgres').admin_url}/postgres"
+        connection = postgres = psycopg.connect(url, autocommit=True)
+    else:
+        place = {"host": "127.0.0.1", "port": request.getfixturevalue("mariadb").port, "user": ADMIN}
+        connection = mariadb = pymysql.connect(**place, charset="utf8mb4", sql_mode="ONLY_FULL_GROUP_BY")
+    request.addfinalizer(connection.close)
+    return of_postgres if dialect == "postgres" else of_mariadb
 
 
 @pytest.mark.heavy
@@ -83,8 +73,7 @@ def ask_mariadb(mariadb: MariadbServer) -> Iterator[object]:
 def test_a_word_is_found_exactly_where_the_engine_reads_it(
     request: pytest.FixtureRequest, dialect: str
 ) -> None:
-    ask = request.getfixturevalue({"postgres": "ask_postgres", "mysql": "ask_mariadb"}[dialect])
-    told = {True: 0, False: 0}
+    ask, told = asker(dialect, request), {True: 0, False: 0}
 
     @settings(max_examples=1500)
     @given(TEXTS)

@@ -326,10 +326,7 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
 
     monkeypatch.setitem(checks.EXTRAS, "bigquery", (("no_such_parent.module",), "BigQuery datasets"))
     monkeypatch.setattr(checks, "_strangers", broken)
-    given = ("--db", "trino://me@h/c", "--db", database, "--model", "offline", "--json")
-    result = quorum("doctor", *given)
-    found = json.loads(result.stdout)["checks"]
-    assert result.exit_code == 2
+    found = doctor("--db", "trino://me@h/c", "--db", database, "--model", "offline", code=2)
     assert [check["name"] for check in found if check["ok"] is False] == ["environment", "database"]
     assert "by a fault of Quorum: TypeError: odd" in found[2]["text"]
     driver, shop = (check for check in found if check["name"] == "database")
@@ -344,16 +341,15 @@ def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
 ) -> None:
     monkeypatch.setitem(checks.EXTRAS, "embeddings", (("faiss", "no_such_module"), "--retrieval hybrid"))
     monkeypatch.setattr(checks, "is_installed", lambda name: name != "faiss")
-    given = ("doctor", "--db", database, "--model", "offline", "--json")
-    assert quorum(*given).exit_code == 0
-    assert quorum(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m").exit_code == 2
+    given = ("--db", database, "--model", "offline")
+    assert doctor(*given)
+    assert doctor(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m", code=2)
 
 
 def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:
     name = postgres.new_database("CREATE TABLE t (x int)")
-    result = quorum("doctor", "--db", f"{postgres.admin_url}/{name}", "--model", "offline", "--json")
-    assert result.exit_code == 0
-    accounts = [check for check in json.loads(result.stdout)["checks"] if check["name"] == "account"]
+    found = doctor("--db", f"{postgres.admin_url}/{name}", "--model", "offline")
+    accounts = [check for check in found if check["name"] == "account"]
     assert [check["ok"] for check in accounts] == [True, None]
     assert "is a superuser" in accounts[1]["text"]
     assert "may only SELECT" in accounts[1]["hint"]
@@ -400,16 +396,16 @@ def test_doctor_looks_at_models_and_endpoint_whatever_the_key(
     assert "sk-" not in json.dumps(failed)
 
 
-def checks_of(*arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(quorum("doctor", *arguments, "--json").stdout)["checks"]
-    return found
+def doctor(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
+    """The checks; the command ends with that code."""
+    result = quorum("doctor", *arguments, "--json")
+    assert result.exit_code == code, result.output
+    return list(json.loads(result.stdout)["checks"])
 
 
 def failed_checks(*arguments: str) -> list[dict[str, Any]]:
     """The checks that say that no question could be asked; the command says so, too."""
-    result = quorum("doctor", *arguments, "--json")
-    assert result.exit_code == 2
-    return [check for check in json.loads(result.stdout)["checks"] if check["ok"] is False]
+    return [check for check in doctor(*arguments, code=2) if check["ok"] is False]
 
 
 @pytest.mark.heavy
@@ -426,7 +422,7 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
         (workplace / name).write_bytes(content)
     given = ("--db", "data", "--docs", "docs", "--model", "offline")
     asked = ("ask", "How many customers are there?", *given)
-    about = [check for check in checks_of(*given) if check["name"] in ("database", "documents")]
+    about = [check for check in doctor(*given) if check["name"] in ("database", "documents")]
     warned = [check["text"] for check in about if check["ok"] is None]
     assert [text.partition(" ")[0] for text in warned] == ["broken.parquet", "Left"]
     assert "docs: 2 read, 14 words" in [check["text"] for check in about]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +9,6 @@ from typing import Any
 import pytest
 
 from quorum.agents.role import GROUPS, roles
-from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.confidence import LOW
@@ -20,7 +17,7 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.databases.schema import NOT_LIVE
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
     BROKEN,
     GOOD,
@@ -53,30 +50,6 @@ PAPERS = [name for name, recipe in RECIPES.items() if isinstance(recipe, PaperRe
 every_recipe = pytest.mark.parametrize("recipe", list(RECIPES))
 
 
-def asked_of(shared: Path, suite: str) -> list[EvalQuestion]:
-    known = [each for each in load_suite(suite, shared / "data" / suite).questions if each.gold_sql]
-    return [known[number] for number in SIMPLE] if suite == "spider1" else known[:2]
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("suite", ["spider1", "spider2-local"])
-@every_recipe
-async def test_a_model_that_knows_the_query_gives_its_rows(
-    recipe: str, suite: str, shared: Path, tmp_path: Path
-) -> None:
-    for asked in asked_of(shared, suite):
-        url, gold = str(asked.url), asked.gold_sql[0]
-        options = RunOptions(database=url, recipe=recipe, home=str(tmp_path), models=["m"], votes=2)
-        model = scripted(writing(gold, self_refiner=repaired(gold)))
-        ran = await run_options(options, asked.question, {"m": model})
-        assert ran.answer.status == "answered", ran.answer.warnings
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            expected = database.execute(gold).fetchall()
-        assert ran.answer.row_count == len(expected) > 0
-        assert ran.answer.rows[0] == [pytest.approx(value) for value in expected[0]]
-        assert len(ran.vote.clusters) == 1
-
-
 EVERYTHING: dict[str, Any] = {
     **{"exploration": "always", "expected_format": True, "self_consistency": True},
     **{"cte_refinement": True, "model_vote": True, "link_above": 0},
@@ -94,7 +67,8 @@ EVERYTHING: dict[str, Any] = {
 async def test_the_offline_model_goes_all_the_way(
     recipe: str, switches: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:
-    for asked in asked_of(shared, "spider1"):
+    known = load_suite("spider1", shared / "data" / "spider1").questions
+    for asked in (known[number] for number in SIMPLE):
         given: dict[str, Any] = {"database": str(asked.url), "models": ["offline"], "votes": 2}
         options = RunOptions(recipe=recipe, home=str(tmp_path), switches=switches, **given)
         ran = await run_options(options, asked.question)

@@ -68,7 +68,7 @@ async def test_the_offline_model_goes_all_the_way(
     recipe: str, switches: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:
     known = load_suite("spider1", shared / "data" / "spider1").questions
-    for asked in (known[number] for number in SIMPLE):
+    for asked in (known[place] for place in SIMPLE):
         given: dict[str, Any] = {"database": str(asked.url), "models": ["offline"], "votes": 2}
         options = RunOptions(recipe=recipe, home=str(tmp_path), switches=switches, **given)
         ran = await run_options(options, asked.question)

@@ -100,14 +100,10 @@ async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> N
     assert not any("write it directly" in text for text in long.values())
 
 
-@pytest.mark.parametrize(
-    ("plan", "question", "plans"),
-    [("auto", QUESTION, 0), ("auto", LONG, 1), ("always", QUESTION, 1), ("never", LONG, 0)],
-)
-async def test_a_plan_is_written_where_the_question_needs_one(
-    run: Run, plan: str, question: str, plans: int
-) -> None:
-    assert (await run(replies(), plan=plan, question=question)).calls()["planner"] == plans
+async def test_a_plan_is_written_where_the_question_needs_one(run: Run) -> None:
+    for plan, *plans in (("auto", 0, 1), ("always", 1, 1), ("never", 0, 0)):
+        ran = [await run(replies(), plan=plan, question=question) for question in (QUESTION, LONG)]
+        assert [each.calls()["planner"] for each in ran] == plans
 
 
 async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, documents: str) -> None:
@@ -186,21 +182,15 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
 NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
 
 
-@pytest.mark.parametrize(
-    ("other", "shown"),
-    [
+async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
+    for other, shown in (
         ((GOOD, "Ids 1 and 2 are included."), (GOOD, ["Ids are numbers.", "Ids 1 and 2 are included."])),
         ((f"{NONE} AND id < 3", "Ids below 3 are meant."), (NONE, ["Ids are numbers."])),
-    ],
-    ids=["it has rows", "it has none either"],
-)
-async def test_an_empty_result_may_be_read_in_another_way(
-    run: Run, other: tuple[str, str], shown: tuple[str, list[str]]
-) -> None:
-    refined = repaired(other[0]) | {"assumption": other[1]}
-    said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
-    ran = await run(said, votes=1)
-    assert (ran.answer.sql, ran.answer.assumptions) == shown
+    ):
+        refined = repaired(other[0]) | {"assumption": other[1]}
+        said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
+        ran = await run(said, votes=1)
+        assert (ran.answer.sql, ran.answer.assumptions) == shown
 
 
 async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:

@@ -122,9 +122,9 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
     assert all(text in beside and text not in plain for text in NESTED[dialect])
 
 
-@pytest.mark.parametrize(
-    ("column", "nested"),
-    [
+def test_a_column_is_nested_by_its_type_or_by_its_rows(subtests: pytest.Subtests) -> None:
+    """Also where no path inside it is known."""
+    for column, nested in (
         (Column("doc", "VARIANT"), True),
         (Column("doc", "jsonb"), True),
         (Column("tags", "text[]"), True),
@@ -133,13 +133,10 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
         (Column("doc", "TEXT", fields=(Field("a", "string"),)), True),
         (Column("note", "TEXT", samples=("see [1]", "")), False),
         (Column("bitmap", "VARCHAR(9)"), False),
-    ],
-    ids=str,
-)
-def test_a_column_is_nested_by_its_type_or_by_its_rows(column: Column, nested: bool) -> None:
-    """Also where no path inside it is known."""
-    text = render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
-    assert bool(NEEDS["nested"].search(text)) is nested
+    ):
+        with subtests.test(column=column):
+            text = render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
+            assert bool(NEEDS["nested"].search(text)) is nested
 
 
 async def test_who_writes_is_told_how_values_are_matched_and_nested_columns_read(
@@ -298,23 +295,19 @@ async def test_switch_random_selection(run: Run) -> None:
     assert any("no answer was chosen" in said for said in left.answer.warnings)
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
+async def test_switch_majority_vote(run: Run) -> None:
+    """Without it every candidate has the same chance, so the minority wins with some seed."""
+    for said, found in (
         (script(sql_writer=taking_turns(GOOD, GOOD, OTHER)), {GOOD, OTHER}),
         (script(sql_writer=LACKING) | {"sql_writer/c1": written(GOOD)}, {GOOD, ""}),
-    ],
-    ids=["two answers", "no answer"],
-)
-async def test_switch_majority_vote(run: Run, said: Any, found: set[str]) -> None:
-    """Without it every candidate has the same chance, so the minority wins with some seed."""
-    assert not (await run(said, votes=3)).of("draw")
-    drawn = set[str]()
-    for seed in range(12):
-        ran = await run(said, votes=3, seed=seed, majority_vote=False)
-        assert [event["among"] for event in ran.of("draw")] == ["all"]
-        drawn.add(ran.answer.sql)
-    assert drawn == found
+    ):
+        assert not (await run(said, votes=3)).of("draw")
+        drawn = set[str]()
+        for seed in range(12):
+            ran = await run(said, votes=3, seed=seed, majority_vote=False)
+            assert [event["among"] for event in ran.of("draw")] == ["all"]
+            drawn.add(ran.answer.sql)
+        assert drawn == found
 
 
 async def test_switch_model_vote(run: Run) -> None:

@@ -279,22 +279,15 @@ def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict
 # One question
 
 
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A model and a database, without an endpoint yet."""
-    monkeypatch.chdir(tmp_path)
-    shop = make_shop(tmp_path / "shop.db")
-    return Settings(
-        database=f"sqlite:///{shop}",
-        models=["openai:test"],
-        recipe="recap",
-        votes=1,
-        api_key="sk-secret-12345",
-        home=tmp_path / "q",
-    )
-
-
-async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
+async def test_ask_answers_with_rows_cost_and_trace(workplace: Path) -> None:
+    about: dict[str, Any] = {
+        "models": ["openai:test"],
+        "recipe": "recap",
+        "votes": 1,
+        "home": workplace / "q",
+    }
+    shop = f"sqlite:///{make_shop(workplace / 'shop.db')}"
+    settings = Settings(database=shop, api_key="sk-secret-12345", **about)
     heard, prices = list[str](), {"test": {"input": 2.0, "cached": 1.0, "output": 10.0}}
     given: dict[str, Any] = {"settings": settings, "on_event": lambda event: heard.append(event["kind"])}
     with ChatServer(by_role()) as server:
@@ -317,7 +310,8 @@ async def test_ask_sync_in_a_coroutine_says_what_to_use() -> None:
         ask_sync(QUESTION)
 
 
-async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> None:
+async def test_models_of_ones_own_answer_by_their_spec(session: Quorum) -> None:
+    settings = session.settings
     own = {"mine": scripted(script()), "other": scripted(script())}
     answer = await ask(QUESTION, settings=settings, votes=2, chat_models=own)
     assert {candidate.model for candidate in answer.candidates} == {"mine", "other"}

@@ -69,13 +69,6 @@ def run(run: Run) -> Run:
     return of_recipe(run, "quorum", {"checks": False}, votes=8)
 
 
-@pytest.fixture
-def documents(tmp_path: Path) -> str:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
-    return str(tmp_path / "docs")
-
-
 def writing_prompts(ran: Ran) -> dict[str, str]:
     """Each candidate's prompt to the SqlWriter."""
     return {each.id: ran.prompt("sql_writer", candidate=each.id) for each in ran.answer.candidates}
@@ -106,8 +99,10 @@ async def test_a_plan_is_written_where_the_question_needs_one(run: Run) -> None:
         assert [each.calls()["planner"] for each in ran] == plans
 
 
-async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, documents: str) -> None:
-    ran = await run(replies(), documents=documents, **ALWAYS)
+async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
+    ran = await run(replies(), documents=str(tmp_path / "docs"), **ALWAYS)
     assert ran.calls()["planner"] == 1
     assert "those of its customers" in ran.prompt("validator")
     named = await run(replies(), question="How many orders came from Lyon?")

@@ -96,28 +96,23 @@ async def test_started_again_it_asks_only_what_is_new(tmp_path: Path) -> None:
     assert (len(after.asked), after.started) == (4, began)
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
-        ({"votes": 2}, "votes was None and is 2"),
-        ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
-        ({"scorer": type("Other", (SumScorer,), {"rules": "other rules"})()}, "rules was 'the first cell'"),
-        ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
-        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
-    ],
-)
-async def test_another_evaluation_in_the_folder_is_refused(
-    tmp_path: Path, changed: dict[str, Any], named: str
-) -> None:
+async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "runs" / "q00").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="belong to no evaluation"):
         await unbroken(tmp_path / "other", questions(1))
     await unbroken(tmp_path, questions(1))
-    model = Knowing()
-    given = evaluation(tmp_path, model, questions(2), **changed)
-    with pytest.raises(ConfigurationError, match=named):
-        await run_evaluation(given)
+    model, rules = Knowing(), type("Other", (SumScorer,), {"rules": "other rules"})()
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
+        ({"votes": 2}, "votes was None and is 2"),
+        ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
+        ({"scorer": rules}, "rules was 'the first cell'"),
+        ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
+        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
+    ]
+    for changed, named in changes:
+        with pytest.raises(ConfigurationError, match=named):
+            await run_evaluation(evaluation(tmp_path, model, questions(2), **changed))
     assert not model.asked
 
 

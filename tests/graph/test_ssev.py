@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.graph.shop import GOOD, Ran, Run, repaired, written
+from tests.graph.shop import GOOD, Run, repaired, written
 
 BAD = "SELECT town FROM customers"
 NAMES = "SELECT name FROM customers"
@@ -22,10 +22,6 @@ def script(first: str, then: str = "", mended: str = GOOD) -> dict[str, Any]:
         **{f"sql_writer/c{n}": written(then or first) for n in range(1, 6)},
         "self_refiner": repaired(mended),
     }
-
-
-def single_phase(ran: Ran) -> bool:
-    return not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
 
 
 def schema_in(prompt: str) -> str:
@@ -91,7 +87,7 @@ async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(
     columns = {column for _, column in ran.of("linking")[0]["columns"]}
     assert columns == (linked or {"name"})
     if linked is None:
-        assert single_phase(ran)
+        assert not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
     else:
         assert shown(ran.prompt("sql_writer", 3)) - {"customer_id"} == linked, "the key that joins them stays"
 

@@ -144,9 +144,8 @@ def test_what_went_wrong_and_gold_that_could_not_be_used_are_listed(found: Opene
     assert rows(text, "Not right: 8 questions")["no rows"] == ["7", "87.5", "w0, w1, w2, w3, w4 and 2 more"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
+def test_the_first_that_holds_is_the_kind_of_mistake(subtests: pytest.Subtests) -> None:
+    for kind, values in (
         ("", {"match": True, "rows": 0}),
         ("", {"match": None, "gold": "fails", "rows": 0}),
         ("fault", {"status": "failed", "error": "fault"}),
@@ -159,10 +158,9 @@ def test_what_went_wrong_and_gold_that_could_not_be_used_are_listed(found: Opene
         ("values differ", {"linking": linking(1.0, 1.0), "gold_rows": 3}),
         ("values differ", {"gold_rows": 3}),  # no gold SQL to tell tables by
         ("result differs", {"rows": None, "gold_rows": 3}),
-    ],
-)
-def test_the_first_that_holds_is_the_kind_of_mistake(kind: str, values: dict[str, Any]) -> None:
-    assert category(record("q", **({"match": False} | values))) == kind
+    ):
+        with subtests.test(kind=kind):
+            assert category(record("q", **({"match": False} | values))) == kind
 
 
 def test_linking_of_answers_and_of_linked_schemas(tmp_path: Path) -> None:

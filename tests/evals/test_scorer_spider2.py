@@ -60,9 +60,8 @@ def score(tmp_path: Path) -> Score:
     return run
 
 
-@pytest.mark.parametrize(
-    ("gold", "prediction", "same"),
-    [
+def test_cells(score: Score, subtests: pytest.Subtests) -> None:
+    for gold, prediction, same in (
         ("1.00", "1.009", True),
         ("1.00", "1.011", False),
         ("5", "5.0", True),
@@ -84,11 +83,10 @@ def score(tmp_path: Path) -> Score:
             for null in ("NA", "None", "<NA>")
             for other, same in (("0", True), ("1", False))
         ),
-    ],
-)
-def test_cells(score: Score, gold: str, prediction: str, same: bool) -> None:
-    assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
-    assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
+    ):
+        with subtests.test(gold=gold):
+            assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
+            assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
 
 @pytest.mark.parametrize(
@@ -292,19 +290,17 @@ async def test_the_gold_of_the_local_questions(shared: Path) -> None:
 # CSV as pandas reads and writes it: what the official comparison sees
 
 
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
+def test_a_result_is_written_as_the_gold_results_were(subtests: pytest.Subtests) -> None:
+    for values, texts in (
         ([1, None, 3], ["1.0", '""', "3.0"]),
         ([True, None], ["True", '""']),
         ([datetime(2020, 1, 1), datetime(2020, 1, 2)], ["2020-01-01", "2020-01-02"]),
         ([datetime(2020, 1, 1), datetime(2020, 1, 2, 3)], ["2020-01-01 00:00:00", "2020-01-02 03:00:00"]),
         ([[1, 2], None], ["[1 2]", '""']),
         ([b"x", b"\xff"], ["b'x'", "b'\\xff'"]),
-    ],
-)
-def test_a_result_is_written_as_the_gold_results_were(values: list[object], texts: list[str]) -> None:
-    assert pandas_csv(pa.table({"a": pa.array(values)})).split("\n")[1:-1] == texts
+    ):
+        with subtests.test(values=values):
+            assert pandas_csv(pa.table({"a": pa.array(values)})).split("\n")[1:-1] == texts
 
 
 def test_a_text_with_a_carriage_return_can_be_read_back() -> None:

@@ -375,9 +375,8 @@ RESULT = Result("f", "a", "a", False, False, ["n"], 0, 1, "", [[1]], [0], [1], [
 FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
 
 
-@pytest.mark.parametrize(
-    ("state", "outcome"),
-    [
+def test_outcomes_of_a_round(subtests: pytest.Subtests) -> None:
+    for state, outcome in (
         (_state(result=RESULT), "success"),
         (_state(result=RESULT, approved=True), "success"),
         (_state(error=FAILED), "error"),
@@ -390,10 +389,9 @@ FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
         (_state(result=RESULT, approved=True, grounding=Grounding(2)), "success"),
         (_state(error=Failure("unavailable", "Gone.")), "end"),
         (_state(stopped_by="max_calls"), "end"),
-    ],
-)
-def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
-    assert round_outcome(state, most=2) == outcome
+    ):
+        with subtests.test(state=state):
+            assert round_outcome(state, most=2) == outcome
 
 
 async def test_after_every_run_the_router_is_asked(ask: Run) -> None:

@@ -116,9 +116,10 @@ async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> No
     assert not model.asked
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
+async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for changed, said in (
         ({"recipe": "nope"}, "no recipe"),
         ({"switches": {"nope": 1}}, "no switch"),
         ({"clarify": True}, "nobody to ask"),
@@ -127,19 +128,16 @@ async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> No
         ({"concurrency": 0}, "concurrency is 0"),
         ({"ids": ("../x",)}, "cannot be a question's id"),
         ({"ids": ("a", "A")}, "Two questions have the id"),
-    ],
-)
-async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
-    tmp_path: Path, changed: dict[str, Any], said: str
-) -> None:
-    model, ids = Knowing(), changed.get("ids", ("a", "b"))
-    asked = tuple(dataclasses.replace(questions(1)[0], id=id) for id in ids)
-    how = {name: value for name, value in changed.items() if name != "ids"}
-    given = evaluation(tmp_path / "out", model, asked, **how)
-    with pytest.raises(ConfigurationError, match=said):
-        await run_evaluation(given)
-    assert not model.asked
-    assert not (tmp_path / "out").exists()
+    ):
+        with subtests.test(changed=changed):
+            model, ids = Knowing(), changed.get("ids", ("a", "b"))
+            asked = tuple(dataclasses.replace(questions(1)[0], id=id) for id in ids)
+            how = {name: value for name, value in changed.items() if name != "ids"}
+            given = evaluation(tmp_path / "out", model, asked, **how)
+            with pytest.raises(ConfigurationError, match=said):
+                await run_evaluation(given)
+            assert not model.asked
+            assert not (tmp_path / "out").exists()
 
 
 async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: Path) -> None:

@@ -350,19 +350,15 @@ async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: 
     assert "nonsense" not in prompt
 
 
-@pytest.mark.parametrize(
-    ("recipe", "writer"), [("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")]
-)
-async def test_own_recipes_show_what_bears_on_the_question(
-    recipe: str, writer: str, run: Run, explored: Explored
-) -> None:
+async def test_own_recipes_show_what_bears_on_the_question(run: Run, explored: Explored) -> None:
     folder = explored(*TRIPLETS)
-    near = "How many customers are there in each city?"
-    ran = await run(script(), recipe=recipe, explored=folder, question=near)
-    shown = [text in ran.prompt(writer) for text in ("[explored queries]", TRIPLETS[0][0])]
-    assert shown == [recipe != "single"] * 2
-    far = await run(script(), recipe=recipe, explored=folder)
-    assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
+    for recipe, writer in (("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")):
+        near = "How many customers are there in each city?"
+        ran = await run(script(), recipe=recipe, explored=folder, question=near)
+        shown = [text in ran.prompt(writer) for text in ("[explored queries]", TRIPLETS[0][0])]
+        assert shown == [recipe != "single"] * 2
+        far = await run(script(), recipe=recipe, explored=folder)
+        assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
 
 
 def _state(**given: Any) -> CandidateState:

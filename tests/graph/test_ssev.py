@@ -135,15 +135,13 @@ def shots(tmp_path: Path) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("switches", "expected"), [({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)])
-async def test_max_shots_demonstrations_are_shown_the_nearest_last(
-    run: Run, shots: str, switches: dict[str, int], expected: int
-) -> None:
-    ran = await run(script(GOOD), recipe="ssev", demonstrations=shots, switches=switches)
-    for turn in (0, 1):
-        said = ran.prompt("sql_writer", turn).split("<example_sql>\n")[1:]
-        assert len(said) == expected
-        assert [part.split("\n")[0] for part in said[-2:]] == ["SELECT 10", "SELECT 11"][: expected and 2]
+async def test_max_shots_demonstrations_are_shown_the_nearest_last(run: Run, shots: str) -> None:
+    for switches, expected in (({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)):
+        ran = await run(script(GOOD), recipe="ssev", demonstrations=shots, switches=switches)
+        for turn in (0, 1):
+            said = ran.prompt("sql_writer", turn).split("<example_sql>\n")[1:]
+            assert len(said) == expected
+            assert [part.split("\n")[0] for part in said[-2:]] == ["SELECT 10", "SELECT 11"][: expected and 2]
 
 
 @pytest.mark.parametrize("votes_too", [False, True])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -187,37 +188,34 @@ async def test_where_nothing_goes_wrong_it_costs_what_is_promised(recipe: str, r
     assert len(set(seeds)) == len(seeds), "each that votes is drawn for itself"
 
 
-@pytest.mark.parametrize("most", [None, 0, 1])
-@pytest.mark.parametrize(
-    ("recipe", "usual", "switches"), [("quorum", 3, {}), ("recap", 5, {}), ("ssev", 5, {"stage": "sr"})]
-)
-async def test_a_query_is_repaired_up_to_the_limit(
-    recipe: str, usual: int, switches: dict[str, Any], most: int | None, run: Run
-) -> None:
+async def test_a_query_is_repaired_up_to_the_limit(run: Run, subtests: pytest.Subtests) -> None:
     said = writing(BROKEN, action=[sql(BROKEN), STOP])
     said["self_refiner"] = lambda prompt: repaired(f"SELECT nothing_{prompt.turn} FROM customers")
-    limit = {} if most is None else {"max_refinements": most}
-    ran = await run(said, recipe=recipe, switches=switches | limit)
-    assert ran.calls()["self_refiner"] == (usual if most is None else most)
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
+    usual: dict[str, tuple[int, dict[str, Any]]]
+    usual = {"quorum": (3, {}), "recap": (5, {}), "ssev": (5, {"stage": "sr"})}
+    for (recipe, (most, switches)), limit in product(usual.items(), (None, 0, 1)):
+        with subtests.test(recipe=recipe, limit=limit):
+            own = switches if limit is None else switches | {"max_refinements": limit}
+            ran = await run(said, recipe=recipe, switches=own)
+            tries = ran.calls()["self_refiner"]
+            assert (tries, ran.answer.status) == (most if limit is None else limit, "no_answer")
+            assert ran.answer.sql in (BROKEN, f"SELECT nothing_{tries - 1} FROM customers")
 
 
-@pytest.mark.parametrize(
-    ("recipe", "switches", "confirmed"),
-    [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],
-)
-async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(
-    recipe: str, switches: dict[str, Any], confirmed: bool, run: Run
-) -> None:
+async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(run: Run) -> None:
     """With ``confirm_empty`` the SelfRefiner may confirm it."""
-    repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {number}") for number in range(5)]
-    said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
-    ran = await run(said, recipe=recipe, switches=switches)
-    assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
-    assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
-    assert ran.answer.confidence <= LOW
-    assert any("empty" in warning for warning in ran.answer.warnings)
+    for recipe, switches, confirmed in (
+        ("recap", {}, False),
+        ("recap", {"confirm_empty": True}, True),
+        ("ssev", {"stage": "sr"}, False),
+    ):
+        repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {place}") for place in range(5)]
+        said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
+        ran = await run(said, recipe=recipe, switches=switches)
+        assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
+        assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
+        assert ran.answer.confidence <= LOW
+        assert any("empty" in warning for warning in ran.answer.warnings)
 
 
 @every_recipe

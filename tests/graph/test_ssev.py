@@ -75,21 +75,17 @@ async def test_presql_sees_the_whole_schema_and_postsql_what_presql_used(run: Ru
     assert shown(fails.prompt("self_refiner")) == {"name"}
 
 
-@pytest.mark.parametrize(
-    ("stage", "linked"),
-    [("sl", {"name", "total"}), ("sr_sl", {"name", "total"}), ("full", {"name"}), ("sr_vote", None)],
-)
-async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(
-    run: Run, stage: str, linked: set[str] | None
-) -> None:
-    models = {"a": script(NAMES), "b": script(NAMES), "c": script(TOTAL)}
-    ran = await run(models, recipe="ssev", models=list(models), votes=3, switches={"stage": stage})
-    columns = {column for _, column in ran.of("linking")[0]["columns"]}
-    assert columns == (linked or {"name"})
-    if linked is None:
-        assert not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
-    else:
-        assert shown(ran.prompt("sql_writer", 3)) - {"customer_id"} == linked, "the key that joins them stays"
+async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(run: Run) -> None:
+    models, both = {"a": script(NAMES), "b": script(NAMES), "c": script(TOTAL)}, {"name", "total"}
+    for stage, linked in {"sl": both, "sr_sl": both, "full": {"name"}, "sr_vote": None}.items():
+        ran = await run(models, recipe="ssev", models=list(models), votes=3, switches={"stage": stage})
+        columns = {column for _, column in ran.of("linking")[0]["columns"]}
+        assert columns == (linked or {"name"})
+        if linked is None:
+            assert not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
+        else:
+            shows = shown(ran.prompt("sql_writer", 3))
+            assert shows - {"customer_id"} == linked, "the key that joins them stays"
 
 
 async def test_sql_that_failed_links_too_and_what_cannot_be_read_is_said(run: Run) -> None:

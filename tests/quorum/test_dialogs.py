@@ -22,14 +22,12 @@ from quorum.page import page_of
 from quorum.report import report_of
 from quorum.tools.ledger import Ledger
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, script, sql
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, script, sql
 from tests.quorum.conftest import quorum
 from tests.quorum.roles import by_role
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
-RENAMED = GOOD.replace("AS orders", "AS n")
-ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 SAME = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
 DIFFER = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(ABOVE_SIX)))}
 

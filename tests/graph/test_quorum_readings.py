@@ -146,8 +146,7 @@ async def test_a_blank_result_that_was_looked_into_stands_by_itself(run: Run) ->
 
 
 async def test_who_asks_for_votes_gets_them_and_readings_are_a_switch(run: Run) -> None:
-    given: list[tuple[dict[str, Any], int, int]]
-    given = [({"votes": 3}, 3, 1), ({"alone": False}, 3, 1), ({"readings": 0}, 1, 0), ({}, 1, 1)]
+    given: list[Any] = [({"votes": 3}, 3, 1), ({"alone": False}, 3, 1), ({"readings": 0}, 1, 0), ({}, 1, 1)]
     for switches, writers, colleagues in given:
         calls = (await run(script(**roles(reading(CHEAP))), **switches)).calls()
         assert (calls["sql_writer"], calls["reading_writer"]) == (writers, colleagues)

@@ -124,11 +124,10 @@ COLUMNS: list[tuple[str, str, list[Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "values", "shown"), COLUMNS)
-def test_a_column_is_shown_by_its_name_type_and_all_its_values(
-    name: str, kind: str, values: list[Any], shown: list[str]
-) -> None:
-    assert cells(name, values, kind) == shown
+def test_a_column_is_shown_by_its_name_type_and_all_its_values(subtests: pytest.Subtests) -> None:
+    for name, kind, values, shown in COLUMNS:
+        with subtests.test(name, values=values):
+            assert cells(name, values, kind) == shown
 
 
 SPACED = st.text(alphabet='nulNUL"\\ \t', max_size=6).filter(

@@ -141,9 +141,8 @@ async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole
         await databases.aclose()
 
 
-@pytest.mark.parametrize(
-    ("question", "parts", "expected"),
-    [
+def test_what_gold_needs(subtests: pytest.Subtests) -> None:
+    for question, parts, expected in (
         ({"gold_sql": (BY_SQL,)}, "tables", {"orders": ["id", "city", "total"]}),
         ({"gold_sql": (BY_SQL,)}, "columns", {"orders": ["total"]}),
         ({"gold_sql": ("SELECT COUNT(*) FROM orders",)}, "columns", {"orders": ["id"]}),
@@ -158,11 +157,10 @@ async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole
         ({"gold_tables": ("weather", "gone")}, "tables", None),
         ({"gold_sql": ("not ( SQL",)}, "tables", None),
         ({}, "tables", None),
-    ],
-)
-def test_what_gold_needs(question: dict[str, Any], parts: GoldParts, expected: Any) -> None:
-    found = gold_part(EvalQuestion("q", "?", "shop", "", "sqlite", **question), CATALOG, parts)
-    assert (found and {t.name: [c.name for c in t.columns] for t in found.tables}) == expected
+    ):
+        with subtests.test(question=question):
+            found = gold_part(EvalQuestion("q", "?", "shop", "", "sqlite", **question), CATALOG, parts)
+            assert (found and {t.name: [c.name for c in t.columns] for t in found.tables}) == expected
 
 
 @pytest.mark.parametrize(
@@ -230,9 +228,8 @@ def linked(sql: str, *gold: str) -> Linking | None:
     return linking_of(sql, golds_of(asked, CATALOG), CATALOG)
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
+def test_recall_and_precision(subtests: pytest.Subtests) -> None:
+    for sql, expected in (
         (GOLD, Linking(1.0, 1.0, 1.0, 1.0)),
         ("SELECT city FROM orders", Linking(1.0, 1.0, 0.5, 1.0)),
         (
@@ -244,10 +241,9 @@ def linked(sql: str, *gold: str) -> Linking | None:
         ("SELECT 1", Linking(0.0, None, 0.0, None)),
         ("SELECT FROM WHERE (", Linking(0.0, None, 0.0, None)),
         (" \n", None),
-    ],
-)
-def test_recall_and_precision(sql: str, expected: Linking | None) -> None:
-    assert linked(sql, GOLD) == expected
+    ):
+        with subtests.test(sql=sql):
+            assert linked(sql, GOLD) == expected
 
 
 def test_the_nearest_of_several_gold_queries_counts_and_without_any_nothing_is_told() -> None:

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.cli import cli
 from quorum.evals.recorded.candidates import POOLED, RecordedBallots, Source, source_of_records
 from quorum.evals.recorded.refit import votes_of_records
 from quorum.evals.recorded.weights import (
@@ -38,6 +37,7 @@ from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
 from tests.evals.running import Knowing, evaluation, questions, shops
+from tests.quorum.conftest import quorum
 
 __all__ = ["shops"]
 
@@ -85,9 +85,7 @@ def answer_of(folder: Path, id: str) -> Iterator[dict[str, Any]]:
 
 
 async def votes(*arguments: str | Path) -> Result:
-    result = await asyncio.to_thread(CliRunner().invoke, cli, ["votes", *map(str, arguments)])
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
+    return await asyncio.to_thread(quorum, "votes", *arguments)
 
 
 @pytest.mark.heavy

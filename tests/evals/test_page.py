@@ -15,14 +15,52 @@ from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
 from quorum.evals.reports.vega import WIDTH
 from tests.browser import Browser
-from tests.evals.conftest import HOSTILE
-from tests.evals.evaluations import asked, opened, record, unanswered
+from tests.evals.evaluations import asked, linking, opened, record, unanswered, usage
 from tests.pages import Page, alone
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
 
+HOSTILE = '<script>alert("x")</script><img src="http://outside.invalid/a.png">'
 ONE = Plot("One", alt="one: 1", caption="One.", svg=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
+
+
+@pytest.fixture(scope="session")
+def pictured_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Opened:
+    """24 questions of three difficulties and two databases, the first 16 of them right; the last three have
+    no answer.
+    """
+    places = [
+        {"difficulty": ("easy", "medium", "hard")[n % 3], "database": ("shop", "$x$ <b>bank</b>")[n % 2]}
+        for n in range(24)
+    ]
+    answers = [
+        record(
+            f"q{n:02}",
+            question=f"{HOSTILE} {n}?",
+            match=n < 16,
+            reason="" if n < 16 else f"a value differs {HOSTILE}",
+            confidence=(97 - 4 * n) / 100,
+            linking=linking(1.0, 1.0),
+            gold_rows=3,
+            usage=usage(model_calls=1 + n % 5, input_tokens=1_000 * (n + 1), output_tokens=100),
+            **places[n],
+        )
+        for n in range(21)
+    ]
+    lost = [
+        unanswered("q21", "endpoint", message=HOSTILE),
+        unanswered("q22", "syntax"),
+        unanswered("q23", "syntax", gold="differs"),
+    ]
+    questions = [asked(f"q{n:02}", **place) for n, place in enumerate(places)]
+    return opened(tmp_path_factory.mktemp("pictured") / "run", [*answers, *lost], questions)
+
+
+@pytest.fixture(scope="session")
+def pictured_plots(pictured_evaluation: Opened) -> list[Plot]:
+    """All plots of it."""
+    return plots_of(pictured_evaluation)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.recorded.candidates import load_candidates, source_of
-from quorum.evals.recorded.curves import draw_curves
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
-from quorum.evals.recorded.weights import COMPARED, Feedback, OnlineWeights
+from quorum.evals.recorded.weights import Feedback
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
@@ -156,25 +155,6 @@ async def test_half_a_mistake_costs_the_root_and_what_no_gold_knows_costs_nothin
     found = await replayed(tmp_path, **answers)
     assert found.learned.weights == pytest.approx({"right": 1, "tied": 0.5**0.5})  # epsilon is 0.5 at most
     assert found.learned.experts == {"right": [0], "tied": [0.5]}
-
-
-@pytest.mark.heavy
-def test_curves_are_pictures_and_the_same_again(tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
-    learned = OnlineWeights({"weak": [], "strong": []})
-    for number in range(30):
-        lost = {"weak": float(number % 3 > 0), "strong": float(number % 5 == 0)}
-        learned.learn(lost, dict.fromkeys(COMPARED, 0.5))
-    files = draw_curves(learned, tmp_path / "new" / "curves")
-    assert [file.name for file in files] == [
-        f"{name}.{kind}" for name in ("weights", "error", "regret") for kind in ("svg", "png")
-    ]
-    starts = {file.suffix: file.read_bytes()[:4] for file in files}
-    assert starts == {".svg": b"<svg", ".png": b"\x89PNG"}
-    again = draw_curves(learned, tmp_path / "again")
-    assert [file.read_bytes() for file in again] == [file.read_bytes() for file in files]
-    with pytest.raises(ConfigurationError, match="is a file, not a folder"):
-        draw_curves(learned, files[0])
 
 
 def test_what_files_say_of_candidates(tmp_path: Path) -> None:

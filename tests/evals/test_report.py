@@ -144,9 +144,8 @@ def test_what_went_wrong_and_gold_that_could_not_be_used_are_listed(found: Opene
     assert rows(text, "Not right: 8 questions")["no rows"] == ["7", "87.5", "w0, w1, w2, w3, w4 and 2 more"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "values"),
-    [
+def test_the_first_that_holds_is_the_kind_of_mistake(subtests: pytest.Subtests) -> None:
+    for kind, values in (
         ("", {"match": True, "rows": 0}),
         ("", {"match": None, "gold": "fails", "rows": 0}),
         ("fault", {"status": "failed", "error": "fault"}),
@@ -159,10 +158,9 @@ def test_what_went_wrong_and_gold_that_could_not_be_used_are_listed(found: Opene
         ("values differ", {"linking": linking(1.0, 1.0), "gold_rows": 3}),
         ("values differ", {"gold_rows": 3}),  # no gold SQL to tell tables by
         ("result differs", {"rows": None, "gold_rows": 3}),
-    ],
-)
-def test_the_first_that_holds_is_the_kind_of_mistake(kind: str, values: dict[str, Any]) -> None:
-    assert category(record("q", **({"match": False} | values))) == kind
+    ):
+        with subtests.test(kind=kind):
+            assert category(record("q", **({"match": False} | values))) == kind
 
 
 def test_linking_of_answers_and_of_linked_schemas(tmp_path: Path) -> None:
@@ -337,13 +335,12 @@ def test_shards_are_put_together_in_the_suites_order(tmp_path: Path) -> None:
     assert open_evaluations([second, first])[0].name == "x"
 
 
-@pytest.mark.parametrize(
-    "other",
-    [{"options": {"models": ["openai:n"]}}, {"rules": "others"}, {"version": "2.0"}, {"metrics": (EX, F1)}],
-)
-def test_shards_that_were_not_run_alike_stay_apart(tmp_path: Path, other: dict[str, Any]) -> None:
-    found = open_evaluations([shard(tmp_path / "x", 1, "a"), shard(tmp_path / "y", 2, "b", **other)])
-    assert [each.lacks for each in found] == [f"shard {number} of 2 is missing" for number in (2, 1)]
+def test_shards_that_were_not_run_alike_stay_apart(tmp_path: Path) -> None:
+    others = {"options": {"models": ["openai:n"]}, "rules": "others", "version": "2.0", "metrics": (EX, F1)}
+    first = shard(tmp_path / "x", 1, "a")
+    for name, other in others.items():
+        found = open_evaluations([first, shard(tmp_path / name, 2, "b", **{name: other})])
+        assert [each.lacks for each in found] == [f"shard {number} of 2 is missing" for number in (2, 1)]
 
 
 def test_what_does_not_fit_together_is_refused_and_a_folder_named_twice_counts_once(tmp_path: Path) -> None:

@@ -96,34 +96,30 @@ async def test_started_again_it_asks_only_what_is_new(tmp_path: Path) -> None:
     assert (len(after.asked), after.started) == (4, began)
 
 
-@pytest.mark.parametrize(
-    ("changed", "named"),
-    [
-        ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
-        ({"votes": 2}, "votes was None and is 2"),
-        ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
-        ({"scorer": type("Other", (SumScorer,), {"rules": "other rules"})()}, "rules was 'the first cell'"),
-        ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
-        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
-    ],
-)
-async def test_another_evaluation_in_the_folder_is_refused(
-    tmp_path: Path, changed: dict[str, Any], named: str
-) -> None:
+async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "other" / "runs" / "q00").mkdir(parents=True)
     with pytest.raises(ConfigurationError, match="belong to no evaluation"):
         await unbroken(tmp_path / "other", questions(1))
     await unbroken(tmp_path, questions(1))
-    model = Knowing()
-    given = evaluation(tmp_path, model, questions(2), **changed)
-    with pytest.raises(ConfigurationError, match=named):
-        await run_evaluation(given)
+    model, rules = Knowing(), type("Other", (SumScorer,), {"rules": "other rules"})()
+    changes: list[tuple[dict[str, Any], str]] = [
+        ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
+        ({"votes": 2}, "votes was None and is 2"),
+        ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
+        ({"scorer": rules}, "rules was 'the first cell'"),
+        ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
+        ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
+    ]
+    for changed, named in changes:
+        with pytest.raises(ConfigurationError, match=named):
+            await run_evaluation(evaluation(tmp_path, model, questions(2), **changed))
     assert not model.asked
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
+async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for changed, said in (
         ({"recipe": "nope"}, "no recipe"),
         ({"switches": {"nope": 1}}, "no switch"),
         ({"clarify": True}, "nobody to ask"),
@@ -132,19 +128,16 @@ async def test_another_evaluation_in_the_folder_is_refused(
         ({"concurrency": 0}, "concurrency is 0"),
         ({"ids": ("../x",)}, "cannot be a question's id"),
         ({"ids": ("a", "A")}, "Two questions have the id"),
-    ],
-)
-async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
-    tmp_path: Path, changed: dict[str, Any], said: str
-) -> None:
-    model, ids = Knowing(), changed.get("ids", ("a", "b"))
-    asked = tuple(dataclasses.replace(questions(1)[0], id=id) for id in ids)
-    how = {name: value for name, value in changed.items() if name != "ids"}
-    given = evaluation(tmp_path / "out", model, asked, **how)
-    with pytest.raises(ConfigurationError, match=said):
-        await run_evaluation(given)
-    assert not model.asked
-    assert not (tmp_path / "out").exists()
+    ):
+        with subtests.test(changed=changed):
+            model, ids = Knowing(), changed.get("ids", ("a", "b"))
+            asked = tuple(dataclasses.replace(questions(1)[0], id=id) for id in ids)
+            how = {name: value for name, value in changed.items() if name != "ids"}
+            given = evaluation(tmp_path / "out", model, asked, **how)
+            with pytest.raises(ConfigurationError, match=said):
+                await run_evaluation(given)
+            assert not model.asked
+            assert not (tmp_path / "out").exists()
 
 
 async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: Path) -> None:

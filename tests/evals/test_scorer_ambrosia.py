@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -42,9 +41,8 @@ def run() -> Runner:
     return Runner()
 
 
-@pytest.mark.parametrize(
-    ("found", "gold", "ordered", "is_same"),
-    [
+def test_results_are_the_same_cells(subtests: pytest.Subtests) -> None:
+    for found, gold, ordered, is_same in (
         ([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], False, True),
         ([(1, "b"), (2, "a")], [(1, "a"), (2, "b")], False, True),  # rows are not held together
         ([(1,), ("a",), (2,), ("b",)], [(1, "a"), (2, "b")], False, True),  # nor are columns
@@ -59,10 +57,9 @@ def run() -> Runner:
         ([(1, "a", "x")], [(1, "a")], True, False),
         ([(None, 2, b"x")], [(b"x", None, 2.0)], True, True),
         ([(1,)], [(1,), (2,)], True, False),
-    ],
-)
-def test_results_are_the_same_cells(found: list[Any], gold: list[Any], ordered: bool, is_same: bool) -> None:
-    assert same(found, gold, ordered=ordered) is is_same
+    ):
+        with subtests.test(found=found):
+            assert same(found, gold, ordered=ordered) is is_same
 
 
 @pytest.mark.parametrize(

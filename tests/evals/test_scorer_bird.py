@@ -31,9 +31,8 @@ async def judged(gold: str, found: Prediction) -> Verdict:
     return await BirdScorer().score(question(gold), found, Runner(PETS))
 
 
-@pytest.mark.parametrize(
-    ("predicted", "ex", "f1"),
-    [
+async def test_official_verdicts(subtests: pytest.Subtests) -> None:
+    for predicted, ex, f1 in (
         (GOLD, 1, 1.0),
         ("SELECT name, age FROM pet ORDER BY id DESC", 1, 0.0),  # soft F1 pairs rows by their place
         ("SELECT name, age FROM pet UNION ALL SELECT name, age FROM pet", 1, 1.0),  # repetition
@@ -46,15 +45,14 @@ async def judged(gold: str, found: Prediction) -> Verdict:
         ("SELECT name, age FROM pet WHERE id < 4 ORDER BY id", 0, 6 / 7),
         ("SELECT name, age FROM pet WHERE 0", 0, 0.0),
         ("SELECT nope FROM pet", 0, 0.0),
-    ],
-)
-async def test_official_verdicts(predicted: str, ex: float, f1: float) -> None:
-    verdict = await judged(GOLD, Prediction(predicted))
-    assert list(verdict.metrics) == [metric.name for metric in BirdScorer.metrics]
-    assert verdict.metrics[EX] == ex
-    assert verdict.metrics[SOFT_F1] == pytest.approx(f1)
-    assert bool(verdict.reason) == (not ex)
-    assert (verdict.gold, verdict.gold_rows) == ("ok", 4)
+    ):
+        with subtests.test(predicted=predicted):
+            verdict = await judged(GOLD, Prediction(predicted))
+            assert list(verdict.metrics) == [metric.name for metric in BirdScorer.metrics]
+            assert verdict.metrics[EX] == ex
+            assert verdict.metrics[SOFT_F1] == pytest.approx(f1)
+            assert bool(verdict.reason) == (not ex)
+            assert (verdict.gold, verdict.gold_rows) == ("ok", 4)
 
 
 def test_soft_f1_of_the_example_that_bird_gives() -> None:

@@ -28,24 +28,22 @@ def seen(verdict: Verdict) -> tuple[float | None, float | None]:
     return verdict.metrics["ex"], verdict.metrics["exact"]
 
 
-@pytest.mark.parametrize(
-    ("sql", "metrics"),
-    [
+async def test_the_sql_of_a_prediction_is_executed(run: Runner, subtests: pytest.Subtests) -> None:
+    for sql, metrics in (
         ("SELECT name FROM users WHERE age > 20", (1.0, 1.0)),
         ("SELECT id FROM users WHERE age > 20", (1.0, 1.0)),
         ("SELECT id, name, country FROM users WHERE age > 20", (1.0, 0.0)),
         ("SELECT name FROM users WHERE age > 21", (0.0, 0.0)),
         ("SELECT country FROM users WHERE age > 20", (0.0, 0.0)),
         ("SELECT gone FROM users", (0.0, 0.0)),
-    ],
-)
-async def test_the_sql_of_a_prediction_is_executed(
-    run: Runner, sql: str, metrics: tuple[float, float]
-) -> None:
-    asked = question(
-        *accepted_queries("SELECT {id,name} FROM users WHERE age > 20"), category="ratio", query="unused"
-    )
-    assert seen(await SCORER.score(asked, Prediction(sql), run)) == metrics
+    ):
+        with subtests.test(sql=sql):
+            asked = question(
+                *accepted_queries("SELECT {id,name} FROM users WHERE age > 20"),
+                category="ratio",
+                query="unused",
+            )
+            assert seen(await SCORER.score(asked, Prediction(sql), run)) == metrics
 
 
 async def test_the_rows_of_the_nearest_gold_are_said(run: Runner) -> None:
@@ -75,9 +73,8 @@ def grid(names: str, *rows: tuple[Any, ...]) -> Grid:
     return Grid.of_rows(names.split(), list(rows))
 
 
-@pytest.mark.parametrize(
-    ("text", "queries"),
-    [
+def test_queries_that_a_text_stands_for(subtests: pytest.Subtests) -> None:
+    for text, queries in (
         ("SELECT 1", ["SELECT 1"]),
         (" SELECT 1 ; ;SELECT 2;", ["SELECT 1", "SELECT 2"]),
         ("SELECT {a} FROM t", ["SELECT a FROM t"]),
@@ -97,10 +94,9 @@ def grid(names: str, *rows: tuple[Any, ...]) -> Grid:
         ("SELECT {a FROM t", ["SELECT {a FROM t"]),
         ("SELECT a} FROM t", ["SELECT a} FROM t"]),
         ("SELECT {a} FROM t WHERE x = '{b}'", ["SELECT a FROM t WHERE x = '{b}'"]),  # the first pair only
-    ],
-)
-def test_queries_that_a_text_stands_for(text: str, queries: list[str]) -> None:
-    assert accepted_queries(text) == queries
+    ):
+        with subtests.test(text=text):
+            assert accepted_queries(text) == queries
 
 
 def test_when_order_counts() -> None:
@@ -121,9 +117,8 @@ ONE, NULLS = grid("x", (0.5,), (1e6,)), grid("x", (None,), (1,))
 MIXED = (("a",), (1,), (None,), (b"\x00",), (2.5,))
 
 
-@pytest.mark.parametrize(
-    ("gold", "found", "same", "holds"),
-    [
+def test_exact_and_subset(subtests: pytest.Subtests) -> None:
+    for gold, found, same, holds in (
         (GOLD, grid("name n", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
         (GOLD, grid("n name", (2, "Ada"), (1, "Bob"), (1, "Cy")), True, True),
         (GOLD, grid("b a", ("Cy", 1), ("Ada", 2), ("Bob", 1)), True, True),
@@ -156,11 +151,10 @@ MIXED = (("a",), (1,), (None,), (b"\x00",), (2.5,))
         (grid("a", (1,)), grid("a"), False, False),
         (grid("a", (5,)), grid("a b", (5, 5)), False, True),
         (grid("a b", (5, 5)), grid("a", (5,)), False, False),
-    ],
-)
-def test_exact_and_subset(gold: Grid, found: Grid, same: bool, holds: bool) -> None:
-    assert exact(gold, found, ordered=False) is same
-    assert subset(gold, found, ordered=False) is holds
+    ):
+        with subtests.test(gold=gold):
+            assert exact(gold, found, ordered=False) is same
+            assert subset(gold, found, ordered=False) is holds
 
 
 def test_columns_are_paired_greedily_and_then_row_by_row() -> None:
@@ -182,20 +176,18 @@ def test_columns_of_one_name_are_told_apart() -> None:
     assert exact(grid("n n", (1, 2), (3, 4)), grid("n n", (3, 4), (1, 2)), ordered=False)
 
 
-@pytest.mark.parametrize(
-    ("gold_sql", "found_sql", "same"),
-    [
+def test_an_order_by_sorts_before_the_exact_comparison(subtests: pytest.Subtests) -> None:
+    for gold_sql, found_sql, same in (
         ("SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY t.a asc", True),
         ("SELECT a FROM t ORDER BY a DESC", "SELECT a FROM t ORDER BY a", True),  # neither: descending
         ("SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t ORDER BY a DESC", False),
         ("SELECT a FROM t ORDER BY b ASC, a DESC", "SELECT a FROM t ORDER BY a ASC", True),  # up to the comma
         ("SELECT a FROM t ORDER BY a ASC", "SELECT a FROM t", False),  # those rows are left as they are
         ("SELECT a FROM t", "SELECT a FROM t", False),
-    ],
-)
-def test_an_order_by_sorts_before_the_exact_comparison(gold_sql: str, found_sql: str, same: bool) -> None:
-    gold, found = grid("a", (1,), (3,), (2,)), grid("a", (3,), (2,), (1,))
-    assert exact(gold, found, ordered=True, gold_sql=gold_sql, found_sql=found_sql) is same
+    ):
+        with subtests.test(gold_sql=gold_sql):
+            gold, found = grid("a", (1,), (3,), (2,)), grid("a", (3,), (2,), (1,))
+            assert exact(gold, found, ordered=True, gold_sql=gold_sql, found_sql=found_sql) is same
 
 
 VALUES = st.one_of(st.none(), st.integers(-3, 3), st.sampled_from([0.5, 1.5, -2.25]), st.sampled_from("abc"))

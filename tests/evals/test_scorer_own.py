@@ -71,9 +71,9 @@ async def test_numbers_agree_within_the_tolerance(run: Runner) -> None:
         assert verdict.metrics["ex"] == right
 
 
-@pytest.mark.parametrize(
-    ("sql", "right"),
-    [
+async def test_order_counts_where_the_gold_sorts(run: Runner, subtests: pytest.Subtests) -> None:
+    """The gold gives 1 to 4; the prediction turns them round."""
+    for sql, right in (
         ("SELECT id FROM users", True),
         ("SELECT id FROM users ORDER BY id", False),
         ("SELECT id FROM (SELECT id FROM users ORDER BY id)", True),
@@ -81,15 +81,13 @@ async def test_numbers_agree_within_the_tolerance(run: Runner) -> None:
         ("WITH u AS (SELECT id FROM users ORDER BY id) SELECT id FROM u", True),
         ("SELECT id FROM (SELECT id, RANK() OVER (ORDER BY id) AS place FROM users)", True),
         ("SELECT id FROM users GROUP BY id HAVING MAX(id) > 0 ORDER BY MAX(id) -- asc", False),
-    ],
-)
-async def test_order_counts_where_the_gold_sorts(run: Runner, sql: str, right: bool) -> None:
-    """The gold gives 1 to 4; the prediction turns them round."""
-    turned = Prediction("", pa.table({"id": [4, 3, 2, 1]}))
-    verdict = await SCORER.score(question(sql), turned, run)
-    assert verdict.match is right
-    if not right:
-        assert (seen(verdict), verdict.reason) == (WRONG, "another order of rows")
+    ):
+        with subtests.test(sql=sql):
+            turned = Prediction("", pa.table({"id": [4, 3, 2, 1]}))
+            verdict = await SCORER.score(question(sql), turned, run)
+            assert verdict.match is right
+            if not right:
+                assert (seen(verdict), verdict.reason) == (WRONG, "another order of rows")
 
 
 async def test_a_file_counts_and_its_sql_says_whether_order_does(run: Runner, tmp_path: Path) -> None:

@@ -40,9 +40,8 @@ def both(verdict: Verdict) -> tuple[float | None, float | None]:
     return verdict.metrics[EX], verdict.metrics[KEEP_DISTINCT]
 
 
-@pytest.mark.parametrize(
-    ("gold", "predicted", "ex", "kept"),
-    [
+async def test_official_verdicts(subtests: pytest.Subtests) -> None:
+    for gold, predicted, ex, kept in (
         ("SELECT name FROM pet", "SELECT name FROM pet", 1, 1),
         ("SELECT name FROM pet", "SELECT name FROM pet ORDER BY age", 1, 1),
         ("SELECT name FROM pet ORDER BY id", "SELECT name FROM pet ORDER BY id DESC", 0, 0),
@@ -68,28 +67,25 @@ def both(verdict: Verdict) -> tuple[float | None, float | None]:
         # the official quick rejection sorts each row by text: 10.5 < 10, yet 10.0 < 10.5
         ("SELECT 10, 10.5", "SELECT 10.0, 10.5", 0, 0),
         ("SELECT 10, 11.5", "SELECT 10.0, 11.5", 1, 1),
-    ],
-)
-async def test_official_verdicts(gold: str, predicted: str, ex: float, kept: float) -> None:
-    verdict = await judged(gold, predicted)
-    assert both(verdict) == (ex, kept)
-    if ex == kept:
-        assert bool(verdict.reason) == (not ex)
+    ):
+        with subtests.test(gold=gold):
+            verdict = await judged(gold, predicted)
+            assert both(verdict) == (ex, kept)
+            if ex == kept:
+                assert bool(verdict.reason) == (not ex)
 
 
-@pytest.mark.parametrize(
-    ("predicted", "ex"),
-    [
+async def test_a_column_of_several_types_keeps_each_value_as_it_was_stored(subtests: pytest.Subtests) -> None:
+    for predicted, ex in (
         ("SELECT tag FROM pet", 1),
         ("SELECT CASE WHEN typeof(tag) = 'real' THEN 1 ELSE tag END FROM pet", 1),  # 1 is 1.0
         ("SELECT CASE id WHEN 1 THEN '5' WHEN 2 THEN 5 ELSE tag END FROM pet", 1),  # the same values
         ("SELECT CASE id WHEN 1 THEN '5' ELSE tag END FROM pet", 0),  # '5' twice
         ("SELECT CAST(tag AS TEXT) FROM pet", 0),
         ("SELECT CASE id WHEN 2 THEN X'35' ELSE tag END FROM pet", 0),
-    ],
-)
-async def test_a_column_of_several_types_keeps_each_value_as_it_was_stored(predicted: str, ex: float) -> None:
-    assert (await judged("SELECT tag FROM pet", predicted)).metrics[EX] == ex
+    ):
+        with subtests.test(predicted=predicted):
+            assert (await judged("SELECT tag FROM pet", predicted)).metrics[EX] == ex
 
 
 async def test_whole_numbers_beside_fractions_are_compared_as_stored() -> None:

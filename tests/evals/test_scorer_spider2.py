@@ -47,12 +47,17 @@ def make_gold(
     return load_gold(folder)
 
 
+def new_folder(folder: Path) -> Path:
+    """A place in it where nothing is yet."""
+    return folder / f"gold{len(list(folder.iterdir()))}"
+
+
 @pytest.fixture
 def score(tmp_path: Path) -> Score:
     """Score a prediction's CSV text against gold text, or against several files by name."""
 
     def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Verdict:
-        folder = tmp_path / f"gold{len(list(tmp_path.iterdir()))}"
+        folder = new_folder(tmp_path)
         file = tmp_path / f"{folder.name}.csv"
         file.write_text(prediction, encoding="utf-8", newline="")
         return make_gold(folder, gold, **options).score("q", file)
@@ -60,9 +65,8 @@ def score(tmp_path: Path) -> Score:
     return run
 
 
-@pytest.mark.parametrize(
-    ("gold", "prediction", "same"),
-    [
+def test_cells(score: Score, subtests: pytest.Subtests) -> None:
+    for gold, prediction, same in (
         ("1.00", "1.009", True),
         ("1.00", "1.011", False),
         ("5", "5.0", True),
@@ -84,11 +88,10 @@ def score(tmp_path: Path) -> Score:
             for null in ("NA", "None", "<NA>")
             for other, same in (("0", True), ("1", False))
         ),
-    ],
-)
-def test_cells(score: Score, gold: str, prediction: str, same: bool) -> None:
-    assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
-    assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
+    ):
+        with subtests.test(gold=gold):
+            assert score(f"k,a\nkey,{gold}\n", f"k,a\nkey,{prediction}\n").match is same
+            assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
 
 @pytest.mark.parametrize(
@@ -211,9 +214,8 @@ GOLD, CUT = "a\n2\n1\n", "the result was cut, so it is not the whole one"
 TWICE = pa.table({"n": [1, 2], "more": ["x", "y"]})
 
 
-@pytest.mark.parametrize(
-    ("gold", "result", "how", "expected"),
-    [
+async def test_verdicts_of_the_scorer(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for gold, result, how, expected in (
         (GOLD, TWICE, {}, (True, "q.csv", "ok", 2)),
         (GOLD, "q.csv", {"live": False}, (True, "q.csv", "ok", 2)),
         (GOLD, "none.csv", {"live": False}, (False, "there is no result", "ok", 2)),
@@ -222,18 +224,15 @@ TWICE = pa.table({"n": [1, 2], "more": ["x", "y"]})
         (GOLD, TWICE, {"cut": True}, (False, CUT, "ok", 2)),
         ({"other.csv": "a\n1\n"}, TWICE, {}, (None, "no gold result is published", "missing", None)),
         (TWO, pa.table({"a": [9]}), {}, (False, "", "ok", 1)),  # the rows of the nearest gold
-    ],
-)
-async def test_verdicts_of_the_scorer(
-    tmp_path: Path, gold: Any, result: Any, how: dict[str, bool], expected: tuple[Any, ...]
-) -> None:
-    (tmp_path / "q.csv").write_text("a\n1\n2\n", encoding="utf-8")
-    scorer, live = Spider2Scorer(make_gold(tmp_path / "gold", gold)), how.get("live", True)
-    given = tmp_path / result if isinstance(result, str) else result
-    prediction = Prediction("x", given, how.get("cut", False))
-    found = await scorer.score(question(live=live), prediction, Runner() if live else None)
-    reason = found.reason if expected[1] else ""
-    assert (found.match, reason, found.gold, found.gold_rows) == expected
+    ):
+        with subtests.test(gold=gold):
+            (tmp_path / "q.csv").write_text("a\n1\n2\n", encoding="utf-8")
+            scorer, live = Spider2Scorer(make_gold(new_folder(tmp_path), gold)), how.get("live", True)
+            given = tmp_path / result if isinstance(result, str) else result
+            prediction = Prediction("x", given, how.get("cut", False))
+            found = await scorer.score(question(live=live), prediction, Runner() if live else None)
+            reason = found.reason if expected[1] else ""
+            assert (found.match, reason, found.gold, found.gold_rows) == expected
 
 
 @settings(max_examples=30)
@@ -253,9 +252,10 @@ RIGHT, WRONG, EMPTY, FAILS = "SELECT 1 AS a", "SELECT 2 UNION ALL SELECT 2", "SE
 NO_SQL = "no gold SQL is published; its gold results match themselves"
 
 
-@pytest.mark.parametrize(
-    ("gold", "queries", "live", "state", "rows", "reason"),
-    [
+async def test_gold_must_match_itself_and_its_sql_must_reproduce_it(
+    tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    for gold, queries, live, state, rows, reason in (
         ("a\n1\n", [RIGHT], True, "ok", 1, ""),
         ("a\n1\n", [FAILS, WRONG, RIGHT], True, "ok", 1, ""),
         ("a\n1\n", [FAILS], True, "fails", None, "no such column: gone"),
@@ -267,15 +267,12 @@ NO_SQL = "no gold SQL is published; its gold results match themselves"
         ({"q_a.csv": "a\n1\n", "q_b.csv": "a\n"}, [], False, "differs", 1, "q_b.csv does not match itself"),
         ('a\n"1\n', [], False, "differs", None, "quotation mark"),
         ({"other.csv": "a\n1\n"}, [], False, "missing", None, "no gold result"),
-    ],
-)
-async def test_gold_must_match_itself_and_its_sql_must_reproduce_it(
-    tmp_path: Path, gold: Any, queries: list[str], live: bool, state: str, rows: int | None, reason: str
-) -> None:
-    scorer = Spider2Scorer(make_gold(tmp_path / "gold", gold))
-    check = await scorer.verify(question(*queries, live=live), Runner() if live else None)
-    assert (check.state, check.rows, bool(check.reason)) == (state, rows, bool(reason))
-    assert reason in check.reason
+    ):
+        with subtests.test(gold=gold):
+            scorer = Spider2Scorer(make_gold(new_folder(tmp_path), gold))
+            check = await scorer.verify(question(*queries, live=live), Runner() if live else None)
+            assert (check.state, check.rows, bool(check.reason)) == (state, rows, bool(reason))
+            assert reason in check.reason
 
 
 @pytest.mark.heavy
@@ -292,19 +289,17 @@ async def test_the_gold_of_the_local_questions(shared: Path) -> None:
 # CSV as pandas reads and writes it: what the official comparison sees
 
 
-@pytest.mark.parametrize(
-    ("values", "texts"),
-    [
+def test_a_result_is_written_as_the_gold_results_were(subtests: pytest.Subtests) -> None:
+    for values, texts in (
         ([1, None, 3], ["1.0", '""', "3.0"]),
         ([True, None], ["True", '""']),
         ([datetime(2020, 1, 1), datetime(2020, 1, 2)], ["2020-01-01", "2020-01-02"]),
         ([datetime(2020, 1, 1), datetime(2020, 1, 2, 3)], ["2020-01-01 00:00:00", "2020-01-02 03:00:00"]),
         ([[1, 2], None], ["[1 2]", '""']),
         ([b"x", b"\xff"], ["b'x'", "b'\\xff'"]),
-    ],
-)
-def test_a_result_is_written_as_the_gold_results_were(values: list[object], texts: list[str]) -> None:
-    assert pandas_csv(pa.table({"a": pa.array(values)})).split("\n")[1:-1] == texts
+    ):
+        with subtests.test(values=values):
+            assert pandas_csv(pa.table({"a": pa.array(values)})).split("\n")[1:-1] == texts
 
 
 def test_a_text_with_a_carriage_return_can_be_read_back() -> None:

@@ -110,18 +110,13 @@ async def test_a_database_that_cannot_be_opened_leaves_the_others_alone(tmp_path
         await score_suite(dataclasses.replace(suite, questions=(wrong,)), pred)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Path:
-    folder = tmp_path / "files"
-    (folder / "q3.csv").mkdir(parents=True)  # a folder is no prediction
+def test_files_belong_to_questions_by_their_names(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    (files / "q3.csv").mkdir(parents=True)  # a folder is no prediction
     for name in ("q1.csv", "q2.csv", "q9.csv", "notes.txt", ".hidden.csv"):
-        (folder / name).write_text("n\n1\n")
-    (folder / "q1.sql").write_text("\ufeffSELECT 1\n")
-    (folder / "q8.sql").write_text("SELECT 8")
-    return folder
-
-
-def test_files_belong_to_questions_by_their_names(files: Path, tmp_path: Path) -> None:
+        (files / name).write_text("n\n1\n")
+    (files / "q1.sql").write_text("\ufeffSELECT 1\n")
+    (files / "q8.sql").write_text("SELECT 8")
     found = find_predictions(files, ["q1", "q2", "q3"])
     assert found.found == {"q1": Prediction("", files / "q1.csv"), "q2": Prediction("", files / "q2.csv")}
     assert (found.unknown, found.unread) == (("q9.csv",), ("notes.txt", "q1.sql", "q8.sql"))

@@ -128,9 +128,8 @@ def test_a_database_is_needed_and_secrets_of_its_url_are_not_shown(tmp_path: Pat
     assert "hidden" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
+def test_wrong_lines_are_named(tmp_path: Path, db: str, subtests: pytest.Subtests) -> None:
+    for line, message in (
         ({"sql": "SELECT 1"}, "question: "),
         ({"question": ["a"]}, "question: "),
         ({"question": ASK, "id": "a/b"}, "the id 'a/b' cannot be used. It names files"),
@@ -146,32 +145,29 @@ def test_a_database_is_needed_and_secrets_of_its_url_are_not_shown(tmp_path: Pat
         ("{'question': 1}", "this is no JSON"),
         ('["a"]', "this is no JSON object"),
         ('{"question": "\\ud800"}', "half a character"),
-    ],
-)
-def test_wrong_lines_are_named(tmp_path: Path, db: str, line: Any, message: str) -> None:
-    file = lines(tmp_path, {"question": ASK, "id": "first"}, "", line)
-    with pytest.raises(ConfigurationError) as raised:
-        load_own(file, db)
-    assert str(raised.value).startswith(f"Line 3 of {file}: ")
-    assert message in str(raised.value)
+    ):
+        with subtests.test(line=line):
+            file = lines(tmp_path, {"question": ASK, "id": "first"}, "", line)
+            with pytest.raises(ConfigurationError) as raised:
+                load_own(file, db)
+            assert str(raised.value).startswith(f"Line 3 of {file}: ")
+            assert message in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "message"),
-    [
+def test_wrong_csv_is_named(tmp_path: Path, db: str, subtests: pytest.Subtests) -> None:
+    for text, start, message in (
         ("question,sql\na,SELECT 1,x\n", "Line 2 of ", "there are 3 fields, the header names 2"),
         ('question,sql\n"a\nb",SELECT 1\nc,"SELECT 1\n\n', "Line 4 of ", "this is no CSV"),
         ('question,sql\n"a\n\nb",SELECT 1\n,SELECT 1\n', "Line 5 of ", "question: "),
         ("text,sql\na,b\n", "Line 1 of ", "the header has no field question"),
         ("question;sql\na;b\n", "Line 1 of ", "separated by commas"),
         ("", "", "holds no question"),
-    ],
-)
-def test_wrong_csv_is_named(tmp_path: Path, db: str, text: str, start: str, message: str) -> None:
-    with pytest.raises(ConfigurationError) as raised:
-        load_own(table(tmp_path, text), db)
-    assert str(raised.value).startswith(start)
-    assert message in str(raised.value)
+    ):
+        with subtests.test(text=text):
+            with pytest.raises(ConfigurationError) as raised:
+                load_own(table(tmp_path, text), db)
+            assert str(raised.value).startswith(start)
+            assert message in str(raised.value)
 
 
 def test_files_that_cannot_be_read(tmp_path: Path, db: str) -> None:

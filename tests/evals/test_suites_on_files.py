@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from quorum.evals.questions import Suite, read_ids
+from quorum.evals.questions import read_ids
 from quorum.evals.running.databases import Databases
 from quorum.evals.scorers.base import Prediction
 from quorum.evals.scoring import verify_gold
@@ -314,14 +314,10 @@ async def test_the_download_of_ambrosia(tmp_path: Path, inner: str, name: str) -
     assert "scope" not in shown.schema.text
 
 
-@pytest.fixture
-def grouped(tmp_path: Path) -> Suite:
-    """Twenty questions, every other one plain."""
+def test_a_sample_of_groups_is_the_same_each_time_and_grows(tmp_path: Path) -> None:
+    """Of twenty questions, every other one plain."""
     changes = ({"id": f"q{n:02}", "ambiguous": n % 2 == 0, "gold": ["SELECT 1"]} for n in range(20))
-    return load_suite("ambrosia", laid(tmp_path, "ambrosia", *changes))
-
-
-def test_a_sample_of_groups_is_the_same_each_time_and_grows(grouped: Suite) -> None:
+    grouped = load_suite("ambrosia", laid(tmp_path, "ambrosia", *changes))
     small = grouped.chosen(sample={"ambiguous": 3, "plain": 2})
     assert Counter(question.groups["ambiguity"] for question in small) == {"ambiguous": 3, "plain": 2}
     assert small == grouped.chosen(sample={"plain": 2, "ambiguous": 3})

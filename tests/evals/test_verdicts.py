@@ -156,9 +156,8 @@ LOST, BROKEN = candidate("c0", error="model_unavailable"), candidate("c1", error
 CLOSED = candidate("c1", error="unavailable")
 
 
-@pytest.mark.parametrize(
-    ("given", "how", "kind"),
-    [
+def test_why_there_is_no_answer(subtests: pytest.Subtests) -> None:
+    for given, how, kind in (
         (answer(), {}, ""),
         (answer(LOST), {}, ""),
         (answer(status="stopped", stopped_by="max_calls"), {}, "max_calls"),
@@ -174,18 +173,16 @@ CLOSED = candidate("c1", error="unavailable")
         (answer(LOST, status="no_answer"), {"refusals": {"request", "server"}}, "endpoint"),
         (answer(CLOSED, status="no_answer"), {}, "database"),
         (answer(CLOSED, status="no_answer"), {"live": False}, "unavailable"),  # a schema alone
-    ],
-)
-def test_why_there_is_no_answer(given: Answer, how: dict[str, Any], kind: str) -> None:
-    found, message = why(given, **how)
-    assert found == kind
-    assert bool(message) == bool(kind)
-    assert "syntax" not in message or kind == "syntax"
+    ):
+        with subtests.test(given=given):
+            found, message = why(given, **how)
+            assert found == kind
+            assert bool(message) == bool(kind)
+            assert "syntax" not in message or kind == "syntax"
 
 
-@pytest.mark.parametrize(
-    ("error", "refusals", "kind"),
-    [
+def test_every_error_has_its_kind(subtests: pytest.Subtests) -> None:
+    for error, refusals, kind in (
         (ModelUnavailable("x"), set(), "endpoint"),
         (ModelUnavailable("x"), {"denied"}, "endpoint"),
         (ModelUnavailable("x"), {"request"}, "request"),
@@ -195,10 +192,9 @@ def test_why_there_is_no_answer(given: Answer, how: dict[str, Any], kind: str) -
         (BudgetExceeded("x", limit="max_usd"), set(), "max_usd"),
         (QuorumError("x"), set(), "no_answer"),
         (KeyError("x"), set(), "fault"),
-    ],
-)
-def test_every_error_has_its_kind(error: Exception, refusals: set[str], kind: str) -> None:
-    assert kind_of(error, refusals) == kind
+    ):
+        with subtests.test(error=error):
+            assert kind_of(error, refusals) == kind
 
 
 def test_a_machine_that_fails_is_told_from_a_question_that_does() -> None:

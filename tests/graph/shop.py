@@ -48,6 +48,8 @@ OTHER = (
 THIRD = "SELECT COUNT(*) AS orders FROM orders"
 BROKEN = "SELECT town, COUNT(*) FROM customers GROUP BY town"
 NOTHING = "SELECT city FROM customers WHERE city = 'Nowhere'"
+ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
+RENAMED = GOOD.replace("AS orders", "AS n")
 
 CITIES = {"purpose": "How are cities spelt?", "sql": "SELECT DISTINCT city FROM customers LIMIT 20"}
 TOWNS = {"purpose": "Which towns?", "sql": "SELECT DISTINCT town FROM customers LIMIT 20"}

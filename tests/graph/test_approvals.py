@@ -22,9 +22,8 @@ from quorum.tools.admission import Proposal
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import Estimate
 from quorum.tools.record import request_of
-from tests.graph.shop import GOOD, QUESTION, Asked, Replies, sql, writing
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Replies, sql, writing
 
-RENAMED = GOOD.replace("AS orders", "AS n")
 QUERIES = [f"SELECT {n}" for n in range(6)]
 IN_LYON = "How many orders came from Lyon?"
 NO_ROW = (
@@ -137,12 +136,10 @@ async def test_the_tool_user_is_told_that_a_query_was_not_approved(ask: Any) -> 
 
 
 async def test_explorations_queries_are_asked_about_and_given_up_without_approval(ask: Any) -> None:
-    above = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
-
     def no_to_explorers(waiting: Sequence[Interrupt]) -> dict[str, Any]:
         return {each.id: each.value["agent"] != "column_explorer" for each in waiting}
 
-    asked = await ask(GOOD, above, recipe="team", votes=4)(no_to_explorers)
+    asked = await ask(GOOD, ABOVE_SIX, recipe="team", votes=4)(no_to_explorers)
     assert len(asked.of("exploration_given_up")) == 1
     assert asked.of("correction") == []
 

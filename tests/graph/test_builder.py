@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
@@ -25,29 +23,27 @@ def test_the_drawn_graph(name: str, snapshot: SnapshotAssertion) -> None:
     assert build_graph(name).get_graph(xray=1).draw_mermaid() == snapshot
 
 
-@pytest.mark.parametrize(
-    ("name", "switches"),
-    [
+def test_a_drawn_graph_has_the_declared_edges_and_no_others(subtests: pytest.Subtests) -> None:
+    """LangGraph draws by simulation; with two deferred nodes it drew edges that do not exist."""
+    for name, switches in (
         *[(name, {}) for name in RECIPES],
         *[("ssev", {"stage": stage}) for stage in ("base", "sl", "sr", "sr_sl", "sr_vote")],
         ("quorum", {"validation": "never", "judge": False, "exploration": False, "plan": "never"}),
         ("recap", {"own_plans": False, "exploration": True}),
         ("reforce", {"exploration": "always", "model_vote": True, "expected_format": True}),
         ("reforce", {"compression": False, "self_consistency": True, "cte_refinement": True}),
-    ],
-)
-def test_a_drawn_graph_has_the_declared_edges_and_no_others(name: str, switches: dict[str, Any]) -> None:
-    """LangGraph draws by simulation; with two deferred nodes it drew edges that do not exist."""
-    recipe = find_recipe(name, switches)
-    wired = recipe.wire(recipe, RunOptions)
-    routed = {
-        (source, target)
-        for source, branches in wired.branches.items()
-        for branch in branches.values()
-        for target in branch.ends.values()
-    }
-    drawn = {(edge.source, edge.target) for edge in build_graph(recipe).get_graph().edges}
-    assert drawn == wired.edges | routed
+    ):
+        with subtests.test(name=name):
+            recipe = find_recipe(name, switches)
+            wired = recipe.wire(recipe, RunOptions)
+            routed = {
+                (source, target)
+                for source, branches in wired.branches.items()
+                for branch in branches.values()
+                for target in branch.ends.values()
+            }
+            drawn = {(edge.source, edge.target) for edge in build_graph(recipe).get_graph().edges}
+            assert drawn == wired.edges | routed
 
 
 @pytest.mark.parametrize("name", list(RECIPES))

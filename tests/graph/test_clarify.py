@@ -16,10 +16,8 @@ from quorum.graph.disagreement import close_rivals
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
-from tests.graph.shop import GOOD, QUESTION, Asked, Ran, Run, script, sql
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Ran, Run, script, sql
 
-ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
-RENAMED = GOOD.replace("AS orders", "AS n")
 SAID = [
     "Answer A and answer B agree in `city`.",
     "Only answer B requires `total > 6`.",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from quorum.agents.role import GROUPS, roles
-from quorum.evals.questions import EvalQuestion
 from quorum.evals.suites import load_suite
 from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.confidence import LOW
@@ -20,7 +18,7 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.databases.schema import NOT_LIVE
-from quorum.tools.models.scripted import Prompt, scripted
+from quorum.tools.models.scripted import Prompt
 from tests.graph.shop import (
     BROKEN,
     GOOD,
@@ -53,30 +51,6 @@ PAPERS = [name for name, recipe in RECIPES.items() if isinstance(recipe, PaperRe
 every_recipe = pytest.mark.parametrize("recipe", list(RECIPES))
 
 
-def asked_of(shared: Path, suite: str) -> list[EvalQuestion]:
-    known = [each for each in load_suite(suite, shared / "data" / suite).questions if each.gold_sql]
-    return [known[number] for number in SIMPLE] if suite == "spider1" else known[:2]
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("suite", ["spider1", "spider2-local"])
-@every_recipe
-async def test_a_model_that_knows_the_query_gives_its_rows(
-    recipe: str, suite: str, shared: Path, tmp_path: Path
-) -> None:
-    for asked in asked_of(shared, suite):
-        url, gold = str(asked.url), asked.gold_sql[0]
-        options = RunOptions(database=url, recipe=recipe, home=str(tmp_path), models=["m"], votes=2)
-        model = scripted(writing(gold, self_refiner=repaired(gold)))
-        ran = await run_options(options, asked.question, {"m": model})
-        assert ran.answer.status == "answered", ran.answer.warnings
-        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as database:
-            expected = database.execute(gold).fetchall()
-        assert ran.answer.row_count == len(expected) > 0
-        assert ran.answer.rows[0] == [pytest.approx(value) for value in expected[0]]
-        assert len(ran.vote.clusters) == 1
-
-
 EVERYTHING: dict[str, Any] = {
     **{"exploration": "always", "expected_format": True, "self_consistency": True},
     **{"cte_refinement": True, "model_vote": True, "link_above": 0},
@@ -94,7 +68,8 @@ EVERYTHING: dict[str, Any] = {
 async def test_the_offline_model_goes_all_the_way(
     recipe: str, switches: dict[str, Any], shared: Path, tmp_path: Path
 ) -> None:
-    for asked in asked_of(shared, "spider1"):
+    known = load_suite("spider1", shared / "data" / "spider1").questions
+    for asked in (known[place] for place in SIMPLE):
         given: dict[str, Any] = {"database": str(asked.url), "models": ["offline"], "votes": 2}
         options = RunOptions(recipe=recipe, home=str(tmp_path), switches=switches, **given)
         ran = await run_options(options, asked.question)
@@ -213,37 +188,33 @@ async def test_where_nothing_goes_wrong_it_costs_what_is_promised(recipe: str, r
     assert len(set(seeds)) == len(seeds), "each that votes is drawn for itself"
 
 
-@pytest.mark.parametrize("most", [None, 0, 1])
-@pytest.mark.parametrize(
-    ("recipe", "usual", "switches"), [("quorum", 3, {}), ("recap", 5, {}), ("ssev", 5, {"stage": "sr"})]
-)
-async def test_a_query_is_repaired_up_to_the_limit(
-    recipe: str, usual: int, switches: dict[str, Any], most: int | None, run: Run
-) -> None:
+async def test_a_query_is_repaired_up_to_the_limit(run: Run, subtests: pytest.Subtests) -> None:
     said = writing(BROKEN, action=[sql(BROKEN), STOP])
     said["self_refiner"] = lambda prompt: repaired(f"SELECT nothing_{prompt.turn} FROM customers")
-    limit = {} if most is None else {"max_refinements": most}
-    ran = await run(said, recipe=recipe, switches=switches | limit)
-    assert ran.calls()["self_refiner"] == (usual if most is None else most)
-    assert ran.answer.status == "no_answer"
-    assert ran.answer.sql in (BROKEN, f"SELECT nothing_{ran.calls()['self_refiner'] - 1} FROM customers")
+    usual: dict[str, Any] = {"quorum": (3, {}), "recap": (5, {}), "ssev": (5, {"stage": "sr"})}
+    for (recipe, (most, switches)), limit in product(usual.items(), (None, 0, 1)):
+        with subtests.test(recipe=recipe, limit=limit):
+            own = switches if limit is None else switches | {"max_refinements": limit}
+            ran = await run(said, recipe=recipe, switches=own)
+            tries = ran.calls()["self_refiner"]
+            assert (tries, ran.answer.status) == (most if limit is None else limit, "no_answer")
+            assert ran.answer.sql in (BROKEN, f"SELECT nothing_{tries - 1} FROM customers")
 
 
-@pytest.mark.parametrize(
-    ("recipe", "switches", "confirmed"),
-    [("recap", {}, False), ("recap", {"confirm_empty": True}, True), ("ssev", {"stage": "sr"}, False)],
-)
-async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(
-    recipe: str, switches: dict[str, Any], confirmed: bool, run: Run
-) -> None:
+async def test_an_empty_result_is_repaired_up_to_the_limit_or_confirmed(run: Run) -> None:
     """With ``confirm_empty`` the SelfRefiner may confirm it."""
-    repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {number}") for number in range(5)]
-    said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
-    ran = await run(said, recipe=recipe, switches=switches)
-    assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
-    assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
-    assert ran.answer.confidence <= LOW
-    assert any("empty" in warning for warning in ran.answer.warnings)
+    for recipe, switches, confirmed in (
+        ("recap", {}, False),
+        ("recap", {"confirm_empty": True}, True),
+        ("ssev", {"stage": "sr"}, False),
+    ):
+        repairs = [repaired(None if confirmed else f"{NOTHING} LIMIT {place}") for place in range(5)]
+        said = writing(NOTHING, action=[sql(NOTHING), STOP], self_refiner=repairs)
+        ran = await run(said, recipe=recipe, switches=switches)
+        assert ran.calls()["self_refiner"] == (1 if confirmed else 5)
+        assert (ran.answer.status, ran.answer.row_count) == ("answered", 0)
+        assert ran.answer.confidence <= LOW
+        assert any("empty" in warning for warning in ran.answer.warnings)
 
 
 @every_recipe

@@ -210,25 +210,20 @@ async def test_connections_that_break_cost_no_run(
     assert _done(tmp_path, "three") == (1, answer.usage["model_calls"], 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+async def test_a_wrong_database_is_said_before_anything_is_asked(quorum: Quorum, tmp_path: Path) -> None:
+    model, folder = ScriptedChatModel(script=REPLIES, source="test"), tmp_path / "q" / "runs" / "none"
+    absent = "127.0.0.1:1/none"
+    for given, says in (
         ("sqlite:///x.db", "names no PostgreSQL database"),
-        ("postgresql://user:n0tsh0wn@127.0.0.1:1/none", "The checkpoints at postgresql://127.0.0.1:1/none"),
-    ],
-)
-async def test_a_wrong_database_is_said_before_anything_is_asked(
-    quorum: Quorum, tmp_path: Path, given: str, says: str
-) -> None:
-    model = ScriptedChatModel(script=REPLIES, source="test")
-    settings = quorum.settings.changed(models=None, checkpoints=given)
-    async with Quorum(settings=settings, models=model) as session:
-        with pytest.raises(QuorumError, match=says) as raised:
-            await session.ask(QUESTION, run_id="none")
-        folder = tmp_path / "q" / "runs" / "none"
+        (f"postgresql://user:n0tsh0wn@{absent}", f"The checkpoints at postgresql://{absent}"),
+    ):
+        settings = quorum.settings.changed(models=None, checkpoints=given)
+        async with Quorum(settings=settings, models=model) as session:
+            with pytest.raises(QuorumError, match=says) as raised:
+                await session.ask(QUESTION, run_id="none")
         assert not folder.exists()
-        folder.mkdir(parents=True)
-        (folder / "run.json").write_text('{"thread": "none:1"}')
-        with pytest.raises(ConfigurationError, match="are in PostgreSQL"):
-            leases.lease_of("", RunFolder(folder))
-    assert "n0tsh0wn" not in str(raised.value)
+        assert "n0tsh0wn" not in str(raised.value)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"thread": "none:1"}')
+    with pytest.raises(ConfigurationError, match="are in PostgreSQL"):
+        leases.lease_of("", RunFolder(folder))

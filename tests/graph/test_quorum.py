@@ -69,13 +69,6 @@ def run(run: Run) -> Run:
     return of_recipe(run, "quorum", {"checks": False}, votes=8)
 
 
-@pytest.fixture
-def documents(tmp_path: Path) -> str:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
-    return str(tmp_path / "docs")
-
-
 def writing_prompts(ran: Ran) -> dict[str, str]:
     """Each candidate's prompt to the SqlWriter."""
     return {each.id: ran.prompt("sql_writer", candidate=each.id) for each in ran.answer.candidates}
@@ -100,18 +93,16 @@ async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> N
     assert not any("write it directly" in text for text in long.values())
 
 
-@pytest.mark.parametrize(
-    ("plan", "question", "plans"),
-    [("auto", QUESTION, 0), ("auto", LONG, 1), ("always", QUESTION, 1), ("never", LONG, 0)],
-)
-async def test_a_plan_is_written_where_the_question_needs_one(
-    run: Run, plan: str, question: str, plans: int
-) -> None:
-    assert (await run(replies(), plan=plan, question=question)).calls()["planner"] == plans
+async def test_a_plan_is_written_where_the_question_needs_one(run: Run) -> None:
+    for plan, *plans in (("auto", 0, 1), ("always", 1, 1), ("never", 0, 0)):
+        ran = [await run(replies(), plan=plan, question=question) for question in (QUESTION, LONG)]
+        assert [each.calls()["planner"] for each in ran] == plans
 
 
-async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, documents: str) -> None:
-    ran = await run(replies(), documents=documents, **ALWAYS)
+async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
+    ran = await run(replies(), documents=str(tmp_path / "docs"), **ALWAYS)
     assert ran.calls()["planner"] == 1
     assert "those of its customers" in ran.prompt("validator")
     named = await run(replies(), question="How many orders came from Lyon?")
@@ -186,21 +177,15 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
 NONE = "SELECT city FROM customers WHERE id > 1 AND id < 2"
 
 
-@pytest.mark.parametrize(
-    ("other", "shown"),
-    [
+async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
+    for other, shown in (
         ((GOOD, "Ids 1 and 2 are included."), (GOOD, ["Ids are numbers.", "Ids 1 and 2 are included."])),
         ((f"{NONE} AND id < 3", "Ids below 3 are meant."), (NONE, ["Ids are numbers."])),
-    ],
-    ids=["it has rows", "it has none either"],
-)
-async def test_an_empty_result_may_be_read_in_another_way(
-    run: Run, other: tuple[str, str], shown: tuple[str, list[str]]
-) -> None:
-    refined = repaired(other[0]) | {"assumption": other[1]}
-    said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
-    ran = await run(said, votes=1)
-    assert (ran.answer.sql, ran.answer.assumptions) == shown
+    ):
+        refined = repaired(other[0]) | {"assumption": other[1]}
+        said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
+        ran = await run(said, votes=1)
+        assert (ran.answer.sql, ran.answer.assumptions) == shown
 
 
 async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:

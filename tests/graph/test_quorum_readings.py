@@ -91,25 +91,23 @@ async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) ->
     assert [each.says for each in ran.answer.readings] == [NOTED]
 
 
-@pytest.mark.parametrize(
-    ("readings", "shown", "outcomes"),
-    [
+async def test_a_reading_that_shows_nothing_else_is_dropped_and_one_that_fails_is_told_in_words(
+    run: Run, subtests: pytest.Subtests
+) -> None:
+    for readings, shown, outcomes in (
         ([], [], []),
         ([reading(SAME)], [], ["same"]),
         ([reading(NOTHING)], [], ["blank"]),
         ([reading(GOOD)], [], []),
         ([reading(CHEAP), reading(CHEAP, "Low.")], [("Counts cheap orders.", CHEAP)], None),
         ([reading(BROKEN, "Else?")], [("Else?", "")], None),
-    ],
-)
-async def test_a_reading_that_shows_nothing_else_is_dropped_and_one_that_fails_is_told_in_words(
-    run: Run, readings: list[Any], shown: list[tuple[str, str]], outcomes: list[str] | None
-) -> None:
-    ran = await run(script(**roles(*readings, self_refiner=repaired(BROKEN))))
-    assert [(each.says, each.sql) for each in ran.answer.readings] == shown
-    assert ran.vote.doubt == len(shown)
-    found = [each["outcome"] for event in ran.of("readings") for each in event["readings"]]
-    assert outcomes in (None, found)
+    ):
+        with subtests.test(readings=readings):
+            ran = await run(script(**roles(*readings, self_refiner=repaired(BROKEN))))
+            assert [(each.says, each.sql) for each in ran.answer.readings] == shown
+            assert ran.vote.doubt == len(shown)
+            found = [each["outcome"] for event in ran.of("readings") for each in event["readings"]]
+            assert outcomes in (None, found)
 
 
 async def test_each_assumption_costs_trust(run: Run) -> None:
@@ -139,25 +137,19 @@ async def test_a_query_that_failed_or_stays_blank_calls_for_more_candidates(run:
         assert ran.of("first_answer")[0]["why"] == why
 
 
-@pytest.mark.parametrize(("query", "rows"), [(None, 0), (CHEAP, 1)])
-async def test_a_blank_result_that_was_looked_into_stands_by_itself(
-    run: Run, query: str | None, rows: int
-) -> None:
-    refined = repaired(query) | {"assumption": "Cheap ones are meant."}
-    ran = await run(script(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
-    assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
-    assert ran.answer.row_count == rows
+async def test_a_blank_result_that_was_looked_into_stands_by_itself(run: Run) -> None:
+    for query, rows in ((None, 0), (CHEAP, 1)):
+        refined = repaired(query) | {"assumption": "Cheap ones are meant."}
+        ran = await run(script(**roles(sql=NOTHING, noted=False, self_refiner=refined)))
+        assert ran.calls() == {"sql_writer": 1, "self_refiner": 1}
+        assert ran.answer.row_count == rows
 
 
-@pytest.mark.parametrize(
-    ("given", "writers", "colleagues"),
-    [({"votes": 3}, 3, 1), ({"alone": False}, 3, 1), ({"readings": 0}, 1, 0), ({}, 1, 1)],
-)
-async def test_who_asks_for_votes_gets_them_and_readings_are_a_switch(
-    run: Run, given: dict[str, Any], writers: int, colleagues: int
-) -> None:
-    calls = (await run(script(**roles(reading(CHEAP))), **given)).calls()
-    assert (calls["sql_writer"], calls.get("reading_writer", 0)) == (writers, colleagues)
+async def test_who_asks_for_votes_gets_them_and_readings_are_a_switch(run: Run) -> None:
+    given: list[Any] = [({"votes": 3}, 3, 1), ({"alone": False}, 3, 1), ({"readings": 0}, 1, 0), ({}, 1, 1)]
+    for switches, writers, colleagues in given:
+        calls = (await run(script(**roles(reading(CHEAP))), **switches)).calls()
+        assert (calls["sql_writer"], calls["reading_writer"]) == (writers, colleagues)
 
 
 async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(run: Run) -> None:
@@ -233,22 +225,20 @@ MISSPELT = "SELECT name FROM customers WHERE city IN ('lyon', 'Ghent')"
 SPELT = MISSPELT.replace("lyon", "Lyon")
 
 
-@pytest.mark.parametrize(("revised", "rows"), [(SPELT, 3), (None, 1)])
-async def test_what_a_check_finds_in_the_data_is_weighed_and_told(
-    run: Run, revised: str | None, rows: int
-) -> None:
-    said = script(**roles(sql=MISSPELT, noted=False, reviser=repaired(revised)))
-    ran = await run(said)
-    assert ran.calls() == {"sql_writer": 1, "reviser": 1}
-    (found,) = ran.of("suspicion")
-    assert (found["suspicion"], "Lyon" in found["says"]) == ("absent_value", True)
-    assert f"<found>\n{found['says']}" in ran.prompt("reviser")
-    assert ran.answer.row_count == rows
-    assert [found["says"] in doubt for doubt in ran.answer.doubts] == ([] if revised else [True])
-    warned = ran.answer.grounds.startswith("ran; a check warns: ")
-    assert (warned, ran.answer.confidence == LOW) == (not revised, not revised)
-    off = await run(said, checks=False)
-    assert (off.calls(), off.answer.doubts) == ({"sql_writer": 1}, [])
+async def test_what_a_check_finds_in_the_data_is_weighed_and_told(run: Run) -> None:
+    for revised, rows in ((SPELT, 3), (None, 1)):
+        said = script(**roles(sql=MISSPELT, noted=False, reviser=repaired(revised)))
+        ran = await run(said)
+        assert ran.calls() == {"sql_writer": 1, "reviser": 1}
+        (found,) = ran.of("suspicion")
+        assert (found["suspicion"], "Lyon" in found["says"]) == ("absent_value", True)
+        assert f"<found>\n{found['says']}" in ran.prompt("reviser")
+        assert ran.answer.row_count == rows
+        assert [found["says"] in doubt for doubt in ran.answer.doubts] == ([] if revised else [True])
+        warned = ran.answer.grounds.startswith("ran; a check warns: ")
+        assert (warned, ran.answer.confidence == LOW) == (not revised, not revised)
+        off = await run(said, checks=False)
+        assert (off.calls(), off.answer.doubts) == ({"sql_writer": 1}, [])
 
 
 # What writers of any recipe say beside their query.

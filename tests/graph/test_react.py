@@ -96,9 +96,8 @@ async def test_the_last_query_that_ran_is_the_answer(react: Run, subtests: pytes
             assert ran.answer.warnings == (["The result is empty."] if shown == NOTHING else [])
 
 
-@pytest.mark.parametrize(
-    ("taken", "seen"),
-    [
+async def test_what_is_observed_of_an_action(react: Run, subtests: pytest.Subtests) -> None:
+    for taken, seen in (
         ([sql(TYPO), answer(GOOD)], "Error: "),
         ([sql(NOTHING), answer(GOOD)], "city\n(0 rows)"),
         ([answer(), answer(GOOD)], NOTHING_RAN),
@@ -107,14 +106,13 @@ async def test_the_last_query_that_ran_is_the_answer(react: Run, subtests: pytes
         ([look("ls"), look("ls"), answer(GOOD)], REPEATED),
         ([answer(TYPO), answer(TYPO), answer(GOOD)], REPEATED),
         ([sql(MANY), answer()], "i\n1\n"),
-    ],
-)
-async def test_what_is_observed_of_an_action(taken: list[Any], seen: str, react: Run) -> None:
-    ran = await react(steps(*taken))
-    assert observation(ran, len(taken) - 1).startswith(seen)
-    assert ran.answer.sql in (GOOD, MANY)
-    if taken[0] == sql(MANY):
-        assert observation(ran, 1).endswith("\n50\n(50 of 90 rows shown, the rest was cut)")
+    ):
+        with subtests.test(taken=taken):
+            ran = await react(steps(*taken))
+            assert observation(ran, len(taken) - 1).startswith(seen)
+            assert ran.answer.sql in (GOOD, MANY)
+            if taken[0] == sql(MANY):
+                assert observation(ran, 1).endswith("\n50\n(50 of 90 rows shown, the rest was cut)")
 
 
 @pytest.mark.parametrize("most", [20, 1, 3, pytest.param(100, marks=pytest.mark.heavy)])

@@ -334,9 +334,8 @@ CRITICAL = {"update_plan": True, "feedback": "Be brief."}
 UNREPAIRED: dict[str, Any] = {"exploration": True, "max_refinements": 0}
 
 
-@pytest.mark.parametrize(
-    ("said", "switches", "role", "calls"),
-    [
+async def test_a_limit_is_kept(run: Run, subtests: pytest.Subtests) -> None:
+    for said, switches, role, calls in (
         ({"plan_critique": CRITICAL}, {"max_plans": 3}, "planner", 3),
         ({"plan_critique": CRITICAL}, {"max_plans": 1}, "plan_critique", 0),
         ({"action": LOOKS}, {"max_actions": 6}, "action", 6),
@@ -344,10 +343,9 @@ UNREPAIRED: dict[str, Any] = {"exploration": True, "max_refinements": 0}
         (EXPLORING, {"max_refinements": 0}, "column_explorer", 0),
         (EXPLORING, UNREPAIRED | {"max_queries": 2}, "exploration_corrector", 6),
         (EXPLORING, UNREPAIRED | {"max_queries": 1, "max_corrections": 1}, "exploration_corrector", 1),
-    ],
-)
-async def test_a_limit_is_kept(said: Any, switches: dict[str, Any], role: str, calls: int, run: Run) -> None:
-    assert (await run(script(**said), switches=switches)).calls()[role] == calls
+    ):
+        with subtests.test(said=said):
+            assert (await run(script(**said), switches=switches)).calls()[role] == calls
 
 
 # The recipe ``team``: the agents of its sentence, and a consensus of branches that look into the data.

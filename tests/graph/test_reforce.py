@@ -70,13 +70,11 @@ RESOLVED = script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD))
 # Candidates.
 
 
-@pytest.mark.parametrize(
-    "blank", ["SELECT COUNT(*) AS n FROM orders WHERE total > 1000", "SELECT '' AS city"]
-)
-async def test_a_blank_answer_of_one_mind_is_resolved(run: Run, blank: str) -> None:
+async def test_a_blank_answer_of_one_mind_is_resolved(run: Run) -> None:
     """One answer has the most votes, and the paper makes nothing of its values (000, equation 5)."""
-    ran = await run(script(sql_writer=written(blank)), votes=None)
-    assert (ran.calls(), ran.answer.sql) == ({"sql_writer": 8}, blank)
+    for blank in ("SELECT COUNT(*) AS n FROM orders WHERE total > 1000", "SELECT '' AS city"):
+        ran = await run(script(sql_writer=written(blank)), votes=None)
+        assert (ran.calls(), ran.answer.sql) == ({"sql_writer": 8}, blank)
 
 
 @pytest.mark.parametrize("blank", [BROKEN, NOTHING, "SELECT NULL AS city"])
@@ -122,9 +120,9 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
     assert all(text in beside and text not in plain for text in NESTED[dialect])
 
 
-@pytest.mark.parametrize(
-    ("column", "nested"),
-    [
+def test_a_column_is_nested_by_its_type_or_by_its_rows(subtests: pytest.Subtests) -> None:
+    """Also where no path inside it is known."""
+    for column, nested in (
         (Column("doc", "VARIANT"), True),
         (Column("doc", "jsonb"), True),
         (Column("tags", "text[]"), True),
@@ -133,13 +131,10 @@ def test_what_listing_1_says_of_a_dialect_is_said(dialect: str) -> None:
         (Column("doc", "TEXT", fields=(Field("a", "string"),)), True),
         (Column("note", "TEXT", samples=("see [1]", "")), False),
         (Column("bitmap", "VARCHAR(9)"), False),
-    ],
-    ids=str,
-)
-def test_a_column_is_nested_by_its_type_or_by_its_rows(column: Column, nested: bool) -> None:
-    """Also where no path inside it is known."""
-    text = render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
-    assert bool(NEEDS["nested"].search(text)) is nested
+    ):
+        with subtests.test(column=column):
+            text = render(Catalog("c", "sqlite", (Table("t", (column,)),))).text
+            assert bool(NEEDS["nested"].search(text)) is nested
 
 
 async def test_who_writes_is_told_how_values_are_matched_and_nested_columns_read(
@@ -298,23 +293,19 @@ async def test_switch_random_selection(run: Run) -> None:
     assert any("no answer was chosen" in said for said in left.answer.warnings)
 
 
-@pytest.mark.parametrize(
-    ("said", "found"),
-    [
+async def test_switch_majority_vote(run: Run) -> None:
+    """Without it every candidate has the same chance, so the minority wins with some seed."""
+    for said, found in (
         (script(sql_writer=taking_turns(GOOD, GOOD, OTHER)), {GOOD, OTHER}),
         (script(sql_writer=LACKING) | {"sql_writer/c1": written(GOOD)}, {GOOD, ""}),
-    ],
-    ids=["two answers", "no answer"],
-)
-async def test_switch_majority_vote(run: Run, said: Any, found: set[str]) -> None:
-    """Without it every candidate has the same chance, so the minority wins with some seed."""
-    assert not (await run(said, votes=3)).of("draw")
-    drawn = set[str]()
-    for seed in range(12):
-        ran = await run(said, votes=3, seed=seed, majority_vote=False)
-        assert [event["among"] for event in ran.of("draw")] == ["all"]
-        drawn.add(ran.answer.sql)
-    assert drawn == found
+    ):
+        assert not (await run(said, votes=3)).of("draw")
+        drawn = set[str]()
+        for seed in range(12):
+            ran = await run(said, votes=3, seed=seed, majority_vote=False)
+            assert [event["among"] for event in ran.of("draw")] == ["all"]
+            drawn.add(ran.answer.sql)
+        assert drawn == found
 
 
 async def test_switch_model_vote(run: Run) -> None:
@@ -553,9 +544,9 @@ EMPTY = script(sql_writer=written(NOTHING), self_refiner=in_vain)
 STAGES: dict[str, Any] = {"cte_refinement": True, "exploration": "never"}
 
 
-@pytest.mark.parametrize(
-    ("said", "given", "what", "times"),
-    [
+async def test_limits_of_two_candidates(run: Run, subtests: pytest.Subtests) -> None:
+    """Of five iterations in all (Appendix B), ten queries, three corrections, five rewrites."""
+    for said, how, what, times in (
         (FAULTY, {}, "self_refiner", 2 * 4),
         (FAULTY, {"max_refinements": 2}, "self_refiner", 4),
         (FAULTY, {"max_refinements": 0}, "self_refiner", 0),
@@ -569,12 +560,10 @@ STAGES: dict[str, Any] = {"cte_refinement": True, "exploration": "never"}
         (TIE | FAILING, {"exploration": "ties", "max_corrections": 0}, "finding", 2),
         (DISCONTENT, STAGES, "cte_refiner", 2 * 5),
         (DISCONTENT, STAGES | {"max_rewrites": 2}, "cte_refiner", 2 * 2),
-    ],
-)
-async def test_limits_of_two_candidates(run: Run, said: Any, given: Any, what: str, times: int) -> None:
-    """Of five iterations in all (Appendix B), ten queries, three corrections, five rewrites."""
-    ran = await run(said, votes=2, **{"exploration": "never", **given})
-    assert (len(ran.of(what)) if what == "finding" else ran.calls()[what]) == times
+    ):
+        with subtests.test(said=said):
+            ran = await run(said, votes=2, **{"exploration": "never", **how})
+            assert (len(ran.of(what)) if what == "finding" else ran.calls()[what]) == times
 
 
 async def test_what_corrections_make_the_same_query_is_shown_once(run: Run) -> None:

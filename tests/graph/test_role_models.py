@@ -74,20 +74,18 @@ async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) ->
     assert {event["temperature"] for event in warmer.of("candidate")} == {0.4, temperature and 0.4}
 
 
-@pytest.mark.parametrize("role", ["action", "schema_linker"])
-async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(
-    run: Run, role: str
-) -> None:
-    said = {"usual": script(), "own": script(**{role: DOWN})}
-    given = {"models": ["usual"], "model_for": {role: "own", "validator": "offline"}}
-    ran = await run(said, **given, link_above=10)
-    assert ran.answer.status == "answered"
-    assert ran.answer.demonstration
-    assert asked(ran)[role] == {"usual"}
-    (replaced,) = ran.of("model_replaced")
-    assert (replaced["agent"], replaced["model"]) == (role, "own")
-    assert replaced.get("candidate") == ("c1" if role == "action" else None)
-    assert "unreachable" in replaced["message"]
+async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(run: Run) -> None:
+    for role in ("action", "schema_linker"):
+        said = {"usual": script(), "own": script(**{role: DOWN})}
+        given = {"models": ["usual"], "model_for": {role: "own", "validator": "offline"}}
+        ran = await run(said, **given, link_above=10)
+        assert ran.answer.status == "answered"
+        assert ran.answer.demonstration
+        assert asked(ran)[role] == {"usual"}
+        (replaced,) = ran.of("model_replaced")
+        assert (replaced["agent"], replaced["model"]) == (role, "own")
+        assert replaced.get("candidate") == ("c1" if role == "action" else None)
+        assert "unreachable" in replaced["message"]
 
 
 async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> None:
@@ -124,9 +122,9 @@ async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
 TWO = {"models": ["openai:a", "openai:b"]}
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
+def test_options_that_do_not_fit_are_refused_with_what_there_is(subtests: pytest.Subtests) -> None:
+    """A writer for all would be weighed by what another wrote; the writer of ``recap`` is Action."""
+    for given, said in (
         ({"model_for": {"self_refinr": "offline"}}, r"no role 'self_refinr'.*'self_refiner'.*Roles: "),
         ({"model_for": {"zzz": "offline"}}, r"no role 'zzz'\. \(?Groups"),
         ({"recipe": "recap", "model_for": {"sql_writer": "a"}}, "'sql_writer'.*'recap' never.*action"),
@@ -137,12 +135,9 @@ TWO = {"models": ["openai:a", "openai:b"]}
         ({"models": []}, "No model"),
         ({"votes": 0, "retrieval": "magic"}, r"votes = 0: .*retrieval = 'magic'"),
         ({"retrieval": "hybrid"}, "embedding_model"),
-    ],
-)
-def test_options_that_do_not_fit_are_refused_with_what_there_is(given: dict[str, Any], said: str) -> None:
-    """A writer for all would be weighed by what another wrote; the writer of ``recap`` is Action."""
-    with pytest.raises(ConfigurationError, match=said):
-        recipe_of(RunOptions(**given))
+    ):
+        with subtests.test(given=given), pytest.raises(ConfigurationError, match=said):
+            recipe_of(RunOptions(**given))
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))

@@ -350,19 +350,15 @@ async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: 
     assert "nonsense" not in prompt
 
 
-@pytest.mark.parametrize(
-    ("recipe", "writer"), [("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")]
-)
-async def test_own_recipes_show_what_bears_on_the_question(
-    recipe: str, writer: str, run: Run, explored: Explored
-) -> None:
+async def test_own_recipes_show_what_bears_on_the_question(run: Run, explored: Explored) -> None:
     folder = explored(*TRIPLETS)
-    near = "How many customers are there in each city?"
-    ran = await run(script(), recipe=recipe, explored=folder, question=near)
-    shown = [text in ran.prompt(writer) for text in ("[explored queries]", TRIPLETS[0][0])]
-    assert shown == [recipe != "single"] * 2
-    far = await run(script(), recipe=recipe, explored=folder)
-    assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
+    for recipe, writer in (("quorum", "sql_writer"), ("team", "action"), ("single", "sql_writer")):
+        near = "How many customers are there in each city?"
+        ran = await run(script(), recipe=recipe, explored=folder, question=near)
+        shown = [text in ran.prompt(writer) for text in ("[explored queries]", TRIPLETS[0][0])]
+        assert shown == [recipe != "single"] * 2
+        far = await run(script(), recipe=recipe, explored=folder)
+        assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
 
 
 def _state(**given: Any) -> CandidateState:
@@ -375,9 +371,8 @@ RESULT = Result("f", "a", "a", False, False, ["n"], 0, 1, "", [[1]], [0], [1], [
 FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
 
 
-@pytest.mark.parametrize(
-    ("state", "outcome"),
-    [
+def test_outcomes_of_a_round(subtests: pytest.Subtests) -> None:
+    for state, outcome in (
         (_state(result=RESULT), "success"),
         (_state(result=RESULT, approved=True), "success"),
         (_state(error=FAILED), "error"),
@@ -390,10 +385,9 @@ FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
         (_state(result=RESULT, approved=True, grounding=Grounding(2)), "success"),
         (_state(error=Failure("unavailable", "Gone.")), "end"),
         (_state(stopped_by="max_calls"), "end"),
-    ],
-)
-def test_outcomes_of_a_round(state: CandidateState, outcome: str) -> None:
-    assert round_outcome(state, most=2) == outcome
+    ):
+        with subtests.test(state=state):
+            assert round_outcome(state, most=2) == outcome
 
 
 async def test_after_every_run_the_router_is_asked(ask: Run) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.graph.shop import GOOD, Ran, Run, repaired, written
+from tests.graph.shop import GOOD, Run, repaired, written
 
 BAD = "SELECT town FROM customers"
 NAMES = "SELECT name FROM customers"
@@ -22,10 +22,6 @@ def script(first: str, then: str = "", mended: str = GOOD) -> dict[str, Any]:
         **{f"sql_writer/c{n}": written(then or first) for n in range(1, 6)},
         "self_refiner": repaired(mended),
     }
-
-
-def single_phase(ran: Ran) -> bool:
-    return not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
 
 
 def schema_in(prompt: str) -> str:
@@ -79,21 +75,17 @@ async def test_presql_sees_the_whole_schema_and_postsql_what_presql_used(run: Ru
     assert shown(fails.prompt("self_refiner")) == {"name"}
 
 
-@pytest.mark.parametrize(
-    ("stage", "linked"),
-    [("sl", {"name", "total"}), ("sr_sl", {"name", "total"}), ("full", {"name"}), ("sr_vote", None)],
-)
-async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(
-    run: Run, stage: str, linked: set[str] | None
-) -> None:
-    models = {"a": script(NAMES), "b": script(NAMES), "c": script(TOTAL)}
-    ran = await run(models, recipe="ssev", models=list(models), votes=3, switches={"stage": stage})
-    columns = {column for _, column in ran.of("linking")[0]["columns"]}
-    assert columns == (linked or {"name"})
-    if linked is None:
-        assert single_phase(ran)
-    else:
-        assert shown(ran.prompt("sql_writer", 3)) - {"customer_id"} == linked, "the key that joins them stays"
+async def test_the_schema_is_linked_by_all_experts_or_by_the_votes_winner(run: Run) -> None:
+    models, both = {"a": script(NAMES), "b": script(NAMES), "c": script(TOTAL)}, {"name", "total"}
+    for stage, linked in {"sl": both, "sr_sl": both, "full": {"name"}, "sr_vote": None}.items():
+        ran = await run(models, recipe="ssev", models=list(models), votes=3, switches={"stage": stage})
+        columns = {column for _, column in ran.of("linking")[0]["columns"]}
+        assert columns == (linked or {"name"})
+        if linked is None:
+            assert not [event for event in ran.of("writing") if event["candidate"].startswith("p")]
+        else:
+            shows = shown(ran.prompt("sql_writer", 3))
+            assert shows - {"customer_id"} == linked, "the key that joins them stays"
 
 
 async def test_sql_that_failed_links_too_and_what_cannot_be_read_is_said(run: Run) -> None:
@@ -139,15 +131,13 @@ def shots(tmp_path: Path) -> str:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("switches", "expected"), [({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)])
-async def test_max_shots_demonstrations_are_shown_the_nearest_last(
-    run: Run, shots: str, switches: dict[str, int], expected: int
-) -> None:
-    ran = await run(script(GOOD), recipe="ssev", demonstrations=shots, switches=switches)
-    for turn in (0, 1):
-        said = ran.prompt("sql_writer", turn).split("<example_sql>\n")[1:]
-        assert len(said) == expected
-        assert [part.split("\n")[0] for part in said[-2:]] == ["SELECT 10", "SELECT 11"][: expected and 2]
+async def test_max_shots_demonstrations_are_shown_the_nearest_last(run: Run, shots: str) -> None:
+    for switches, expected in (({}, 9), ({"max_shots": 2}, 2), ({"max_shots": 0}, 0)):
+        ran = await run(script(GOOD), recipe="ssev", demonstrations=shots, switches=switches)
+        for turn in (0, 1):
+            said = ran.prompt("sql_writer", turn).split("<example_sql>\n")[1:]
+            assert len(said) == expected
+            assert [part.split("\n")[0] for part in said[-2:]] == ["SELECT 10", "SELECT 11"][: expected and 2]
 
 
 @pytest.mark.parametrize("votes_too", [False, True])

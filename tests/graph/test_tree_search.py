@@ -49,9 +49,8 @@ TREE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("action", "problem"),
-    [
+def test_an_action_fits_its_state(subtests: pytest.Subtests) -> None:
+    for action, problem in (
         (act(0, "select_column", "customers.name", "customers.city"), ""),
         (act(0, "select_column", "CUSTOMERS.Name"), ""),
         (act(0, "join", "orders.customer_id", "customers.id"), "begins with select_column"),
@@ -74,15 +73,14 @@ TREE = (
         (act(1, "order_by", "orders.total", detail="descending"), ""),
         (act(1, "having", "orders.total", detail="sum above 10"), "Having needs groups"),
         (act(3, "having", "orders.total", detail="sum above 10"), ""),
-    ],
-)
-def test_an_action_fits_its_state(action: SearchAction, problem: str) -> None:
-    found = SearchTree(CATALOG, TREE).check(action)
-    if problem:
-        assert isinstance(found, str)
-        assert problem in found
-    else:
-        assert isinstance(found, Checked)
+    ):
+        with subtests.test(action=action):
+            found = SearchTree(CATALOG, TREE).check(action)
+            if problem:
+                assert isinstance(found, str)
+                assert problem in found
+            else:
+                assert isinstance(found, Checked)
 
 
 def test_queries_and_states_are_bounded() -> None:

@@ -217,32 +217,29 @@ def test_schema_show_prints_the_text_of_prompts(database: str) -> None:
     assert sorted(table["name"] for table in catalog["tables"]) == ["customers", 'order "x"']
 
 
-@pytest.mark.parametrize(
-    ("given", "found"),
-    [
-        ("", 2),
-        ("-n 1", 1),
-        ("RATING average", 1),
-        ("average price", 0),
-        ("--since 2026-11-20", 2),
-        ("--since 1m", 2),
-        ("--since 2999-01-01T12:00", 0),
-        ("--db sqlite:///tickets.db", 1),
-        ("--db other.db", 0),
-        ("--home empty", 0),
-    ],
-)
-def test_the_history_finds_runs(run: Trace, workplace: Path, given: str, found: int) -> None:
+def test_the_history_finds_runs(run: Trace, workplace: Path, subtests: pytest.Subtests) -> None:
     meta = {"question": "How many?", "options": {"database": [f"{workplace}/tickets.db"]}}
     Trace.create(workplace / ".quorum", "20991231-later", meta=meta).close()
-    runs = json.loads(quorum("history", *given.split(), "--json").stdout)
-    assert len(runs) == found
-    listed = quorum("history", *given.split()).stdout
-    assert ("There is no run in" in listed) is (found == 0)
-    assert [each["id"] for each in runs if each["id"] not in listed] == []
-    if found == 2:
-        assert [each["status"] for each in runs] == ["unfinished", "answered"]
-        assert quorum("history", "-n", "1").stdout.endswith("… and earlier ones (-n)\n")
+    both = ["unfinished", "answered"]
+    for given, found in (
+        ("", both),
+        ("-n 1", both[:1]),
+        ("RATING average", both[1:]),
+        ("average price", []),
+        ("--since 2026-11-20", both),
+        ("--since 1m", both),
+        ("--since 2999-01-01T12:00", []),
+        ("--db sqlite:///tickets.db", both[:1]),
+        ("--db other.db", []),
+        ("--home empty", []),
+    ):
+        with subtests.test(given):
+            runs = json.loads(quorum("history", *given.split(), "--json").stdout)
+            assert [each["status"] for each in runs] == found
+            listed = quorum("history", *given.split()).stdout
+            assert ("There is no run in" in listed) is not bool(found)
+            assert [each["id"] for each in runs if each["id"] not in listed] == []
+    assert quorum("history", "-n", "1").stdout.endswith("… and earlier ones (-n)\n")
 
 
 def test_since_is_a_time() -> None:
@@ -296,25 +293,22 @@ def test_doctor_says_what_is_missing_and_is_content_with_what_works(
     assert "hidden: nothing; masked: " in quorum(*given, "--mask", "*.name").stdout
 
 
-@pytest.mark.parametrize(
-    ("given", "name", "said"),
-    [
+def test_doctor_names_what_would_keep_a_question_from_being_asked(
+    database: str, workplace: Path, subtests: pytest.Subtests
+) -> None:
+    (workplace / "broken.db").write_bytes(b"no database at all" * 100)
+    for given, name, said in (
         ("--db sqlite:///broken.db", "database", "broken.db"),
         ("--home shop.db/q", "traces", "cannot be written to shop.db/q"),
         ("--hide nowhere", "rights", "1 of the rules in `hide` and `mask` fit no table or column of shop."),
         ("--recipe ssev --preset v1", "recipe", "Recipe ssev has no preset 'v1'"),
-        ("--recipe team --switch nope=1", "recipe", "Recipe team has no switch 'nope'"),
         ("--recipe single --model-for planner=offline", "recipe", "never asks it"),
         ("--votes 1 --model scripted:a", "recipe", "cannot share 1 votes"),
-    ],
-)
-def test_doctor_names_what_would_keep_a_question_from_being_asked(
-    database: str, workplace: Path, given: str, name: str, said: str
-) -> None:
-    (workplace / "broken.db").write_bytes(b"no database at all" * 100)
-    where = () if "--db" in given else ("--db", database)
-    failed = failed_checks(*where, "--model", "offline", *given.split())
-    assert said in next(check["text"] for check in failed if check["name"] == name)
+    ):
+        with subtests.test(given):
+            where = () if "--db" in given else ("--db", database)
+            failed = failed_checks(*where, "--model", "offline", *given.split())
+            assert said in next(check["text"] for check in failed if check["name"] == name)
 
 
 def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,10 +320,7 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
 
     monkeypatch.setitem(checks.EXTRAS, "bigquery", (("no_such_parent.module",), "BigQuery datasets"))
     monkeypatch.setattr(checks, "_strangers", broken)
-    given = ("--db", "trino://me@h/c", "--db", database, "--model", "offline", "--json")
-    result = quorum("doctor", *given)
-    found = json.loads(result.stdout)["checks"]
-    assert result.exit_code == 2
+    found = doctor("--db", "trino://me@h/c", "--db", database, "--model", "offline", code=2)
     assert [check["name"] for check in found if check["ok"] is False] == ["environment", "database"]
     assert "by a fault of Quorum: TypeError: odd" in found[2]["text"]
     driver, shop = (check for check in found if check["name"] == "database")
@@ -344,16 +335,15 @@ def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(
 ) -> None:
     monkeypatch.setitem(checks.EXTRAS, "embeddings", (("faiss", "no_such_module"), "--retrieval hybrid"))
     monkeypatch.setattr(checks, "is_installed", lambda name: name != "faiss")
-    given = ("doctor", "--db", database, "--model", "offline", "--json")
-    assert quorum(*given).exit_code == 0
-    assert quorum(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m").exit_code == 2
+    given = ("--db", database, "--model", "offline")
+    assert doctor(*given)
+    assert doctor(*given, "--retrieval", "hybrid", "--embedding-model", "openai:m", code=2)
 
 
 def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresServer) -> None:
     name = postgres.new_database("CREATE TABLE t (x int)")
-    result = quorum("doctor", "--db", f"{postgres.admin_url}/{name}", "--model", "offline", "--json")
-    assert result.exit_code == 0
-    accounts = [check for check in json.loads(result.stdout)["checks"] if check["name"] == "account"]
+    found = doctor("--db", f"{postgres.admin_url}/{name}", "--model", "offline")
+    accounts = [check for check in found if check["name"] == "account"]
     assert [check["ok"] for check in accounts] == [True, None]
     assert "is a superuser" in accounts[1]["text"]
     assert "may only SELECT" in accounts[1]["hint"]
@@ -365,51 +355,47 @@ def test_doctor_says_who_asks_a_server_and_what_that_may_do(postgres: PostgresSe
     assert "pure:pass" not in result.stdout
 
 
-@pytest.mark.parametrize(("status", "ok", "words"), [(200, True, "answers"), (401, False, "refuses the key")])
-def test_doctor_asks_an_endpoint_for_its_models(
-    database: str, monkeypatch: pytest.MonkeyPatch, status: int, ok: bool, words: str
-) -> None:
+def test_doctor_asks_an_endpoint_for_its_models(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden-here")
     heard: list[Any] = []
 
     def get(url: str, headers: dict[str, str], **_: Any) -> httpx.Response:
         heard.append((url, headers["Authorization"]))
-        return httpx.Response(status)
+        return httpx.Response(statuses[len(heard) - 1])
 
     monkeypatch.setattr(httpx, "get", get)
-    given = ("--db", database, "--model", "openai:m", "--base-url", "http://here/v1", "--json")
-    result = quorum("doctor", *given)
-    report = json.loads(result.stdout)
-    endpoint = next(check for check in report["checks"] if check["name"] == "endpoint")
-    assert (endpoint["ok"], report["ok"], words in endpoint["text"]) == (ok, ok, True)
-    assert heard == [("http://here/v1/models", "Bearer sk-hidden-here")]
-    assert "sk-hidden-here" not in result.stdout
+    given, statuses = ("--db", database, "--model", "openai:m", "--base-url", "http://here/v1"), (200, 401)
+    for code, words in ((0, "answers"), (2, "refuses the key")):
+        found = doctor(*given, code=code)
+        endpoint = next(check for check in found if check["name"] == "endpoint")
+        assert (endpoint["ok"], words in endpoint["text"]) == (code == 0, True)
+        assert "sk-hidden-here" not in json.dumps(found)
+    assert heard == [("http://here/v1/models", "Bearer sk-hidden-here")] * 2
 
 
-@pytest.mark.parametrize("key", ["sk-hidden", "sk-…", "sk-\n2"])
 def test_doctor_looks_at_models_and_endpoint_whatever_the_key(
-    database: str, monkeypatch: pytest.MonkeyPatch, key: str
+    database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Those of single roles, too; a key that no header can hold is a finding."""
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    given = ("--model-for", "judge=openai:m", "--model-for", "linking=nobody:x")
-    url = "http://127.0.0.1:9/v1"
-    failed = failed_checks("--db", database, "--model", "offline", *given, "--base-url", url)
-    assert [check["name"] for check in failed] == ["model nobody:x", "endpoint"]
-    assert (f"{url} cannot be reached" in failed[-1]["text"]) is (key != "sk-…")
-    assert "sk-" not in json.dumps(failed)
+    url, given = "http://127.0.0.1:9/v1", ("--model-for", "judge=openai:m", "--model-for", "linking=nobody:x")
+    for key in ("sk-hidden", "sk-…", "sk-\n2"):
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        failed = failed_checks("--db", database, "--model", "offline", *given, "--base-url", url)
+        assert [check["name"] for check in failed] == ["model nobody:x", "endpoint"]
+        assert (f"{url} cannot be reached" in failed[-1]["text"]) is (key != "sk-…")
+        assert "sk-" not in json.dumps(failed)
 
 
-def checks_of(*arguments: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(quorum("doctor", *arguments, "--json").stdout)["checks"]
-    return found
+def doctor(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
+    """The checks; the command ends with that code."""
+    result = quorum("doctor", *arguments, "--json")
+    assert result.exit_code == code, result.output
+    return list(json.loads(result.stdout)["checks"])
 
 
 def failed_checks(*arguments: str) -> list[dict[str, Any]]:
     """The checks that say that no question could be asked; the command says so, too."""
-    result = quorum("doctor", *arguments, "--json")
-    assert result.exit_code == 2
-    return [check for check in json.loads(result.stdout)["checks"] if check["ok"] is False]
+    return [check for check in doctor(*arguments, code=2) if check["ok"] is False]
 
 
 @pytest.mark.heavy
@@ -426,7 +412,7 @@ def test_doctor_and_ask_say_the_same_of_what_is_left_out(workplace: Path) -> Non
         (workplace / name).write_bytes(content)
     given = ("--db", "data", "--docs", "docs", "--model", "offline")
     asked = ("ask", "How many customers are there?", *given)
-    about = [check for check in checks_of(*given) if check["name"] in ("database", "documents")]
+    about = [check for check in doctor(*given) if check["name"] in ("database", "documents")]
     warned = [check["text"] for check in about if check["ok"] is None]
     assert [text.partition(" ")[0] for text in warned] == ["broken.parquet", "Left"]
     assert "docs: 2 read, 14 words" in [check["text"] for check in about]

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,15 +22,12 @@ from quorum.page import page_of
 from quorum.report import report_of
 from quorum.tools.ledger import Ledger
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, script, sql
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, script, sql
 from tests.quorum.conftest import quorum
 from tests.quorum.roles import by_role
-from tests.quorum.terminal import on_terminal
 from tests.servers.bigquery_server import BigqueryServer, running_bigquery
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
-RENAMED = GOOD.replace("AS orders", "AS n")
-ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 SAME = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
 DIFFER = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(ABOVE_SIX)))}
 
@@ -190,6 +193,34 @@ async def test_a_runs_bytes_end_it_with_the_best_so_far_marked(warehouse: str, w
 
 
 # On a terminal
+
+
+def on_terminal(
+    arguments: list[str], keys: list[str], cwd: Path, root: Path, *, prompt: str = "(Enter: A): "
+) -> tuple[int, str, str]:
+    """Run ``quorum`` on a pseudo-terminal, typing a line whenever it waits at ``prompt``; exit code, screen,
+    output."""
+    ours, theirs = pty.openpty()
+    environment = os.environ | {"PYTHONPATH": str(root), "OPENAI_API_KEY": "k", "TERM": "dumb"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quorum", *arguments],
+        cwd=cwd, env=environment, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    screen, typed, deadline = "", 0, time.monotonic() + 60
+    while time.monotonic() < deadline:
+        ready, _, _ = select.select([ours], [], [], 0.2)
+        try:
+            screen += os.read(ours, 65536).decode(errors="replace") if ready else ""
+        except OSError:  # the other end is closed
+            break
+        if typed < len(keys) and screen.count(prompt) > typed:
+            os.write(ours, keys[typed].encode())
+            typed += 1
+    output = process.stdout.read().decode()
+    process.stdout.close()
+    os.close(ours)
+    return process.wait(20), screen, output
 
 
 def command(shop: str, server: ChatServer, votes: int, *more: str) -> list[str]:

@@ -190,26 +190,23 @@ async def test_a_candidate_has_state_of_its_own_too(tmp_path: Path) -> None:
     assert ran.answer.warnings == [f"{len(GOOD.split())} words (c1)"]
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
+def test_one_that_cannot_be_used_is_named(site: Path) -> None:
+    own = {"broken": "gone:RECIPE", "single": "checked_sql:RECIPE", "twice": "checked_sql:RECIPE"}
+    install(site, "other-sql", {"quorum.recipes": own})
+    install(site, "third-sql", {"quorum.recipes": {"twice": "gone:RECIPE"}})
+    assert find_recipe("single").summary == "One call, one execution: the baseline."
+    assert "taken   that is Quorum's; choose --recipe checked_sql:RECIPE" in quorum("recipes")
+    for name, says in (
         ("chekced", r"no recipe 'chekced'.*Known: quorum, .*broken, checked, twice\. .*package\.module:NAME"),
         ("checked_sql:wire", "of the type function"),
         ("checked_sql:NONE", "checked_sql:NONE.*AttributeError.*'NONE'"),
         ("nowhere.recipe:RECIPE", r"nowhere\.recipe:RECIPE.*No module named 'nowhere'.*PYTHONPATH"),
         ("broken", r"plug-in 'broken' of other-sql 0\.1\.0.*No module named 'gone'.*import gone"),
         ("twice", r"other-sql 0\.1\.0 and third-sql 0\.1\.0 both have 'twice'"),
-    ],
-)
-def test_one_that_cannot_be_used_is_named(site: Path, name: str, says: str) -> None:
-    own = {"broken": "gone:RECIPE", "single": "checked_sql:RECIPE", "twice": "checked_sql:RECIPE"}
-    install(site, "other-sql", {"quorum.recipes": own})
-    install(site, "third-sql", {"quorum.recipes": {"twice": "gone:RECIPE"}})
-    assert find_recipe("single").summary == "One call, one execution: the baseline."
-    assert "taken   that is Quorum's; choose --recipe checked_sql:RECIPE" in quorum("recipes")
-    with pytest.raises(ConfigurationError, match=f"(?s){says}") as raised:
-        find_recipe(name)
-    assert raised.value.hint or "type" in says
+    ):
+        with pytest.raises(ConfigurationError, match=f"(?s){says}") as raised:
+            find_recipe(name)
+        assert raised.value.hint or "type" in says
 
 
 def test_a_role_of_its_own_needs_a_name_of_its_own(site: Path) -> None:

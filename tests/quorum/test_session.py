@@ -217,16 +217,12 @@ async def test_one_budget_holds_for_all(workplace: Path) -> None:
     assert len(server.requests) == len(paid) + 3
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [({"concurrency": 0}, "concurrency is 0"), ({"votse": 3}, "'votes'"), ({"db": "x"}, "cannot change db")],
-)
-async def test_what_is_wrong_for_all_of_them_fails_before_any(
-    session: Quorum, given: dict[str, Any], said: str
-) -> None:
+async def test_what_is_wrong_for_all_of_them_fails_before_any(session: Quorum) -> None:
+    wrong: dict[str, dict[str, Any]] = {"concurrency is 0": {"concurrency": 0}, "'votes'": {"votse": 3}}
     async with session as quorum:
-        with pytest.raises(ConfigurationError, match=said):
-            await anext(quorum.ask_many([QUESTION], **given))
+        for said, given in (wrong | {"cannot change db": {"db": "x"}}).items():
+            with pytest.raises(ConfigurationError, match=said):
+                await anext(quorum.ask_many([QUESTION], **given))
     assert not (session.settings.home / "runs").exists()
 
 
@@ -279,22 +275,15 @@ def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict
 # One question
 
 
-@pytest.fixture
-def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """A model and a database, without an endpoint yet."""
-    monkeypatch.chdir(tmp_path)
-    shop = make_shop(tmp_path / "shop.db")
-    return Settings(
-        database=f"sqlite:///{shop}",
-        models=["openai:test"],
-        recipe="recap",
-        votes=1,
-        api_key="sk-secret-12345",
-        home=tmp_path / "q",
-    )
-
-
-async def test_ask_answers_with_rows_cost_and_trace(settings: Settings) -> None:
+async def test_ask_answers_with_rows_cost_and_trace(workplace: Path) -> None:
+    about: dict[str, Any] = {
+        "models": ["openai:test"],
+        "recipe": "recap",
+        "votes": 1,
+        "home": workplace / "q",
+    }
+    shop = f"sqlite:///{make_shop(workplace / 'shop.db')}"
+    settings = Settings(database=shop, api_key="sk-secret-12345", **about)
     heard, prices = list[str](), {"test": {"input": 2.0, "cached": 1.0, "output": 10.0}}
     given: dict[str, Any] = {"settings": settings, "on_event": lambda event: heard.append(event["kind"])}
     with ChatServer(by_role()) as server:
@@ -317,7 +306,8 @@ async def test_ask_sync_in_a_coroutine_says_what_to_use() -> None:
         ask_sync(QUESTION)
 
 
-async def test_models_of_ones_own_answer_by_their_spec(settings: Settings) -> None:
+async def test_models_of_ones_own_answer_by_their_spec(session: Quorum) -> None:
+    settings = session.settings
     own = {"mine": scripted(script()), "other": scripted(script())}
     answer = await ask(QUESTION, settings=settings, votes=2, chat_models=own)
     assert {candidate.model for candidate in answer.candidates} == {"mine", "other"}

@@ -73,12 +73,10 @@ def test_lists_times_and_sizes_are_read_as_people_write_them(monkeypatch: pytest
     assert {name: getattr(Settings(), name) for name in written} == {n: v for n, (_, v) in written.items()}
 
 
-@pytest.mark.parametrize(
-    ("given", "read"),
-    [(True, "on"), ("true", "on"), ("1", "on"), (False, "off"), ("No", "off"), ("Always", "always")],
-)
-def test_a_truth_value_says_if_the_user_is_asked(given: Any, read: str) -> None:
-    assert Settings(clarify=given).clarify == read
+def test_a_truth_value_says_if_the_user_is_asked() -> None:
+    said: dict[str, list[Any]] = {"on": [True, "true", "1"], "off": [False, "No"], "always": ["Always"]}
+    for read, values in said.items():
+        assert {Settings(clarify=given).clarify for given in values} == {read}
 
 
 @pytest.mark.parametrize(
@@ -133,9 +131,8 @@ def test_secrets_are_not_shown(workplace: Path, monkeypatch: pytest.MonkeyPatch)
     assert caught.value.__suppress_context__
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_a_masked_url(subtests: pytest.Subtests) -> None:
+    for url, shown in (
         ("postgresql://u:p@h/db", "postgresql://u:[redacted]@h/db"),
         ("postgresql://u:p@ss@h/db", "postgresql://u:[redacted]@h/db"),
         ("snowflake://u@h/db?token=abc&role=r", "snowflake://u@h/db?token=[redacted]&role=r"),
@@ -148,10 +145,9 @@ def test_secrets_are_not_shown(workplace: Path, monkeypatch: pytest.MonkeyPatch)
         ("u:p@h/v1", "u:[redacted]@h/v1"),
         ("sqlite:///a:b@c.db", "sqlite:///a:b@c.db"),
         ("no url: @", "no url: @"),
-    ],
-)
-def test_a_masked_url(url: str, shown: str) -> None:
-    assert mask_url(url) == shown
+    ):
+        with subtests.test(url=url):
+            assert mask_url(url) == shown
 
 
 def test_secrets_of_a_url_as_written_and_decoded() -> None:
@@ -172,20 +168,18 @@ def test_switches_are_pairs_on_the_command_line() -> None:
     assert given.switches == {"syntax": False, "max_plans": 2, "gold_tables": ["a"], "mode": "fast"}
 
 
-@pytest.mark.parametrize(
-    ("given", "made"),
-    [
+def test_where_a_database_lies_no_longer_depends_on_the_folder(subtests: pytest.Subtests) -> None:
+    for given, made in (
         ("sqlite:///data/a b.db", "sqlite:////at/here%20now/data/a b.db"),
         ("files:///data?skip=2", "files:////at/here%20now/data?skip=2"),
         ("shop.db", "/at/here now/shop.db"),
         ("~/shop.db", "~/shop.db"),
         ("sqlite:////abs/shop.db", "sqlite:////abs/shop.db"),
         ("sample", "sample"),
-    ],
-)
-def test_where_a_database_lies_no_longer_depends_on_the_folder(given: str, made: str) -> None:
-    assert anchored(given, Path("/at/here now")) == made
-    assert anchored(made, Path("/elsewhere")) == made
+    ):
+        with subtests.test(given=given):
+            assert anchored(given, Path("/at/here now")) == made
+            assert anchored(made, Path("/elsewhere")) == made
 
 
 def test_the_example_file_sets_every_option_and_nothing_else(root: Path, workplace: Path) -> None:

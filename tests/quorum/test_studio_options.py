@@ -111,9 +111,8 @@ def served(recipe: str, context: dict[str, Any]) -> Graph:
     return graph
 
 
-@pytest.mark.parametrize(
-    ("context", "said"),
-    [
+def test_what_a_context_has_wrong_is_named(subtests: pytest.Subtests) -> None:
+    for context, said in (
         ({"vote": 2}, "There is no option 'vote'. Did you mean 'votes'?"),
         ({"handles": {}}, "no option 'handles'"),
         ({"votes": "many"}, "votes = 'many'"),
@@ -121,11 +120,9 @@ def served(recipe: str, context: dict[str, Any]) -> Graph:
         ({"switches": {"max_plans": -1}}, "max_plans"),
         ({"model_for": {"judge": "offline"}}, "a model for 'judge', and the recipe 'recap' never asks it"),
         ({"recipe": "quorum"}, "The assistant 'recap' runs its own recipe only, not 'quorum'"),
-    ],
-)
-def test_what_a_context_has_wrong_is_named(context: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigurationError, match=re.escape(said)):
-        served("recap", context)
+    ):
+        with subtests.test(context=context), pytest.raises(ConfigurationError, match=re.escape(said)):
+            served("recap", context)
 
 
 @pytest.mark.parametrize("more", [{}, {"model_for": {"zzz": "offline"}}])

@@ -143,7 +143,8 @@ def test_the_knowledge_base_is_shown_searched_checked_and_pruned(shop: str, work
     assert called("kb", "search", "the tallest player").stdout == ""
     held = called("kb", "verify", "--db", shop)
     assert (held.exit_code, "1 of 1 query held." in held.stderr) == (0, True)
-
+    changed(workplace / "shop.db", "ALTER TABLE customers ADD COLUMN country TEXT")
+    assert "The columns of customers have changed since." in called("kb", "verify", "--db", shop).stdout
     changed(
         workplace / "shop.db", "DROP TABLE orders; DROP TABLE customers; CREATE TABLE orders (id INTEGER)"
     )

@@ -63,9 +63,8 @@ def voted(*clusters: list[str], total: int, first_two: Any = (), **more: Any) ->
     return {"sql": "", "candidates": candidates, "vote": vote}
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
+def test_the_vote_in_words(subtests: pytest.Subtests) -> None:
+    for answer, text in (
         (voted(["c2"], ["c1", "c3"], total=3), "2 of 3 candidates agree; 1 differs"),
         (voted(["c1"], total=3), "1 of 3 candidates agrees; 2 did not vote"),
         (voted(["c1"], ["c2"], total=2, tie=True), "1 of 2 candidates agrees; 1 differs; a tie"),
@@ -81,10 +80,9 @@ def voted(*clusters: list[str], total: int, first_two: Any = (), **more: Any) ->
             voted(["c3"], ["c4"], total=4, first_two={"superseded": True}),
             "1 of 2 candidates agrees; 1 differs",
         ),
-    ],
-)
-def test_the_vote_in_words(answer: dict[str, Any], text: str) -> None:
-    assert agreement(made(answer)) == text
+    ):
+        with subtests.test(answer=answer):
+            assert agreement(made(answer)) == text
 
 
 VALUES = [
@@ -126,11 +124,10 @@ COLUMNS: list[tuple[str, str, list[Any], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "values", "shown"), COLUMNS)
-def test_a_column_is_shown_by_its_name_type_and_all_its_values(
-    name: str, kind: str, values: list[Any], shown: list[str]
-) -> None:
-    assert cells(name, values, kind) == shown
+def test_a_column_is_shown_by_its_name_type_and_all_its_values(subtests: pytest.Subtests) -> None:
+    for name, kind, values, shown in COLUMNS:
+        with subtests.test(name, values=values):
+            assert cells(name, values, kind) == shown
 
 
 SPACED = st.text(alphabet='nulNUL"\\ \t', max_size=6).filter(

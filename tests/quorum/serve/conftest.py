@@ -22,10 +22,9 @@ from quorum.serve.http import make_app
 from quorum.serve.keys import Keys
 from quorum.serve.service import Service
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
-from tests.graph.shop import GOOD, QUESTION, make_shop, script, sql, written
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, make_shop, script, sql, written
 from tests.waiting import until
 
-ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 DIFFER = {
     "m:a": scripted(script(action=sql(GOOD), sql_writer=written(GOOD))),
     "m:b": scripted(script(action=sql(ABOVE_SIX), sql_writer=written(ABOVE_SIX))),

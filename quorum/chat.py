@@ -103,11 +103,11 @@ class Chat:
             async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
                 state = await graph.aget_state(config)
-                past, begin = state.values, None
+                past, begin = state.values, None  # a turn that is under way goes on with its own step
                 if [each.id for each in past.get("messages", ())][-1:] != [said.id]:
                     if known:
                         return _Answer.model_validate(await take_in(said, turn, answering))
-                    if state.tasks and not state.next:  # what its last step wrote is not in its state
+                    if state.tasks and not state.next:  # a process died before its step's state was stored
                         await graph.aupdate_state(config, None, as_node=END)
                     if left := await asyncio.to_thread(self._left_out, past):
                         await take_in(*left)

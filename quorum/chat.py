@@ -13,7 +13,7 @@ from quorum.answer import Answer
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.atomic import lock
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, LeaseLost
 from quorum.settings import Settings, resumed_options
 
 if TYPE_CHECKING:
@@ -117,7 +117,8 @@ class Chat:
                     begin = {"messages": [said]}
                 output = await graph.ainvoke(begin, config, context=context, durability="sync")
         except Exception as error:  # of the rewriting: a question that failed has closed the trace
-            context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
+            if not isinstance(error, LeaseLost):  # of the conversation: the run is handed over
+                context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
             raise
         finally:
             await context.aclose()

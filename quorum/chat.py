@@ -13,7 +13,7 @@ from quorum.answer import Answer
 from quorum.graph.answer import Answer as _Answer
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.atomic import lock
-from quorum.knowledge.errors import ConfigurationError
+from quorum.knowledge.errors import ConfigurationError, LeaseLost
 from quorum.settings import Settings, resumed_options
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ class Chat:
             async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
                 state = await graph.aget_state(config)
-                past, begin = state.values, None
+                past, begin = state.values, None  # a turn that is under way goes on with its own step
                 if [each.id for each in past.get("messages", ())][-1:] != [said.id]:
                     if known:
                         return _Answer.model_validate(await take_in(said, turn, answering))
-                    if state.tasks and not state.next:  # what its last step wrote is not in its state
+                    if state.tasks and not state.next:  # a process died before its step's state was stored
                         await graph.aupdate_state(config, None, as_node=END)
                     if left := await asyncio.to_thread(self._left_out, past):
                         await take_in(*left)
@@ -117,7 +117,8 @@ class Chat:
                     begin = {"messages": [said]}
                 output = await graph.ainvoke(begin, config, context=context, durability="sync")
         except Exception as error:  # of the rewriting: a question that failed has closed the trace
-            context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
+            if not isinstance(error, LeaseLost):  # of the conversation: the run is handed over
+                context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
             raise
         finally:
             await context.aclose()

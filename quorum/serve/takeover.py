@@ -53,7 +53,7 @@ async def _look_after(service: Service, leases: Leases) -> None:
                 service.stop(run_id_of(lease.run))
             elif lease.cancel:
                 await service.cancel_here(run_id_of(lease.run))
-        with suppress(QuorumError):  # Postgres is away, for a while
+        with suppress(QuorumError, OSError):  # Postgres, or the home, is away for a while
             expired = await asyncio.to_thread(leases.expired)
             for each in random.sample(expired, min(AT_ONCE, len(expired))):
                 await _take_over(service, leases, each)

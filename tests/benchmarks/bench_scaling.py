@@ -109,7 +109,7 @@ class Found:
     """The outcomes of questions by id, with what they cost."""
 
     outcomes: dict[str, Any]
-    answers: Counter[str]
+    once: set[str]
     paid: dict[str, Counter[Any]]
     again: int
     taken: int
@@ -143,8 +143,9 @@ class Bench:
             killing.join()
             watch.over.set(), watch.join()
         runs = fleet.runs()
-        begun = [[event["kind"] for event in run.events()].count("begun") for run in runs]
-        answers = Counter({run.run_id: [e["kind"] for e in run.events()].count("answer") for run in runs})
+        kinds = {run.run_id: Counter(event["kind"] for event in run.events()) for run in runs}
+        # a step that was cut short behind its event and before the answer's file is done again
+        once = {id for id, each in kinds.items() if 1 <= each["answer"] <= max(1, each["begun"])}
         calls = {run.run_id: paid(run) for run in runs}
         billed = sum(n for each in calls.values() for key, n in each.items() if key[0] == "model_call")
         again = self.model.counts().served - before - billed
@@ -155,7 +156,8 @@ class Bench:
             flush=True,
         )
         said = {id: outcome(body) if body["answer"] else body["status"] for id, body in bodies.items()}
-        return Found(said, answers, calls, again, sum(n > 1 for n in begun), watch.seconds)
+        taken = sum(each["begun"] > 1 for each in kinds.values())
+        return Found(said, once, calls, again, taken, watch.seconds)
 
     def slope(self, name: str, count: int, db: Sequence[str], ask: Any) -> None:
         """Print the memory that each of so many costs, which ``ask`` opens in turn in one process."""
@@ -184,7 +186,7 @@ class Bench:
 def compared(calm: Found, killed: Found) -> bool:
     """Print what the kills changed; return True if that is nothing."""
     ids = calm.outcomes.keys()
-    once = sum(killed.answers[id] == 1 for id in ids)
+    once = len(killed.once & ids)
     differing = sum(calm.outcomes[id] != killed.outcomes[id] for id in ids)
     repeated = sum((killed.paid[id] - calm.paid[id]).total() for id in ids)
     missing = sum((calm.paid[id] - killed.paid[id]).total() for id in ids)

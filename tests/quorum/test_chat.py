@@ -13,8 +13,9 @@ from quorum.chat import Chat, settings_of
 from quorum.graph.answer import Answer
 from quorum.graph.context import Context
 from quorum.graph.conversation import conversation, stands_alone, supported
+from quorum.graph.leases import leases_at, run_id_of
 from quorum.graph.runs import Event, RunFolder, list_runs
-from quorum.knowledge.errors import ConfigurationError, MalformedReply
+from quorum.knowledge.errors import ConfigurationError, LeaseLost, MalformedReply
 from quorum.progress import Progress
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models.scripted import Prompt, scripted
@@ -249,6 +250,29 @@ async def test_a_turn_is_known_whose_last_step_has_its_writes_stored_and_not_its
         await quorum.chat(chat.thread).ask("and in all?")
     (seen,) = model.rewritings
     assert seen.count(f": {QUESTION}\n") == 1
+
+
+async def test_a_turn_whose_process_loses_the_conversation_alone_is_handed_over(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    """As one that hung may: of its leases some are renewed in time."""
+    pytest.importorskip("langgraph.checkpoint.postgres", reason="needs quorum-sql[serve]")
+    url = f"{postgres.admin_url}/{postgres.new_database()}"
+
+    def heard(event: Event) -> None:
+        if event["kind"] == "rewriting":
+            for lease in leases_at(url).held.values():
+                lease.lost = lease.run.endswith(":talk")
+
+    async with session(tmp_path, Talker({"ask": "question"}), checkpoints=url) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        with pytest.raises(LeaseLost):
+            await chat.ask("and in all?", run_id="lost", on_event=heard)
+        assert RunFolder.open(tmp_path / "q", "lost").ended() is None
+        assert "lost" in [run_id_of(each.run) for each in leases_at(url).expired()]
+        postgres.execute("UPDATE quorum_leases SET expires = clock_timestamp()", url.rpartition("/")[2])
+        assert (await quorum.chat(chat.thread).resume("lost")).rows == [[4]]
 
 
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:

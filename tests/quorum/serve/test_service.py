@@ -79,8 +79,9 @@ async def test_a_question_that_cannot_begin_is_refused_where_other_processes_wou
     await again.answer()
     assert (await service.question(ME, "q1")).status == "answered", "what failed under its name is forgotten"
     service.leases = cast("Any", object())
+    (service.home / "runs" / "killed").mkdir()
     with pytest.raises(ConfigurationError, match="UTF-8"):
-        await service.ask(ME, "\ud800")
+        await service.ask(ME, "\ud800", run_id="killed")
 
 
 def test_half_a_place_of_the_machine_is_not_shown() -> None:

@@ -173,7 +173,7 @@ async def open_context(
     """Open everything that a run needs.
 
     The run's folder is made first: a start that is interrupted leaves a run that can be resumed. A failure
-    leaves nothing behind.
+    leaves nothing behind, but for a run with a lease.
 
     Args:
         recipe: The one that ``options`` name, with their switches (``quorum.graph.recipes.find_recipe``); or
@@ -267,16 +267,21 @@ def seconds_for_values(ledger: Ledger) -> float | None:
 
 @asynccontextmanager
 async def _closing(trace: Trace, *, new: bool) -> AsyncIterator[None]:
-    """Close the trace; a new run that an error, which is no interruption, keeps from beginning is gone."""
-    failed = False
+    """Close the trace; a new run that an error, which is no interruption, keeps from beginning is gone.
+
+    One with a lease has failed, or is another process's: others know of it.
+    """
+    gone = False
     try:
         yield
-    except Exception:
-        trace.over = failed = new
+    except Exception as error:
+        trace.over, gone = new, new and not trace.lease
+        if new and trace.lease:
+            trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
         raise
     finally:
         await trace.aclose()
-        if failed:
+        if gone:
             await asyncio.to_thread(shutil.rmtree, trace.folder)
 
 

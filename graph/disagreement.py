@@ -168,7 +168,7 @@ class _Pair:
             return
         agreeing = _listed(_code(self._name(0, place)) for place, _ in found.agreeing)
         if agreeing and not self.other_rows:
-            yield f"they agree in {agreeing}"
+            yield f"{self.sides[0]} and {self.sides[1]} agree in {agreeing}"
         elif agreeing and not found.key and not any(found.differing):
             yield "each column has the same values in both, but they stand in different rows"
         yield from self._own("shows", *self._differing())

@@ -28,7 +28,7 @@ import re
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -145,10 +145,13 @@ class Trace(RunFolder):
         earlier_approvals: What interrupted processes asked the user before queries ran, and the replies.
 
     Args:
-        spent_seconds, earlier: Of the processes that were interrupted: wall clock, events.
+        about: ``run.json`` of a new run: what makes a folder a run.
 
     Raises:
         ConfigurationError: Another process is writing the run.
+        FileExistsError: A new run has the name of another one.
+        LeaseLost: Another process may be writing the run.
+        OSError: The folder cannot be written.
     """
 
     def __init__(
@@ -157,9 +160,8 @@ class Trace(RunFolder):
         *,
         redact: Sequence[str] = (),
         listener: Callable[[Event], None] | None = None,
-        spent_seconds: float = 0.0,
-        earlier: Iterable[Event] = (),
         lease: Lease | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(folder)
         self.redact = sorted({s for s in redact if len(s) >= SHORTEST_SECRET}, key=len, reverse=True)
@@ -169,20 +171,30 @@ class Trace(RunFolder):
         self.lease = lease
         self.finished: Any = None
         self.failure, self.over = "", False
-        self._spent, self._start = spent_seconds, 0.0
+        self._spent, self._start = 0.0, 0.0
         self._kept: set[str] = set()
         self._calls = defaultdict[tuple[str, str], deque[Event]](deque)
         self._queries: dict[str, Event] = {}
         self.earlier_approvals: list[Event] = []
-        for event in earlier:
-            self._remember(event)
         self._gate = threading.Lock()  # lines come whole, and nothing gets in behind the end
         self._closed = False
         # ``_FILES`` writes in order: what was asked for before a file is written when that file is
         self._latest: Future[None] | None = None
         self._named: Future[None] | None = None
+        if about is not None:
+            self._begin(about)
         self._lines_file = _own_for_appending(folder) if lease else _locked_for_appending(folder)
         atexit.register(self.close)
+
+    def _begin(self, about: Mapping[str, Any]) -> None:
+        """Write ``run.json``. With leases one process does, also where one died that had made the folder."""
+        path, content = self.folder / "run.json", self._object(about)
+        if not self.lease:
+            replace_file(path, content)
+            return
+        self.lease.check()
+        if (self.folder / "events.jsonl").exists() or not write_once(path, content):
+            raise FileExistsError
 
     def _remember(self, event: Event) -> None:
         """Keep what a step that runs again will ask for; a reply that held a secret is not in the trace."""
@@ -218,12 +230,12 @@ class Trace(RunFolder):
         home: Path,
         run_id: str | None = None,
         meta: Mapping[str, Any] | None = None,
-        **given: Any,
+        *,
+        redact: Sequence[str] = (),
+        listener: Callable[[Event], None] | None = None,
+        lease: Lease | None = None,
     ) -> Self:
         """Start a run: make its folder and write ``run.json`` (``meta``, the id, the time).
-
-        Args:
-            given: ``redact``, ``listener`` and ``lease``.
 
         Raises:
             ConfigurationError: The id is taken or malformed, or the folder cannot be written.
@@ -233,38 +245,45 @@ class Trace(RunFolder):
             raise ConfigurationError(f"{run_id!r} cannot name a run: use letters, digits, '-', '_', '.'.")
         folder = home / "runs" / run_id
         try:
-            folder.mkdir(parents=True, mode=0o700)  # rows of somebody's database will lie here
-            (folder / "results").mkdir()
-            (folder / "blobs").mkdir()
+            # rows of somebody's database will lie here
+            folder.mkdir(parents=True, mode=0o700, exist_ok=lease is not None)
+            (folder / "results").mkdir(exist_ok=True)
+            (folder / "blobs").mkdir(exist_ok=True)
             if not (ignore := home / ".gitignore").exists():
                 ignore.write_text("*\n!kb/\n!kb/**\n")  # what people verified is for review
+            started = datetime.now().astimezone().isoformat(timespec="seconds")
+            about = {"run_id": run_id, "started": started, **(meta or {})}
+            return cls(folder, redact=redact, listener=listener, lease=lease, about=about)
         except FileExistsError:
             raise ConfigurationError(f"The run {run_id} exists already.", hint="Leave its id out.") from None
         except OSError as error:
             message = f"Cannot write traces to {home}: {error.strerror}."
             raise ConfigurationError(message, hint=_OTHER_HOME) from error
-        trace = cls(folder, **given)
-        started = datetime.now().astimezone().isoformat(timespec="seconds")
-        trace._save("run.json", {"run_id": run_id, "started": started, **(meta or {})}, at_once=True)
-        if trace.failure:
-            trace.close()
-            raise ConfigurationError(f"Cannot write traces to {home}: {trace.failure}", hint=_OTHER_HOME)
-        return trace
 
     @classmethod
-    def resume(cls, home: Path, run: str, **given: Any) -> Self:
+    def resume(
+        cls,
+        home: Path,
+        run: str,
+        *,
+        redact: Sequence[str] = (),
+        listener: Callable[[Event], None] | None = None,
+        lease: Lease | None = None,
+    ) -> Self:
         """Go on writing an existing run; its clock continues where the last event left it.
-
-        Args:
-            given: As ``create``.
 
         Raises:
             ConfigurationError: There is no such run, or another process is writing it.
         """
-        found = RunFolder.open(home, run)
-        events = list(found.events())
-        spent = max((event["t"] for event in events), default=0.0)
-        return cls(found.folder, **given, spent_seconds=spent, earlier=events)
+        trace = cls(RunFolder.open(home, run).folder, redact=redact, listener=listener, lease=lease)
+        try:  # once no other process writes them
+            for event in trace.events():
+                trace._spent = max(trace._spent, event["t"])
+                trace._remember(event)
+        except BaseException:
+            trace.close()
+            raise
+        return trace
 
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
@@ -366,15 +385,18 @@ class Trace(RunFolder):
         sha = hashlib.sha256(_bytes(text)).hexdigest()
         if sha not in self._kept:
             self._kept.add(sha)
-            self._replace(self.folder / "blobs" / f"{sha}.txt", text)
+            self._replace(self.folder / "blobs" / f"{sha}.txt", _bytes(text))
         return sha
 
     def _save(self, name: str, value: Any, *, at_once: bool = False) -> None:
-        """Keep an object, a line for each of its fields."""
-        lines = (f"  {_FIELD.encode({key: item})[1:-1]}" for key, item in plain(value, self._change).items())
-        self._replace(self.folder / name, "{\n" + ",\n".join(lines) + "\n}\n", at_once=at_once)
+        self._replace(self.folder / name, self._object(value), at_once=at_once)
 
-    def _replace(self, path: Path, text: str, *, at_once: bool = False) -> None:
+    def _object(self, value: Any) -> bytes:
+        """Return an object as a file, with a line for each of its fields."""
+        lines = (f"  {_FIELD.encode({key: item})[1:-1]}" for key, item in plain(value, self._change).items())
+        return _bytes("{\n" + ",\n".join(lines) + "\n}\n")
+
+    def _replace(self, path: Path, content: bytes, *, at_once: bool = False) -> None:
         """Write a file, all of it or nothing: soon, or before this returns."""
 
         def write() -> None:
@@ -382,7 +404,7 @@ class Trace(RunFolder):
                 if self.lease:
                     self.lease.check()
                 once = self.lease and path.name == "answer.json"
-                (write_once if once else replace_file)(path, _bytes(text))
+                (write_once if once else replace_file)(path, content)
 
         if at_once:
             write()

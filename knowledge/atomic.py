@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import threading
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,8 +40,10 @@ def replace_file(
         raise
 
 
-def write_once(path: Path, content: bytes, *, private: bool = False) -> None:
+def write_once(path: Path, content: bytes, *, private: bool = False) -> bool:
     """Write a file whole unless there is one, which stays: of several processes one writes it.
+
+    Return True in that one.
 
     Args:
         private: Only the owner may read it.
@@ -54,8 +55,11 @@ def write_once(path: Path, content: bytes, *, private: bool = False) -> None:
     try:
         draft.touch(mode=0o600 if private else 0o666)
         draft.write_bytes(content)
-        with suppress(FileExistsError):
-            path.hardlink_to(draft)
+        path.hardlink_to(draft)
+    except FileExistsError:
+        return False
+    else:
+        return True
     finally:
         draft.unlink(missing_ok=True)
 

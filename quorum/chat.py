@@ -17,6 +17,8 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings, resumed_options
 
 if TYPE_CHECKING:
+    from langchain_core.messages import HumanMessage
+
     from quorum.graph.context import Context
     from quorum.graph.leases import Lease
     from quorum.session import Quorum
@@ -74,26 +76,25 @@ class Chat:
 
     async def _answered(self, context: Context, turn: str, *, resumed: bool, **asked: Any) -> _Answer:
         from langchain_core.messages import HumanMessage
+        from langgraph.graph import END
 
         from quorum.graph.answering import answer_question
         from quorum.graph.checkpoints import has_checkpoint, open_checkpoints
         from quorum.graph.conversation import Talk, answer, build_conversation, remembered
 
         config: Any = {"configurable": {"thread_id": self.thread}}
-        graph = build_conversation(context.recipe, message_of, answering=partial(answer_question, **asked))
-        became, meta = turn, await asyncio.to_thread(context.trace.meta) if resumed else {}
-        turn = str(meta.get("turn", turn))
-        answering: Any = partial(answer_question, resumed=True, **asked)
+        answering: Any = partial(answer_question, resumed=resumed, **asked)
+        graph = build_conversation(context.recipe, message_of, answering=answering)
+        meta = await asyncio.to_thread(context.trace.meta) if resumed else {}
+        said = HumanMessage(str(meta.get("turn", turn)), id=context.trace.run_id)
 
-        async def take_in(turn: str, became: str, answering: Any) -> Any:
+        async def take_in(said: HumanMessage, became: str, answering: Any) -> Any:
             """Add a turn that became a question before, and its answer."""
-            past, said = (await graph.aget_state(config)).values, HumanMessage(turn)
+            past = (await graph.aget_state(config)).values
             kept = {name: past[name] for name in ("turns", "settled") if name in past}
             state = Talk([said], became=became, **kept)
             made = await answer(state, context, answering=answering, say=message_of)
-            latest = past["messages"][-1] if past.get("messages") else None
-            if latest is None or latest.type != "human":  # else it was noted as the turn began
-                made["messages"] = [said, *made["messages"]]
+            made["messages"] = [said, *made["messages"]]  # one that was noted as the turn began is replaced
             await graph.aupdate_state(config, made, as_node="answer")
             return made["answer"]
 
@@ -101,16 +102,20 @@ class Chat:
             known = resumed and await has_checkpoint(context.trace.checkpoint, context.trace.lease)
             async with open_checkpoints(self._file, self._lease) as saver:
                 graph = graph.copy({"checkpointer": saver})
-                if known:
-                    return _Answer.model_validate(await take_in(turn, became, answering))
-                past = (await graph.aget_state(config)).values
-                if left := await asyncio.to_thread(self._left_out, past, context.trace.run_id):
-                    await take_in(*left)
-                elif (first := self.last) and not past:
-                    begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
-                    await graph.aupdate_state(config, begun, as_node="answer")
-                asked = {"messages": [("user", turn)]}
-                output = await graph.ainvoke(asked, config, context=context, durability="sync")
+                state = await graph.aget_state(config)
+                past, begin = state.values, None
+                if [each.id for each in past.get("messages", ())][-1:] != [said.id]:
+                    if known:
+                        return _Answer.model_validate(await take_in(said, turn, answering))
+                    if state.tasks and not state.next:  # what its last step wrote is not in its state
+                        await graph.aupdate_state(config, None, as_node=END)
+                    if left := await asyncio.to_thread(self._left_out, past):
+                        await take_in(*left)
+                    elif (first := self.last) and not past:
+                        begun = {"answer": first.model_dump(mode="json"), "turns": [remembered(first)]}
+                        await graph.aupdate_state(config, begun, as_node="answer")
+                    begin = {"messages": [said]}
+                output = await graph.ainvoke(begin, config, context=context, durability="sync")
         except Exception as error:  # of the rewriting: a question that failed has closed the trace
             context.trace.record("failed", agent="run", error=type(error).__name__, message=str(error))
             raise
@@ -118,10 +123,12 @@ class Chat:
             await context.aclose()
         return _Answer.model_validate(output["answer"])
 
-    def _left_out(self, past: dict[str, Any], run: str) -> tuple[str, str, Any] | None:
+    def _left_out(self, past: dict[str, Any]) -> tuple[HumanMessage, str, Any] | None:
         """Return a turn, its question and what answers it, if its process died before that was noted here."""
+        from langchain_core.messages import HumanMessage
+
         last = str(past.get("run_id", ""))
-        if last in ("", run, (past.get("answer") or {}).get("run_id")):
+        if last in ("", (past.get("answer") or {}).get("run_id")):
             return None
         folder = RunFolder(self._session.settings.home / "runs" / last)
         if (found := folder.answer()) is None:
@@ -130,8 +137,7 @@ class Chat:
         async def answering(*_: Any) -> _Answer:
             return found
 
-        meta = folder.meta()
-        return str(meta["turn"]), str(meta["question"]), answering
+        return HumanMessage(str(folder.meta()["turn"]), id=last), str(past["became"]), answering
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:

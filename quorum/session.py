@@ -224,7 +224,9 @@ class Quorum:
             made = await (through or answer_question)(
                 context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
             )
-            if made.meant:
+            if made.meant and "by" not in await asyncio.to_thread(
+                context.trace.meta
+            ):  # of one of many callers
                 from quorum.teaching import keep_convention
 
                 await asyncio.to_thread(keep_convention, made, self.settings)

@@ -43,7 +43,7 @@ class Taught:
         result: Of a correction, which was run; None of an answer that was kept.
         right: Models whose candidates were right, ``wrong`` those whose were not; empty where a run had one,
             or taught them before.
-        warning: What could not be done beside it.
+        warning: What the data shows against the answer, and what could not be done beside it.
         replaced: Who stood for another query of the same question, which is kept no more.
         dates: The query's fixed dates: asked again later, it still answers for these.
     """
@@ -98,7 +98,9 @@ def keep(run: str, *, note: str = "", by: str = "", settings: Settings | None = 
     right = next((each.candidates for each in clusters if winner in each.candidates), [])
     every = [each.id for each in answer.candidates]
     outcomes = _outcomes(answer, right, every)
-    return _teach(folder, answer, answer.sql, answer.tables, outcomes, settings, note=note, by=by)
+    taught = _teach(folder, answer, answer.sql, answer.tables, outcomes, settings, note=note, by=by)
+    doubts = " ".join(["The data shows against it:", *answer.doubts]) if answer.doubts else ""
+    return replace(taught, warning=f"{doubts} {taught.warning}".strip())
 
 
 async def correct(

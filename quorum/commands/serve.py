@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from socket import AddressFamily, create_server
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,7 +17,8 @@ from quorum.commands.options import Command, setting_flags
 from quorum.knowledge.errors import ConfigurationError, is_installed, missing_extra
 from quorum.settings import Settings
 from quorum.shell import SIGNALS
-from quorum.tools.urls import urls_in
+from quorum.tools.databases import connect_all
+from quorum.tools.urls import SAMPLE, urls_in
 
 if TYPE_CHECKING:
     from quorum.serve.service import Service
@@ -80,6 +82,7 @@ def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
 
     Raises:
         ConfigurationError: A setting is wrong or missing.
+        DatabaseUnavailable: A file is not there.
     """
     named = named_databases(flags.pop("database"))
     settings = Settings(**flags)
@@ -87,6 +90,9 @@ def served(flags: dict[str, Any]) -> tuple[Settings, dict[str, list[str]]]:
         named = named_databases([",".join(settings.database)])
     urls = [url for urls in named.values() for url in urls]
     settings.changed(database=urls).run_options()  # says what lacks
+    for served in named.values():
+        if SAMPLE not in served:
+            connect_all(served)
     return settings, named
 
 
@@ -139,8 +145,14 @@ async def _serve(service: Service, host: str, port: int, *, open_page: bool) -> 
         app, host=host, port=port, log_level="warning", server_header=False, timeout_graceful_shutdown=3
     )
     server = uvicorn.Server(config)
-    socket = config.bind_socket()
-    socket.listen(config.backlog)  # whoever reads the line below may ask at once
+    family = AddressFamily.AF_INET6 if ":" in host else AddressFamily.AF_INET
+    try:  # before the line below: whoever reads it may ask at once
+        socket = create_server((host, port), family=family, backlog=config.backlog)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot listen at {host}, port {port}: {error.strerror}.",
+            hint="Give another --port; 0 takes a free one.",
+        ) from error
     place = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"
     click.echo(f"Serving {', '.join(service.databases(Caller()))} at {place}; Ctrl-C ends it.", err=True)
     if open_page:

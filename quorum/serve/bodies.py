@@ -171,12 +171,18 @@ class DatabaseBody(BaseModel):
 
 
 class Health(BaseModel):
+    """``keys`` is not empty while the file of keys is wrong: the server's log says how."""
+
     status: str
+    keys: str = ""
     running: int
 
 
 class Databases(BaseModel):
+    """``sql``: whether queries of one's own may run."""
+
     databases: list[DatabaseBody]
+    sql: bool
 
 
 class ColumnBody(BaseModel):

@@ -25,7 +25,7 @@ from quorum.serve.bodies import Body, asks
 from quorum.serve.question import Question, Refused
 from quorum.serve.routes import Call, EventStream, way
 
-_LINK = re.compile(r"\(/v1/questions/([A-Za-z0-9._-]{1,81})/trace\)")
+_LINK = re.compile(r"\([^()\s]*/v1/questions/([A-Za-z0-9._-]{1,81})/trace\)")
 
 
 class Message(BaseModel):
@@ -67,10 +67,11 @@ async def complete(call: Call, body: Completion) -> Response:
         raise Refused("The last message must be the user's.", 422, "fields")
     question = await _asked(call, body.model, said)
     head = {"id": question.id, "created": int(time.time()), "model": body.model}
+    at = f"{call.request.base_url}v1/questions/{question.id}/trace"
     if body.stream:
         usage = bool((body.stream_options or {}).get("include_usage"))
-        return EventStream(_streamed(question, head, usage=usage), media_type="text/event-stream")
-    text, used = await _outcome(question)
+        return EventStream(_streamed(question, head, at, usage=usage), media_type="text/event-stream")
+    text, used = await _outcome(question, at)
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": used})
@@ -93,8 +94,8 @@ async def _asked(call: Call, model: str, said: list[Message]) -> Question:
     return await call.service.ask(call.who, text, database=database, **options)
 
 
-async def _outcome(question: Question) -> tuple[str, dict[str, int]]:
-    """Return what a question comes to as Markdown, and the tokens that it used."""
+async def _outcome(question: Question, at: str) -> tuple[str, dict[str, int]]:
+    """Return what a question comes to as Markdown, with its trace's address, and the tokens that it used."""
     usage: dict[str, Any] = {}
     try:
         answer = await question.answer()
@@ -106,12 +107,14 @@ async def _outcome(question: Question) -> tuple[str, dict[str, int]]:
             for each in asks(waiting.asked, question.database)
         ]
         text = "\n\n".join(lines)
-    text = f"{text}\n\n[Trace](/v1/questions/{question.id}/trace)"
+    text = f"{text}\n\n[Trace]({at})"
     read, written = int(usage.get("input_tokens") or 0), int(usage.get("output_tokens") or 0)
     return text, {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-async def _streamed(question: Question, head: dict[str, Any], *, usage: bool) -> AsyncIterator[bytes]:
+async def _streamed(
+    question: Question, head: dict[str, Any], at: str, *, usage: bool
+) -> AsyncIterator[bytes]:
     """Yield the steps, each as a line of a quotation, and then what the question comes to."""
 
     def chunk(delta: dict[str, str], end: str | None = None, **more: Any) -> bytes:
@@ -124,7 +127,7 @@ async def _streamed(question: Question, head: dict[str, Any], *, usage: bool) ->
         if step and step.live:
             yield chunk({"content": f"> {markdown(f'{step.agent}: {step.gist}', 200)}\n"})
     try:
-        text, used = await _outcome(question)
+        text, used = await _outcome(question, at)
     except QuorumError as error:
         text, used = f"**Failed**: {markdown(question.clean(str(error)), 1000)}", {}
     yield chunk({"content": f"\n{text}"})

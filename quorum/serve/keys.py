@@ -5,10 +5,11 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import logging
 import secrets
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,17 +60,21 @@ class Caller:
 
 
 _CALLER = TypeAdapter(Caller)
+_LOG = logging.getLogger(__name__)
 
 
 class Keys:
     """The keys of a file, which is read again when it has changed; it holds their SHA-256 only.
+
+    Attributes:
+        fault: What is wrong in the file as it is now, while what was read before counts; else empty.
 
     Raises:
         ConfigurationError: The file cannot be read, or an entry is wrong.
     """
 
     def __init__(self, file: Path) -> None:
-        self.file, self._read, self._callers = file, 0, dict[str, Caller]()
+        self.file, self.fault, self._read, self._callers = file, "", 0, dict[str, Caller]()
         self._load()
 
     def named(self, name: str) -> Caller | None:
@@ -79,18 +84,26 @@ class Keys:
 
     def caller(self, key: str) -> Caller | None:
         """Return who has a key; None for nobody."""
-        with suppress(ConfigurationError, OSError):  # while it is being edited, what was read before counts
+        try:
             if self.file.stat().st_mtime_ns != self._read:
                 self._load()
+                self.fault = ""
+        except (ConfigurationError, OSError) as error:
+            if str(error) != self.fault:
+                _LOG.error("%s The keys that were read before count.", error)
+            self.fault = str(error)
         return self._callers.get(hash_of(key))
 
     def _load(self) -> None:
+        found, place = list[Caller](), ""
         try:
             self._read = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
-            found = [_CALLER.validate_python(each) for each in entries]
+            for number, entry in enumerate(entries, 1):
+                place = f"key {number}, "
+                found.append(_CALLER.validate_python(entry))
         except (OSError, ValueError) as error:
-            said = first_in_words(error) if isinstance(error, ValidationError) else str(error)
+            said = place + first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
         if len({each.name for each in found}) < len(found):
             raise ConfigurationError(f"Two keys in {self.file} have the same name.")

@@ -62,7 +62,8 @@ _LOG = logging.getLogger(__name__)
 Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
 Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
 Dollars: TypeAlias = Annotated[float | None, Field(gt=0, le=1_000, description="dollars at most")]
-Clarify: TypeAlias = Annotated[bool | None, Field(description="ask back if it can be read in several ways")]
+Clarify: TypeAlias = Annotated[bool | None, Field(description="ask back where a likely reading differs")]
+Reply: TypeAlias = Annotated[str, Field(max_length=20_000)]
 
 
 class Rows(BaseModel):
@@ -139,12 +140,14 @@ class Call:
         """
         return await self._begin(question, clarify, max_usd, database=database)
 
-    async def follow_up(self, run: Run, text: Text, max_usd: Dollars = None) -> Result:
+    async def follow_up(self, run: Run, text: Reply, max_usd: Dollars = None) -> Result:
         """Go on from an earlier answer about {of}: 'and by month?'. Nothing is written to the database.
 
         Of a run with the status needs_choice, the text is the reply: 'B', 'yes', or the user's own words.
         """
         if (await self.service.question(self.who, run)).waiting is None:
+            if not text.strip():
+                return _failed("text: only where a choice is open it may be empty.")
             return await self._begin(text, None, max_usd, after=run)
         return await self._outcome(await self.service.reply(self.who, run, text))
 
@@ -180,6 +183,8 @@ class Call:
 
     async def search_values(self, words: Words, database: Database = "") -> Result:
         """Find how names, places and codes are written in {of}, by column. Read-only."""
+        if not words.strip():
+            return _failed("words: say what to look for.")
         return _result(await self.service.search_values(self.who, words, database=database))
 
     async def trace(self, run: Run) -> Result:
@@ -200,7 +205,7 @@ class Call:
         and nothing to the database.
         """
         kept = await self.service.keep(self.who, run, note=note)
-        return _result(kept, f"Kept, {kept.credit}: {kept.question}")
+        return _result(kept, f"Kept, {kept.credit}: {kept.question} {kept.warning}".strip())
 
     @property
     def _can_ask(self) -> bool:

@@ -102,9 +102,13 @@ class Question:
         except OSError:
             return False
 
+    def is_there(self) -> bool:
+        """True once its folder is a run, which every process finds; blocks."""
+        return (self.folder.folder / "run.json").is_file()
+
     async def begun(self) -> None:
         """Wait until its folder is there: from then on no process that dies loses it."""
-        while self.task and not await asyncio.to_thread((self.folder.folder / "run.json").is_file):  # noqa: ASYNC110
+        while self.task and not await asyncio.to_thread(self.is_there):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
     async def change(self, since: asyncio.Event | None = None) -> None:

@@ -122,7 +122,9 @@ def way(route: str, *types: str, status: int = 200, open: bool = False) -> Calla
 @way("GET /health", open=True)
 async def health(call: Call) -> bodies.Health:
     """Say that the server is there."""
-    return bodies.Health(status="ok", running=call.service.running)
+    wrong = call.service.keys and call.service.keys.fault
+    keys = "The file of keys is wrong; those that were read before count." if wrong else ""
+    return bodies.Health(status="ok", keys=keys, running=call.service.running)
 
 
 @way("GET /metrics", "text/plain")
@@ -144,7 +146,7 @@ async def databases(call: Call) -> bodies.Databases:
         except DatabaseUnavailable as error:  # the others can be asked
             about["error"] = call.service.clean(Exception.__str__(error))
         found.append(bodies.DatabaseBody(name=name, **about))
-    return bodies.Databases(databases=found)
+    return bodies.Databases(databases=found, sql=call.who.sql)
 
 
 @way("POST /v1/questions", status=202)

@@ -206,11 +206,8 @@ class Service:
         await self._begin(who, made, partial(asking, text), asks)
         if self.leases:
             await made.begun()
-            if not await asyncio.to_thread(made.folder.folder.is_dir):  # no other process hears of it
-                if made.elsewhere:
-                    raise _being_answered()
-                if made.error:
-                    raise made.error
+            if not await asyncio.to_thread(made.is_there):  # no other process hears of it
+                raise _being_answered() if made.elsewhere else made.error or _busy()
         return made
 
     async def question(self, who: Caller, run_id: str) -> Question:
@@ -375,7 +372,9 @@ class Service:
         quorum, meta = self._session(who, found.database), await asyncio.to_thread(found.folder.meta)
         asking: Asking = partial(quorum.ask, resume=found.id)
         if thread := str(meta.get("talk", "")):
-            chat = await asyncio.to_thread(quorum.chat, thread)
+            answered = (self.home / "runs" / found.after / "answer.json").is_file
+            after = found.after if await asyncio.to_thread(answered) else ""
+            chat = await asyncio.to_thread(partial(quorum.chat, thread, run=after))
             found.thread, asking = thread, partial(chat.resume, found.id)
         await self._begin(who, found, asking, {"on_clarify": reply, "on_approve": reply})
         return found
@@ -385,7 +384,7 @@ class Service:
         if made.id in self._running or made.thread in threads:
             raise _being_answered()
         if self._ending or len(self._running) >= MOST_RUNNING:
-            raise Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+            raise _busy()
 
     async def _begin(self, who: Caller, made: Question, asking: Asking, asks: dict[str, Any]) -> None:
         """Begin or go on with a question, once what it may use is claimed."""
@@ -434,7 +433,7 @@ class Service:
         except Exception as error:  # noqa: BLE001 - a fault of ours ends this question only
             ours = QuorumError(f"{type(error).__name__}: {error}")
             made.error = error if isinstance(error, QuorumError) else ours
-            if not made.folder.folder.is_dir():
+            if not await asyncio.to_thread(made.is_there):
                 self._lost[made.id] = made
                 while len(self._lost) > LOST:
                     self._lost.popitem(last=False)
@@ -478,6 +477,8 @@ class Service:
 
     def _bounded(self, options: Mapping[str, Any]) -> dict[str, Any]:
         given = dict(options)
+        if given.get("clarify") == "on" and self.settings.clarify == "always":
+            given["clarify"] = "always"
         for name in given.keys() & set(_AT_MOST):
             if (most := getattr(self.settings, name)) is not None:
                 given[name] = min(given[name], most)
@@ -542,7 +543,7 @@ def _check_sql(who: Caller) -> None:
 
 
 def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
-    if run.folder.is_dir():
+    if (run.folder / "run.json").is_file():
         try:
             end(run, leases, "cancelled")
         except ConfigurationError:
@@ -567,5 +568,9 @@ def _being_answered() -> Refused:
     return Refused("This, or another turn of its conversation, is being answered.", 409, "running")
 
 
+def _busy() -> Refused:
+    return Refused("The server is busy.", 503, "busy", hint="Try again in a moment.")
+
+
 def _missing(run_id: str) -> Refused:
-    return Refused(f"There is no question {run_id!r}.", 404, "not_found")
+    return Refused(f"There is no question with the id {run_id!r}.", 404, "not_found")

@@ -13,7 +13,6 @@ from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Asking, Record
 from quorum.evals.running.attempts import Attempts, user_of
-from quorum.evals.running.databases import Databases
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
 from tests.evals.running import GOLD, Knowing, evaluation, questions, shops

@@ -21,7 +21,7 @@ from tests.graph.shop import GOOD, QUESTION, Asked, Ran, Run, script, sql
 ABOVE_SIX = GOOD.replace(" GROUP BY", " WHERE o.total > 6 GROUP BY")
 RENAMED = GOOD.replace("AS orders", "AS n")
 SAID = [
-    "They agree in `city`.",
+    "Answer A and answer B agree in `city`.",
     "Only answer B requires `total > 6`.",
     "For Lyon, answer A says 3, answer B 2.",
 ]

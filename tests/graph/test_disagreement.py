@@ -34,7 +34,7 @@ CASES = {
         PER_CITY,
         f"SELECT city, SUM(total) {JOINED} GROUP BY city",
         [
-            "They agree in `city`.",
+            "Answer A and answer B agree in `city`.",
             "Answer A shows `COUNT(*)`; answer B `SUM(total)`.",
             "For Lyon, answer A says 3, answer B 32.",
         ],
@@ -75,7 +75,7 @@ CASES = {
         "SELECT id, city FROM customers",
         "SELECT DISTINCT id, city || '!' FROM customers",
         [
-            "They agree in `id`.",
+            "Answer A and answer B agree in `id`.",
             "Answer A shows `city`; answer B `city || '!'`.",
             "For 1, answer A says Ghent, answer B Ghent!.",
         ],

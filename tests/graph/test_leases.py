@@ -15,7 +15,7 @@ from quorum.graph import leases
 from quorum.graph.leases import Lease, Leases, leases_at, run_id_of
 from quorum.graph.runs import RunFolder
 from quorum.graph.trace import Trace
-from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
+from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, LeaseLost, QuorumError
 from quorum.tools.models.scripted import ScriptedChatModel
 from tests.graph.shop import GOOD, QUESTION, make_shop, script
 from tests.quorum.serve.conftest import held
@@ -107,6 +107,22 @@ async def test_one_that_lost_its_lease_writes_nothing_more(
     assert answer.status == "answered"
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == left
     assert postgres.execute("SELECT count(*) FROM checkpoints", database) == [(0,)]
+
+
+async def test_a_run_that_others_know_of_has_failed_where_it_cannot_open(
+    quorum: Quorum, tmp_path: Path, url: str
+) -> None:
+    """What a process left that was killed before its run was there is no run."""
+    (folder := tmp_path / "q" / "runs" / "four").mkdir(parents=True)
+    (folder / "results").mkdir()
+    settings = quorum.settings.changed(models=None, database=[f"sqlite:///{tmp_path}/none.db"])
+    async with Quorum(settings=settings, models=ScriptedChatModel(script=REPLIES, source="test")) as session:
+        with pytest.raises(DatabaseUnavailable):
+            await session.ask(QUESTION, run_id="four")
+    assert "none.db" in RunFolder(folder).error()
+    assert leases_at(url).expired() == leases_at(url).ask("SELECT run FROM quorum_leases") == []
+    with pytest.raises(ConfigurationError, match="exists already"):
+        await quorum.ask(QUESTION, run_id="four")
 
 
 def _done(folder: Path, run: str) -> tuple[int, ...]:

@@ -21,6 +21,8 @@ from quorum.tools.models.scripted import Prompt, scripted
 from tests.graph.shop import GOOD, QUESTION, THIRD, make_shop, script, written
 from tests.quorum.conftest import made
 from tests.quorum.conftest import quorum as command
+from tests.servers.postgres_server import PostgresServer
+from tests.waiting import wait_until
 
 IN_ALL = "How many orders did all customers place altogether?"
 TABLES = ["customers", "order_items", "orders"]
@@ -186,6 +188,24 @@ async def test_a_turn_cut_short_before_its_first_step_goes_on_as_a_turn(
     assert (answer.turn, answer.became, answer.rows) == ("and in all?", IN_ALL, [[4]])
 
 
+async def test_a_turn_cut_short_behind_its_rewriting_is_not_rewritten_again(tmp_path: Path) -> None:
+    model = Talker({"ask": "question"})
+
+    def heard(event: Event) -> None:
+        if event["kind"] == "model_call":
+            asking.cancel()
+
+    async with session(tmp_path, model) as quorum:
+        chat = quorum.chat()
+        await chat.ask(QUESTION)
+        asking = asyncio.create_task(chat.ask("and in all?", run_id="cut", on_event=heard))
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        answer = await quorum.chat(chat.thread).resume("cut")
+    assert (answer.turn, answer.became, answer.rows) == ("and in all?", IN_ALL, [[4]])
+    assert answer.usage["by_agent"]["question_rewriter"]["model_calls"] == len(model.rewritings) == 1
+
+
 async def test_an_answer_whose_process_died_before_it_was_noted_is_still_known(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +224,31 @@ async def test_an_answer_whose_process_died_before_it_was_noted_is_still_known(
         assert (await chat.ask("really?")).became == IN_ALL
     assert f"Turn 1: {QUESTION}" in model.rewritings[0]
     assert "Turn 2: and in all?" in model.rewritings[1]
+
+
+async def test_a_turn_is_known_whose_last_step_has_its_writes_stored_and_not_its_state(
+    tmp_path: Path, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = pytest.importorskip("langgraph.checkpoint.postgres", reason="needs quorum-sql[serve]")
+    database, put = postgres.new_database(), package.PostgresSaver.put
+    stored = "SELECT 1 FROM checkpoint_writes WHERE channel = 'turns'"
+
+    def killed(self: Any, config: Any, checkpoint: Any, *given: Any) -> Any:
+        if checkpoint["channel_values"].get("turns"):
+            wait_until(lambda: postgres.execute(stored, database))
+            raise RuntimeError
+        return put(self, config, checkpoint, *given)
+
+    model = Talker({"ask": "question"})
+    async with session(tmp_path, model, checkpoints=f"{postgres.admin_url}/{database}") as quorum:
+        chat = quorum.chat()
+        monkeypatch.setattr(package.PostgresSaver, "put", killed)
+        with pytest.raises(RuntimeError):
+            await chat.ask(QUESTION)
+        monkeypatch.undo()
+        await quorum.chat(chat.thread).ask("and in all?")
+    (seen,) = model.rewritings
+    assert seen.count(f": {QUESTION}\n") == 1
 
 
 async def test_a_question_that_is_stopped_does_not_end_the_conversation(tmp_path: Path) -> None:

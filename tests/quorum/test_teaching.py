@@ -49,6 +49,12 @@ def test_a_kept_answer_is_given_again_without_a_model(shop: str) -> None:
     assert "Demonstration" not in shown
 
 
+def test_what_the_data_shows_against_an_answer_is_said_when_it_is_kept(shop: str) -> None:
+    file = home() / "runs" / answered(shop, {"m": GOOD}).run_id / "answer.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"doubts": ["Four rows are TOTALs."]}))
+    assert "Warning: The data shows against it: Four rows are TOTALs." in called("keep", "last").stderr
+
+
 def test_keeping_teaches_the_experts_once(shop: str) -> None:
     answered(shop, {"good": GOOD, "also": RIGHT, "odd": OTHER})
     for _ in range(2):

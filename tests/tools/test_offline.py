@@ -152,7 +152,6 @@ def test_every_rule_is_of_a_role() -> None:
 
 
 def test_it_says_that_it_is_a_demonstration(schema_text: str) -> None:
-    assert OfflineChatModel.demonstration
     for role, field in (
         ("action", "thought"),
         ("sql_critique", "reasoning"),

@@ -12,10 +12,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import reduce
-from threading import Lock, Thread
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
@@ -236,40 +237,62 @@ def row_too_large(size: int) -> Refusal:
     return Refusal("54000", message)
 
 
-async def aside(function: Callable[..., T], *arguments: Any, turn: Lock | None = None) -> T:
-    """Run a blocking function in a thread that the process's end does not wait for.
+class LooseThread:
+    """A thread that runs functions one after another, and that the process's end does not wait for.
 
     An executor's would be waited for, however long a driver hangs in it.
-
-    Args:
-        turn: Held while it runs.
     """
-    future: Future[T] = Future()
 
-    def work() -> None:
-        with turn or nullcontext():
+    def __init__(self) -> None:
+        self._tasks: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        Thread(target=self._serve, name="quorum-database", daemon=True).start()
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Return the function's result, once it is its turn."""
+        future: Future[T] = Future()
+
+        def work() -> None:
             if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(function(*arguments))
                 except BaseException as error:  # noqa: BLE001 - whoever waits gets it
                     future.set_exception(error)
 
-    Thread(target=work, name="quorum-database", daemon=True).start()
-    return await asyncio.wrap_future(future)
+        self._tasks.put(work)
+        return await asyncio.wrap_future(future)
+
+    def stop(self) -> None:
+        """End it after what it was given; nobody waits for it."""
+        self._tasks.put(None)
+
+    def _serve(self) -> None:
+        while task := self._tasks.get():
+            task()
+            del task  # holds its result
+
+
+async def aside(function: Callable[..., T], *arguments: Any) -> T:
+    """Run a blocking function in a thread of its own that nothing waits for."""
+    thread = LooseThread()
+    try:
+        return await thread.run(function, *arguments)
+    finally:
+        thread.stop()
 
 
 class ThreadLink(Link):
-    """A connection of a driver that blocks: its calls run one after another, in threads."""
+    """A connection of a driver that blocks: its calls run one after another in a thread of the link's own."""
 
     def __init__(self) -> None:
-        self._turn = Lock()
+        self._thread = LooseThread()
 
     async def in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
         """Run a blocking function and return its result."""
-        return await aside(function, *arguments, turn=self._turn)
+        return await self._thread.run(function, *arguments)
 
     async def close(self) -> None:
         self._cut = True
+        self._thread.stop()
 
 
 class SessionLink(ThreadLink):
@@ -300,7 +323,7 @@ class SessionLink(ThreadLink):
     async def fetch(self, sql: str, limits: Limits) -> Fetched:
         return await self.in_thread(self._fetch, sql, limits)
 
-    # In threads
+    # In the link's thread
 
     @abstractmethod
     def _connect(self) -> None: ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
@@ -44,9 +44,6 @@ class OfflineChatModel(BaseChatModel):
         ConfigurationError: The prompt has a role without a rule and asks for no form,
             or the schema in the prompt has no table.
     """
-
-    demonstration: ClassVar[bool] = True
-    """Every answer of this model is shown as a demonstration."""
 
     @property
     def _llm_type(self) -> str:

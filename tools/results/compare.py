@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from quorum.tools.results.canonical import Canonical, canonical
-from quorum.tools.results.cells import Cells, Keys, Mask, agree, mix
+from quorum.tools.results.cells import Cells, Keys, agree, mix
 
 Result: TypeAlias = pa.Table | Canonical
 Relation: TypeAlias = Literal["equal", "contains", "within", "overlaps", "differs"]
@@ -199,7 +199,8 @@ def _rows_agree(a: Sequence[Cells], b: Sequence[Cells]) -> bool:
     for first in range(len(a)):
         left = left[_order([cells.take(left) for cells in a], first)]
         right = right[_order([cells.take(right) for cells in b], first)]
-        same = _all_agree(a, b, left, right)
+        pairs = zip(a, b, strict=True)
+        same = np.logical_and.reduce([agree(p.take(left), q.take(right)) for p, q in pairs])
         left, right = left[~same], right[~same]
         if not len(left):
             return True
@@ -212,12 +213,3 @@ def _order(columns: Sequence[Cells], first: int) -> npt.NDArray[np.int64]:
     by_number = [cells.numbers for cells in reversed(turned)]
     by_key = [np.where(cells.is_number, np.uint64(0), cells.keys) for cells in columns]
     return np.asarray(np.lexsort((*by_number, *by_key)))
-
-
-def _all_agree(
-    a: Sequence[Cells], b: Sequence[Cells], left: npt.NDArray[np.int64], right: npt.NDArray[np.int64]
-) -> Mask:
-    same = np.ones(len(left), dtype=np.bool_)
-    for p, q in zip(a, b, strict=True):
-        same &= agree(p.take(left), q.take(right))
-    return same

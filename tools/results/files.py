@@ -27,8 +27,9 @@ def write_result(table: pa.Table, folder: Path) -> Path:
     """
     import pyarrow.parquet as pq
 
+    columns = [_as_text(column) if _foreign(column.type) else column for column in table.columns]
     sink = pa.BufferOutputStream()
-    pq.write_table(_storable(table), sink, compression="zstd")
+    pq.write_table(pa.Table.from_arrays(columns, names=table.column_names), sink, compression="zstd")
     content = sink.getvalue()
     path = folder / f"{hashlib.sha256(content).hexdigest()}{SUFFIX}"
     if path.exists():
@@ -36,11 +37,6 @@ def write_result(table: pa.Table, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(path, memoryview(content), private=True)
     return path
-
-
-def _storable(table: pa.Table) -> pa.Table:
-    columns = [_as_text(column) if _foreign(column.type) else column for column in table.columns]
-    return pa.Table.from_arrays(columns, names=table.column_names)
 
 
 def _foreign(kind: pa.DataType) -> bool:

@@ -2,7 +2,7 @@
 
 import { download, get, hasKey, post } from "./api.js";
 import { chart } from "./chart.js";
-import { fill, h } from "./dom.js";
+import { fill, h, marked } from "./dom.js";
 import { keeping, query } from "./sql.js";
 import { table, takeaway } from "./table.js";
 
@@ -10,7 +10,7 @@ import { table, takeaway } from "./table.js";
 function said(head, texts, look = "") {
   const all = texts.filter(Boolean);
   if (!all.length) return null;
-  return [h("h4", { class: look || null }, head), h("ul", { class: `notes ${look}` }, all.map((text) => h("li", {}, text)))];
+  return [h("h4", { class: look || null }, head), h("ul", { class: `notes ${look}` }, all.map((text) => h("li", {}, marked(text))))];
 }
 
 /** A heading with short texts on its line. */
@@ -27,10 +27,8 @@ function rowsOf(run, result, note, caption, reading = "") {
     said.textContent = note.replace(/^the first [\d,]+ of /, "");
     return all;
   };
-  return [
-    table(result, caption, result.row_count > result.rows.length ? whole : null),
-    h("div", { class: "row under" }, said, h("span", { class: "row" }, takeaway(run, result, reading))),
-  ];
+  const place = table(result, caption, result.row_count > result.rows.length ? whole : null);
+  return [place, h("div", { class: "row under" }, said, h("span", { class: "row" }, takeaway(run, result, place.arranged, reading)))];
 }
 
 /** The other readings: what each shows, its query, and the button that asks for it. */
@@ -66,7 +64,7 @@ function verdict(id, edit) {
   };
   fill(
     place,
-    h("div", { class: "row" }, h("span", { class: "soft" }, "Is this right?"), h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", onclick: () => edit(true) }, "Wrong")),
+    h("div", { class: "row" }, h("span", { class: "soft" }, "Is this right?"), h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", class: "own-sql", onclick: () => edit(true) }, "Wrong")),
   );
   return place;
 }

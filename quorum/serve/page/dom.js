@@ -21,6 +21,9 @@ export function fill(place, ...children) {
   return place;
 }
 
+/** The parts of a sentence, what stands in backticks as code. */
+export const marked = (text) => text.split("`").map((part, n) => (n % 2 ? h("code", {}, part) : part));
+
 /** Say something to screen readers; sighted people see it elsewhere. */
 export function announce(text) {
   find("#live").textContent = text;

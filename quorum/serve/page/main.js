@@ -160,7 +160,9 @@ async function reopen(id) {
 }
 
 async function begin() {
-  ({ databases } = await get("/v1/databases"));
+  const found = await get("/v1/databases");
+  ({ databases } = found);
+  document.body.classList.toggle("ask-only", !found.sql);
   fill(chosen, databases.map((each) => h("option", { value: each.name }, each.name)));
   chosen.disabled = databases.length < 2;
   routed();

@@ -22,7 +22,12 @@ export function taught({ replaced, warning, dates }) {
 export function keeping(label, send) {
   const note = h("input", { type: "text", maxlength: 2000, placeholder: "Why, for later questions (may be empty)", "aria-label": "Note" });
   const form = h("div", { class: "row keeping" }, note);
-  form.append(button(label, async () => form.replaceWith(taught(await send(note.value))), { class: "main" }));
+  const keep = async () => {
+    const kept = taught(await send(note.value));
+    form.closest(".card")?.querySelector(".verdict > .row:not(.keeping)")?.remove();
+    form.replaceWith(kept);
+  };
+  form.append(button(label, keep, { class: "main" }));
   return form;
 }
 
@@ -69,7 +74,7 @@ export function query(sql, database, run = "") {
     find("textarea", place).focus();
   };
   function read() {
-    const change = h("button", { type: "button", class: "quiet", onclick: () => edit(false) }, "Edit and run");
+    const change = h("button", { type: "button", class: "quiet own-sql", onclick: () => edit(false) }, "Edit and run");
     fill(place, shown, h("div", { class: "row" }, change, copyButton("Copy", async () => sql)));
   }
   read();

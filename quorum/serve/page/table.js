@@ -46,12 +46,15 @@ export function table(result, caption, load = null) {
     load = null;
   }
 
+  /** Sort as the table is. */
+  function arranged(all, row = (each) => each) {
+    const value = (each) => row(each)[by];
+    const sign = (a, b) => (value(a) === null || value(b) === null || !down ? 1 : -1);
+    return by < 0 ? all : all.toSorted((a, b) => sign(a, b) * order(value(a), value(b)));
+  }
+
   function draw() {
-    const places = rows.map((_, n) => n);
-    if (by >= 0) {
-      places.sort((a, b) => (rows[a][by] === null || rows[b][by] === null || !down ? 1 : -1) * order(rows[a][by], rows[b][by]));
-    }
-    const lines = places.slice(0, limit).map((n) => h("tr", {}, cells(rows[n], shown[n], numeric)));
+    const lines = arranged(rows.map((_, n) => n), (n) => rows[n]).slice(0, limit).map((n) => h("tr", {}, cells(rows[n], shown[n], numeric)));
     fill(body, lines.length ? lines : h("tr", {}, h("td", { class: "null", colspan: result.columns.length || 1 }, "no rows")));
     more.hidden = !load && rows.length <= limit;
     heads.forEach((head, n) => {
@@ -72,12 +75,8 @@ export function table(result, caption, load = null) {
   );
   draw();
   const scroll = { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };
-  return h(
-    "div",
-    { class: "result" },
-    h("div", scroll, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)),
-    more,
-  );
+  const place = h("div", { class: "result" }, h("div", scroll, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)), more);
+  return Object.assign(place, { arranged });
 }
 
 /** Rows as text that a spreadsheet takes: tabs between values, which hold none themselves. */
@@ -97,10 +96,14 @@ async function copy(place, text) {
 
 export const copyButton = (label, text) => button(label, async (place) => copy(place, await text()), { class: "quiet" });
 
-/** The buttons that take rows away: to the clipboard, as CSV, as Parquet. */
-export function takeaway(run, result, reading = "") {
+/** The buttons that take rows away: to the clipboard, in the order in which they are shown, as CSV, as Parquet. */
+export function takeaway(run, result, arranged, reading = "") {
   const path = (format) => at(`/v1/questions/${run}/rows`, { format, reading });
   const save = (format, name) =>
     button(name, () => download(path(format), `${run}${reading && `-reading-${reading}`}.${format}`), { class: "quiet", title: `Download all ${count(result.row_count, "row")} as ${name}` });
-  return [copyButton("Copy", async () => pasted(await get(path("json")))), save("csv", "CSV"), save("parquet", "Parquet")];
+  const all = async () => {
+    const { columns, rows } = await get(path("json"));
+    return pasted({ columns, rows: arranged(rows) });
+  };
+  return [copyButton("Copy", all), save("csv", "CSV"), save("parquet", "Parquet")];
 }

@@ -2,7 +2,7 @@
 
 import { answerCard } from "./answer.js";
 import { events, get, post } from "./api.js";
-import { announce, button, count, fault, fill, find, h, sqlText } from "./dom.js";
+import { announce, button, count, fault, fill, find, h, marked, sqlText } from "./dom.js";
 import { table } from "./table.js";
 
 const TONES = { good: "good", bad: "bad", warn: "warn", faint: "soft" };
@@ -34,7 +34,7 @@ function clarification(waiting, reply) {
         h(
           "section",
           { class: "reading" },
-          h("div", { class: "row" }, h("h4", {}, `${each.label}  ${each.says}`), button("I mean this", () => reply(each.label), { "aria-label": `I mean ${each.label}: ${each.says}` })),
+          h("div", { class: "row" }, h("h4", {}, `${each.label}: ${each.says}`), button("I mean this", () => reply(each.label), { "aria-label": `I mean ${each.label}: ${each.says}` })),
           table(each, `Rows of ${each.label}`),
           h("p", { class: "soft" }, count(each.row_count, "row")),
           h("details", {}, h("summary", {}, "Its query"), h("pre", {}, sqlText(each.sql))),
@@ -42,7 +42,7 @@ function clarification(waiting, reply) {
       ),
     ),
     waiting.differences.length > 0 && h("h4", {}, "How they differ"),
-    h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, text))),
+    h("ul", { class: "notes" }, waiting.differences.map((text) => h("li", {}, marked(text)))),
     waiting.own_words && h("div", { class: "row own" }, own, send),
   ];
 }

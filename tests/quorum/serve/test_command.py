@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from socket import create_server
 
 import httpx
 import pytest
@@ -33,15 +34,20 @@ def test_databases_get_names_and_other_hosts_need_keys(workplace: Path) -> None:
     assert made.exit_code == 0
     caller = Keys(workplace / "keys.toml").caller(made.stdout.strip())
     assert caller.name == "me"
+    busy = create_server(("127.0.0.1", 0))
+    taken = str(busy.getsockname()[1])
     for given, said in (
         (["--host", "0.0.0.0"], "everybody could ask"),
         (["--new-key", "me"], "--keys FILE"),
         (["--keys", "none.toml"], "Cannot read the keys"),
         (["--keys", "keys.toml", "--new-key", "me"], "There is a key 'me' already"),
         (["--model", "offline"], "No database is given"),
+        (["--model", "offline", "--db", "nope.db"], "There is no file nope.db"),
+        (["--model", "offline", "--db", "sample", "--port", taken], f"127.0.0.1, port {taken}: "),
     ):
         got = CliRunner().invoke(cli, ["serve", *given])
         assert (got.exit_code, said in got.output) == (2, True), got.output
+    busy.close()
 
 
 @pytest.mark.heavy

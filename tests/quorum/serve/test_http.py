@@ -198,7 +198,7 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
             refused = await client.post(path, json=asked)
             assert (refused.status_code, refused.json()["error"]["kind"]) == (403, "sql")
         client.headers["authorization"] = f"bearer {theirs}"
-        assert (await client.get("/v1/databases")).json() == {"databases": []}
+        assert (await client.get("/v1/databases")).json() == {"databases": [], "sql": True}
         for part in ("", "/events", "/rows", "/trace"):
             assert (await client.get(got["links"]["self"] + part)).status_code == 404
         assert (await client.post(got["links"]["self"] + "/cancel")).status_code == 404

@@ -53,6 +53,7 @@ HOSTILE: list[tuple[str, dict[str, Any], str]] = [
     ("ask", {**CHANNELS, "database": "hr"}, "There is no database 'hr'. There are: sample."),
     ("follow_up", {"run": "20260101-nothing", "text": "B"}, "There is no question"),
     ("schema", {"words": "\x00 ' OR 1=1 --"}, "No table fits these words"),
+    ("search_values", {"words": " "}, "say what to look for"),
     ("trace", {"run": "../../etc"}, "run: must match pattern"),
     ("run_sql", {"sql": "DELETE FROM orders"}, "DELETE is not a query"),
     ("run_sql", {"sql": "SELECT nope FROM orders"}, "There is no column nope in orders"),

@@ -250,7 +250,9 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
         click(tab, "Copy", ".under")
         tab.wait("[...document.querySelectorAll('button')].some(each => each.textContent == 'Copied')")
         lines = tab.run("window.copied").split("\n")
-        assert (lines[0], lines[2], len(lines)) == ("id\tregion\tnote", f"1\tSouth \t{POISON}", 901)
+        assert (lines[0], len(lines), f"1\tSouth \t{POISON}" in lines) == ("id\tregion\tnote", 901, True)
+        shown = "[...document.querySelectorAll('.answer tbody td:first-child')].map(td => td.textContent)"
+        assert [line.split("\t")[0] for line in lines[1:201]] == tab.run(shown) != [*map(str, range(200))]
         run = tab.run("document.querySelector('article').dataset.run")
         for name, form in (("CSV", "csv"), ("Parquet", "parquet")):
             file = tab.download(control(name), tmp_path)
@@ -282,6 +284,7 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
         tab.wait("document.querySelector('.out .keeping')")
         click(tab, "This is right: keep it")
         tab.wait("document.querySelector('.kept')")
+        assert not tab.run("document.querySelector('.verdict > .row')")
         fits(tab, 420, "422")
         anew(tab)
         ask(tab, "List what is wrong")

@@ -11,10 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from quorum.chat import Chat
 from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
+from quorum.graph.context import Context
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.serve.keys import Caller, Purse
+from quorum.serve.keys import Caller, Keys, Purse, add_key
 from quorum.serve.question import Question, Refused, cleaned
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
 from quorum.tools.models.scripted import scripted
@@ -121,6 +123,7 @@ async def test_a_question_waits_for_a_reply_and_goes_on_with_it(
     assert (await service.spent(ME)).calls == calls == answer.usage["model_calls"], "nothing is asked twice"
     with pytest.raises(Refused, match="waits for no reply"):
         await service.reply(ME, asked.id, label)
+    assert not [*service.home.glob("kb/notes/*")], "a caller's choice is no convention of the team"
     if session:
         after = await service.ask(ME, "Only the first one!", session=session)
         assert after.thread == "me.shop.talk"
@@ -163,6 +166,32 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
     assert (again.became, again.of_run) == ("the result before: its first 1 rows", answer.of_run)
     with pytest.raises(Refused, match="There is no question"):
         await service.ask(OTHER, "And?", after=turn.id)
+
+
+async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
+    models = {"m:a": scripted(script(sql_writer=written(GOOD), question_rewriter=view))}
+    service, cut = make(models), asyncio.Event()
+
+    async def killed(chat: Chat, context: Context, *_: Any, **__: Any) -> None:
+        cut.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await context.aclose()
+
+    first = await service.ask(ME, QUESTION)
+    await first.answer()
+    with monkeypatch.context() as patched:
+        patched.setattr(Chat, "_answered", killed)
+        turn = await service.ask(ME, "Only the first!", after=first.id)
+        await cut.wait()
+        await service.aclose()
+    assert turn.status == "interrupted"
+    answer = await (await make(models).resume(ME, turn.id)).answer()
+    assert (answer.of_run, answer.rows) == (first.id, [["Ghent", 1]])
 
 
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:
@@ -226,6 +255,26 @@ async def test_questions_that_race_for_the_last_dollar_cannot_pass_it(make: Make
             assert 1 < len(begun) < 10
         assert spent.usd > 4 * one
         assert spent == await last.spent(poor), "a restart forgets nothing"
+
+
+def test_while_the_file_of_keys_is_wrong_those_before_count_and_it_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys.toml"
+    key = add_key(file, "me")
+    keys, right = Keys(file), file.read_text()
+    for wrong, said in (
+        (f"{right}sqll = true\n", "key 1, sqll: "),
+        ("key = [1]", "key 1"),
+        ("[", "at end of"),
+    ):
+        file.write_text(wrong)
+        assert keys.caller(key)
+        assert said in keys.fault
+        assert keys.fault in caplog.text
+    file.write_text("")
+    assert keys.caller(key) is None
+    assert keys.fault == ""
 
 
 def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from datetime import date, datetime
 from decimal import Decimal
 from importlib import import_module
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -189,7 +190,8 @@ class Unsealed(SQLiteDialect_pysqlite):
 @pytest.fixture
 async def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Database]:
     registry.register("trino", __name__, "Unsealed")
-    monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector._installed", lambda: {"trino"})
+    trino = EntryPoint("trino", "trino.sqlalchemy:TrinoDialect", "sqlalchemy.dialects")
+    monkeypatch.setattr("quorum.tools.databases.sqlalchemy.connector.installed", lambda group: [trino])
     script = "CREATE TABLE t (a int, b text); INSERT INTO t VALUES (1, 'x'), (2, NULL)"
     place = build("sqlite", tmp_path / "a.db", script).partition(":")[2]
     async with connect(f"trino:{place}") as connector:

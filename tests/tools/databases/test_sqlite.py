@@ -285,3 +285,10 @@ def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
             assert bytes.fromhex(text[2:-1]) == value
         elif value is not None:
             assert text == str(value)
+
+
+def test_whole_numbers_among_reals_are_doubles_where_none_is_lost() -> None:
+    for whole, kind in ((1, pa.float64()), (2**53 + 1, pa.string())):
+        collector = Collector(["v"], rows=10, size=10**6)
+        collector.add([(whole,), (0.5,)])
+        assert collector.finish()[0]["v"].type == kind

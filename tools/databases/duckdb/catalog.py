@@ -59,9 +59,9 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
         empty = f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0"
         answer = await look.try_to(empty) if of_view else None
         if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
-            why = f"cannot be read and is left out: {brief(answer.message)}"
+            why = brief(answer.message)
             remedy = " Name the file that it reads as a database of its own." if FILES_SHUT in why else ""
-            look.left_out.append(f"The view {table.full_name} {why}{remedy}")
+            look.leave_out("view", table.full_name, f"{why}{remedy}")
         else:
             tables.append(await _with_values(look, table, row["estimate"], samples))
     tables = [await look.confirmed(table) for table in tables]

@@ -3,7 +3,7 @@
 Four locks. The session's transactions are read-only and each is begun so; the driver sends one statement a
 message, and no file for LOAD DATA; only statements that read are sent, without the comments that MySQL runs
 and without INTO OUTFILE, which writes in any transaction if the account may; named locks are given up after a
-query. The driver, PyMySQL, blocks: it works in threads, one call after another.
+query. The driver, PyMySQL, blocks: it works in a thread of the connection's own.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class MysqlLink(SessionLink):
         if connection is not None:
             with suppress(Exception):
                 await self.in_thread(connection._force_close)
+        await super().close()
 
     async def cancel(self) -> None:
         """``KILL QUERY`` on a connection of its own; whoever has run into it gets no further query."""
@@ -77,7 +78,7 @@ class MysqlLink(SessionLink):
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
 
-    # In threads
+    # In the link's thread
 
     def _connect(self) -> None:
         self._connection = connection = _opened(self._target, round(self.connect_seconds))
@@ -147,8 +148,10 @@ class MysqlLink(SessionLink):
             kept = Collector(names, [kind_of(field) for field in fields], limits.rows, limits.bytes)
             while not kept.truncated and (batch := self._rows(cursor, kept, max(limits.bytes, LEAST_BYTES))):
                 kept.add(batch)
-            if kept.truncated:
-                self._give_up()
+            if kept.truncated:  # its other rows are not wanted; the connection goes with it
+                with suppress(Gone, Refusal):
+                    self._kill(self._connection.thread_id())
+                self.sever()
             return Fetched(kept.finish(), kept.truncated, tuple(type_name(field) for field in fields))
         except (pymysql.MySQLError, OSError, UnicodeDecodeError) as error:
             raise self._failure(error) from None
@@ -169,13 +172,6 @@ class MysqlLink(SessionLink):
         finally:
             self._connection.room = math.inf
         return batch
-
-    def _give_up(self) -> None:
-        """Have the server stop a query whose other rows are not wanted; the connection goes with it."""
-        assert self._connection is not None
-        with suppress(Gone, Refusal):
-            self._kill(self._connection.thread_id())
-        self.sever()
 
     def _kill(self, thread: int) -> None:
         import pymysql

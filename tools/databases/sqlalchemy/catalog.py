@@ -103,7 +103,7 @@ class _Reader:
 
     def read(self) -> None:
         """Add the schema's tables and views to what is found."""
-        from sqlalchemy import column, table
+        from sqlalchemy import LargeBinary, column, table
 
         told = [self._told(what) for what in ("columns", "pk_constraint", "foreign_keys", "table_comment")]
         for name in self.names:
@@ -129,7 +129,11 @@ class _Reader:
                 foreign_keys=tuple(map(self._foreign, foreign or ())),
             )
             source = table(name, *(column(each["name"]) for each in columns), schema=self.schema)
-            unread = {each["name"] for each in columns if _is_bytes(each["type"], self._type_name(each))}
+            unread = {
+                each["name"]
+                for each in columns
+                if isinstance(each["type"], LargeBinary) or is_unread(self._type_name(each))
+            }
             aliased = source.alias("t")  # Oracle's guard reads a.b.c as a call
             self.found.tables.append((made, aliased, unread))
 
@@ -192,12 +196,6 @@ class _Reader:
             return list(getattr(self.inspector, f"get_{kind}_names")(schema=self.schema))
         except NotImplementedError:
             return []
-
-
-def _is_bytes(kind: Any, name: str) -> bool:
-    from sqlalchemy.types import LargeBinary
-
-    return isinstance(kind, LargeBinary) or is_unread(name)
 
 
 def no_rows(source: sqlalchemy.FromClause) -> sqlalchemy.Select[Any]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from quorum.knowledge.errors import DatabaseUnavailable, is_installed, missing_extra
@@ -19,6 +17,7 @@ from quorum.tools.databases.sqlalchemy.session import AlchemyLink, engine_of, mi
 from quorum.tools.databases.sqlalchemy.url import Target
 from quorum.tools.databases.texts import uncallable
 from quorum.tools.guard import Refused, check
+from quorum.tools.plugins import installed
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
 if TYPE_CHECKING:
@@ -54,7 +53,8 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         target = Target.of(url)
         if not is_installed("sqlalchemy"):
             raise missing_extra("sqlalchemy", f"Asking {target.name} by a SQLAlchemy URL", needs="sqlalchemy")
-        if target.name not in BUILT_IN and target.name not in _installed():
+        found = {point.name.partition(".")[0] for point in installed("sqlalchemy.dialects")}
+        if target.name not in (*BUILT_IN, *found):
             raise missing(target.engine.packages, target.name)
         return cls(target)
 
@@ -132,9 +132,3 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
 
     def note_opened(self, link: AlchemyLink) -> None:
         self.stops = link.stops
-
-
-@cache
-def _installed() -> frozenset[str]:
-    """SQLAlchemy's dialects of other packages."""
-    return frozenset(entry.name.partition(".")[0] for entry in entry_points(group="sqlalchemy.dialects"))

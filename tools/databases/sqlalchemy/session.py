@@ -3,7 +3,7 @@
 What forbids to write is the engine's session where it has such a one, and that is proven by a write that must
 fail; else nothing does, and the connector judges each text. Texts go to the driver as they are
 (``exec_driver_sql`` without parameters): ``%``, ``?`` and ``:x`` mean nothing. SQLAlchemy and its drivers
-block: they work in threads, one call after another, which the end of the process does not wait for.
+block: they work in a thread of the connection's own, which the end of the process does not wait for.
 """
 
 from __future__ import annotations
@@ -120,6 +120,7 @@ class AlchemyLink(SessionLink):
         if self._connection is not None:
             closed = asyncio.ensure_future(self.in_thread(self._close))
             await asyncio.wait({closed}, timeout=CANCEL_SECONDS)  # a driver that hangs is left behind
+        await super().close()
 
     async def cancel(self) -> None:
         """Have the server stop by what the driver has for it; the link gets no further query."""
@@ -148,7 +149,7 @@ class AlchemyLink(SessionLink):
                 if callable(way := getattr(owner, name, None)):
                     yield way
 
-    # In threads
+    # In the link's thread
 
     def _connect(self) -> None:
         with self._told() as connection:

@@ -65,13 +65,14 @@ def nbytes(chunks: Sequence[Chunk]) -> int:
 
 def column(chunks: Sequence[Chunk]) -> tuple[pa.ChunkedArray, str]:
     """One column out of its batches, and SQLite's name of its type (``INTEGER|TEXT`` if mixed)."""
+    arrays = [each for each in chunks if isinstance(each, pa.Array)]
     held = {kind for each in chunks if isinstance(each, tuple) for kind in _kinds(each)}
-    types = {each.type for each in chunks if isinstance(each, pa.Array)}
+    types = {each.type for each in arrays}
     kinds = [kind for kind, wanted in ARROW.items() if kind in held or wanted in types]
     name = "|".join(NAMES[kind] for kind in kinds) or "NULL"
     if len(kinds) <= 1:
         wanted = ARROW[kinds[0]] if kinds else pa.null()
-        return pa.chunked_array([each.cast(wanted) for each in chunks], wanted), name
+        return pa.chunked_array([each.cast(wanted) for each in arrays], wanted), name
     values = [v for each in chunks for v in (each if isinstance(each, tuple) else each.to_pylist())]
     if kinds == [int, float]:
         with suppress(pa.ArrowInvalid):  # an integer beyond 2^53 that double cannot hold

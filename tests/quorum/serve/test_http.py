@@ -210,6 +210,9 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         assert (await client.get("/v1/history")).status_code == 429, "a file being edited changes nothing"
     with pytest.raises(ConfigurationError, match=r"Cannot read the keys .*bad"):
         Keys(file)
+    file.write_text('[[key]]\nname = "hashless"\n')
+    with pytest.raises(ConfigurationError, match=r"Cannot read the keys .*hash"):
+        Keys(file)
     with pytest.raises(ConfigurationError, match="cannot name a key"):
         add_key(workplace / "more.toml", "../x")
 

@@ -211,6 +211,10 @@ async def test_connections_toml(
     async with connect("snowflake://?connection=dev&database=other") as connector:
         assert rows(await connector.run("SELECT x FROM other.public.told", Limits())) == [(1,)]
         assert (connector.name, connector.place) == ("SHOP", "snowflake://?connection=dev")
+    with monkeypatch.context() as environment:
+        environment.setenv("SNOWFLAKE_CONNECTIONS", file.read_text().replace("connections.", ""))
+        async with connect("snowflake://?connection=dev&database=other") as connector:
+            assert rows(await connector.run("SELECT x FROM other.public.told", Limits())) == [(1,)]
     for name, said in (("bare", "connection bare names no database"), ("none", "has no connection none")):
         with pytest.raises(DatabaseUnavailable, match=said):
             await connect(f"snowflake://?connection={name}").open()

@@ -192,7 +192,8 @@ def connected(target: Target) -> tuple[Target, SnowflakeConnection]:
         if target.connection not in known:
             hint = "Name one of connections.toml, or the account: snowflake://user@account/database."
             raise ConfigurationError(f"connections.toml has no connection {target.connection}.", hint=hint)
-        named = dict(known[target.connection].unwrap())
+        found = known[target.connection]
+        named = dict(found.unwrap() if hasattr(found, "unwrap") else found)  # SNOWFLAKE_CONNECTIONS has dicts
     target = target.completed(named)
     parameters = dict(target.parameters)
     told = parameters.get("session_parameters", {}) | SESSION | {"SEARCH_PATH": search_path(target)}

@@ -104,7 +104,7 @@ async def _replies(
     """
     await context.trace.aflush()
     start = context.ledger.clock()
-    replies, said = dict[str, str](), dict[str, str]()
+    replies, said, unanswered = dict[str, str](), dict[str, str](), None
     refused_first = sorted(waiting, key=lambda each: not each.value.get("refused"))
     for each in refused_first:  # they say why they ask again
         try:
@@ -117,9 +117,10 @@ async def _replies(
                 reply = await _said(on_approve, asked)
                 said[asked.sql] = read_approval(reply) or str(reply)  # the run says if it is no reply
             replies[each.id] = said.get(asked.sql, ALL)
-        except NeedsReply:
-            if not replies:
-                raise
+        except NeedsReply as waits:  # another one, in whatever order they come, may have its reply
+            unanswered = unanswered or waits
+    if unanswered and not replies:
+        raise unanswered
     context.ledger.spent_seconds -= context.ledger.clock() - start
     return replies
 

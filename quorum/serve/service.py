@@ -58,6 +58,9 @@ LOST = 200
 NOTHING = {"max_usd": 0.0, "max_calls": 0, "max_run_bytes": 0, "queries": 0}
 """Amounts that a question has used, by the options that limit them, and its queries."""
 
+CLOSING = 100
+"""Times that a cancelled run's trace is tried for, every twentieth of a second."""
+
 _AT_MOST = ("max_usd", "max_calls", "deadline", "max_bytes", "max_run_bytes", "max_rows")
 """Options of which a question may only ask for less than the server allows."""
 
@@ -543,14 +546,18 @@ def _check_sql(who: Caller) -> None:
 
 
 def _note_cancelled(run: RunFolder, leases: Leases | None) -> None:
-    if (run.folder / "run.json").is_file():
+    if not (run.folder / "run.json").is_file():
+        return
+    for _ in range(CLOSING):
         try:
             end(run, leases, "cancelled")
-        except ConfigurationError:
-            pass
+        except ConfigurationError:  # a thread closes its trace just now
+            time.sleep(0.05)
+            continue
         except LeaseLost:  # another process goes on with it already
             assert leases is not None
             leases.cancel(str(run.meta().get("thread")))
+        return
 
 
 def _used(run: RunFolder) -> dict[str, float]:

@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import Command, Interrupt
 
-from quorum.graph.answering import _replies
+from quorum.graph.answering import NeedsReply, _replies
 from quorum.graph.approval import MAX_ASKED, Approval, Approvals, one_execution, read_approval
 from quorum.graph.recipes import RECIPES
 from quorum.tools.admission import Proposal
@@ -78,7 +78,15 @@ async def test_branches_ask_at_the_same_time_what_would_run_and_all_is_for_those
     waiting = [Interrupt(value=each.model_dump(), id=each.sql) for each in both]
     async with asked.opened() as (context, _):
         replies = await _replies(waiting, context, None, approve)
-    assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1), "nobody is asked again"
+        assert (replies, len(heard)) == ({GOOD: "all", RENAMED: "all"}, 1), "nobody is asked again"
+        for one in (GOOD, RENAMED):  # branches ask in any order
+
+            def only(given: Approval, sql: str = one) -> str:
+                if given.sql != sql:
+                    raise NeedsReply(given)
+                return "yes"
+
+            assert await _replies(waiting, context, None, only) == {one: "yes"}
 
 
 @pytest.mark.parametrize("of", [0, -1], ids=["to the first", "to the last"])

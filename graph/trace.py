@@ -181,18 +181,25 @@ class Trace(RunFolder):
         # ``_FILES`` writes in order: what was asked for before a file is written when that file is
         self._latest: Future[None] | None = None
         self._named: Future[None] | None = None
-        if about is not None:
-            self._begin(about)
-        self._lines_file = _own_for_appending(folder) if lease else _locked_for_appending(folder)
+        path = folder / "run.json"
+        if lease is None:  # nobody may take the run for one that was left
+            self._lines_file = _locked_for_appending(folder)
+            if about is not None:
+                replace_file(path, self._object(about))
+        else:
+            if about is not None:
+                self._begin(path, self._object(about), lease)
+            try:
+                self._lines_file = _own_for_appending(folder)
+            except OSError:
+                if about is not None:
+                    path.unlink(missing_ok=True)
+                raise
         atexit.register(self.close)
 
-    def _begin(self, about: Mapping[str, Any]) -> None:
-        """Write ``run.json``. With leases one process does, also where one died that had made the folder."""
-        path, content = self.folder / "run.json", self._object(about)
-        if not self.lease:
-            replace_file(path, content)
-            return
-        self.lease.check()
+    def _begin(self, path: Path, content: bytes, lease: Lease) -> None:
+        """Write ``run.json``, which one process does, also where one died that had made the folder."""
+        lease.check()
         if (self.folder / "events.jsonl").exists() or not write_once(path, content):
             raise FileExistsError
 

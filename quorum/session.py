@@ -172,7 +172,7 @@ class Quorum:
                 it is ``off``. It (or what it returns, if that is awaitable) gives a label, an addition to the
                 question, or None to keep the vote; a reply that is of no use is asked for again, twice at
                 most. Another reading that is chosen is kept as a note of the knowledge base
-                (``Answer.convention``).
+                (``Answer.convention``), unless a caller of ``quorum serve`` or ``mcp`` chose it.
             on_approve: Asked before queries run, as the option ``approve`` says; sets it to ``costly`` where
                 it is ``never``. It gives ``yes``, ``no`` or ``all``, True or False, at once or when awaited.
             shared: A ledger that counts this question's calls among others', whose budget holds for all.
@@ -224,9 +224,8 @@ class Quorum:
             made = await (through or answer_question)(
                 context, question, resumed=resume is not None, on_clarify=on_clarify, on_approve=on_approve
             )
-            if made.meant and "by" not in await asyncio.to_thread(
-                context.trace.meta
-            ):  # of one of many callers
+            noted = await asyncio.to_thread(context.trace.meta) if made.meant else {"by": ""}
+            if "by" not in noted:  # a service's caller does not speak for the team
                 from quorum.teaching import keep_convention
 
                 await asyncio.to_thread(keep_convention, made, self.settings)

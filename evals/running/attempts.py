@@ -116,7 +116,7 @@ class Attempts:
         await self.databases.close(url)
 
     async def end(self) -> None:
-        """Close everything."""
+        """Close everything; safe to call twice."""
         await self.databases.aclose()
 
     async def _asked(

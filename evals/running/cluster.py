@@ -221,11 +221,12 @@ class RemoteAsker:
                 await (await asyncio.shield(self._link)).actor.close(url)
 
     async def end(self) -> None:
-        """End the running questions so that they can be resumed."""
-        if self._link is not None:
+        """End the running questions so that they can be resumed; safe to call twice."""
+        link, self._link = self._link, None
+        if link is not None:
             with suppress(Exception):  # it is gone already, or does not stop
                 async with asyncio.timeout(STOP_SECONDS):
-                    await (await self._link).actor.end()
+                    await (await link).actor.end()
 
     async def _linked(self) -> _Link:
         """A link to an actor in the worker that has the fewest."""

@@ -85,8 +85,11 @@ async def run_evaluation(
             records = await asyncio.to_thread(_finished, manifest, writer)
             writer.begin(_begun(manifest, writer))
             on_begin(records.values())
-            with rare_collections():
-                await run.all(_left(evaluation, records), askers, writer, records)
+            try:
+                with rare_collections():
+                    await run.all(_left(evaluation, records), askers, writer, records)
+            finally:  # while nobody else may write here
+                await asyncio.gather(*(asker.end() for asker in askers))
     finally:
         await asyncio.gather(*(asker.end() for asker in askers))
     return {question.id: records[question.id] for question in evaluation.questions if question.id in records}

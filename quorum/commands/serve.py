@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from socket import AddressFamily, create_server
+from socket import AddressFamily, create_server, has_dualstack_ipv6
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -145,12 +146,14 @@ async def _serve(service: Service, host: str, port: int, *, open_page: bool) -> 
         app, host=host, port=port, log_level="warning", server_header=False, timeout_graceful_shutdown=3
     )
     server = uvicorn.Server(config)
-    family = AddressFamily.AF_INET6 if ":" in host else AddressFamily.AF_INET
+    six = ":" in host
+    family = AddressFamily.AF_INET6 if six else AddressFamily.AF_INET
+    both = six and has_dualstack_ipv6()
     try:  # before the line below: whoever reads it may ask at once
-        socket = create_server((host, port), family=family, backlog=config.backlog)
+        socket = create_server((host, port), family=family, backlog=config.backlog, dualstack_ipv6=both)
     except OSError as error:
         raise ConfigurationError(
-            f"Cannot listen at {host}, port {port}: {error.strerror}.",
+            f"Cannot listen at {host}, port {port}: {os.strerror(error.errno or 0)}.",
             hint="Give another --port; 0 takes a free one.",
         ) from error
     place = f"http://{f'[{host}]' if ':' in host else host}:{socket.getsockname()[1]}/"

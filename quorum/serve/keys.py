@@ -79,35 +79,40 @@ class Keys:
 
     def named(self, name: str) -> Caller | None:
         """Return the caller of that name."""
-        self.caller("")  # reads the file again if it has changed
+        self.look()
         return next((each for each in self._callers.values() if each.name == name), None)
 
     def caller(self, key: str) -> Caller | None:
         """Return who has a key; None for nobody."""
+        self.look()
+        return self._callers.get(hash_of(key))
+
+    def look(self) -> str:
+        """Read the file again if it has changed; return ``fault``."""
         try:
             if self.file.stat().st_mtime_ns != self._read:
                 self._load()
-                self.fault = ""
+            self.fault = ""
         except (ConfigurationError, OSError) as error:
             if str(error) != self.fault:
                 _LOG.error("%s The keys that were read before count.", error)
             self.fault = str(error)
-        return self._callers.get(hash_of(key))
+        return self.fault
 
     def _load(self) -> None:
         found, place = list[Caller](), ""
         try:
-            self._read = self.file.stat().st_mtime_ns
+            state = self.file.stat().st_mtime_ns
             entries = tomllib.loads(self.file.read_text(encoding="utf-8")).get("key", [])
             for number, entry in enumerate(entries, 1):
                 place = f"key {number}, "
                 found.append(_CALLER.validate_python(entry))
-        except (OSError, ValueError) as error:
+        except (OSError, TypeError, ValueError) as error:
             said = place + first_in_words(error) if isinstance(error, ValidationError) else str(error)
             raise ConfigurationError(f"Cannot read the keys in {self.file}: {said}.") from None
         if len({each.name for each in found}) < len(found):
             raise ConfigurationError(f"Two keys in {self.file} have the same name.")
-        self._callers = {each.hash: each for each in found}
+        self._read, self._callers = state, {each.hash: each for each in found}
 
 
 def hash_of(key: str) -> str:

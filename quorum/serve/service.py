@@ -121,7 +121,7 @@ class Service:
             self._timer.cancel()
         tasks = [each.task for each in self._running.values() if each.task]
         for task in tasks:
-            task.cancel()
+            _cancel(task)
         await asyncio.gather(*tasks, *self._closing, return_exceptions=True)
         for session, _ in self._sessions.values():
             await session.aclose()
@@ -264,7 +264,7 @@ class Service:
         found = self._running.get(run_id)
         if not found or not found.task:
             return False
-        found.task.cancel()
+        _cancel(found.task)
         await asyncio.wait([found.task])
         return True
 
@@ -278,7 +278,7 @@ class Service:
         found = self._running.get(run_id)
         if found and found.task:
             found.elsewhere = True
-            found.task.cancel()
+            _cancel(found.task)
 
     async def history(
         self, who: Caller, words: str = "", *, database: str = "", limit: int = 20
@@ -521,6 +521,12 @@ class Service:
                 closing.add_done_callback(self._closing.discard)
         loop = asyncio.get_running_loop()
         self._timer = loop.call_later(LOOKS, self._close_idle) if self._sessions else None
+
+
+def _cancel(task: asyncio.Task[None]) -> None:
+    """Cancel a task once: a second time would cut short the notes of what it used."""
+    if not task.cancelling():
+        task.cancel()
 
 
 async def _nobody(asked: Waiting) -> str:

@@ -79,7 +79,7 @@ def test_lines_and_manifests_of_other_versions_are_read(tmp_path: Path) -> None:
     line = {**asdict(record("a")), "of_tomorrow": 1}
     del line["truncated"]  # which earlier ones did not keep
     path.write_text(json.dumps(line) + "\n")
-    values = manifest([asked("a")]).as_dict()
+    values = asdict(manifest([asked("a")]))
     (tmp_path / MANIFEST).write_text(json.dumps({**values, "of_tomorrow": 1}))
     assert EvalFolder(tmp_path).records() == {"a": record("a")}
     assert EvalFolder(tmp_path).manifest() == Manifest.from_dict(values)

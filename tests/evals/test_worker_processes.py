@@ -133,12 +133,14 @@ async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
     suite: Suite, workers: Workers, tmp_path: Path
 ) -> None:
     (gone, _) = await processes_of(workers)
-    asked = asyncio.ensure_future(
-        run_evaluation(evaluation(suite, tmp_path / "out", latency=3), workers=workers)
-    )
+    gate = tmp_path / "gate"
+    models = {"simulated": Gated(script=slow_model(0).script, source="simulated", gate=gate)}
+    given = evaluation(suite, tmp_path / "out", chat_models=models)
+    asked = asyncio.ensure_future(run_evaluation(given, workers=workers))
     while len(list((tmp_path / "out").glob("runs/*/checkpoint.sqlite"))) < 4:  # each waits for its model
         await asyncio.sleep(0.02)
     os.kill(gone, signal.SIGKILL)
+    gate.touch()
     records = await asked
     assert len(records) == 12
     assert all(record.match for record in records.values())
@@ -168,6 +170,17 @@ async def test_a_question_that_ends_every_worker_ends_the_evaluation_and_loses_n
     assert not any(b"sk-secret" in path.read_bytes() for path in files)
     records = await run_evaluation(evaluation(suite, tmp_path / "out"))
     assert all(record.match for record in records.values())
+
+
+class Gated(ScriptedChatModel):
+    """Replies once a file is there."""
+
+    gate: Path
+
+    async def _agenerate(self, messages: Any, *given: Any, **more: Any) -> Any:
+        while not self.gate.exists():
+            await asyncio.sleep(0.02)
+        return await super()._agenerate(messages, *given, **more)
 
 
 class Deadly(ScriptedChatModel):
@@ -252,7 +265,14 @@ async def test_an_error_arrives_whole(suite: Suite, tmp_path: Path, monkeypatch:
         await asking.end()
 
 
-@pytest.mark.parametrize("kind", [each for each in vars(errors).values() if isinstance(each, type)])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        e
+        for e in vars(errors).values()
+        if getattr(e, "__module__", "") == errors.__name__ and isinstance(e, type)
+    ],
+)
 def test_every_error_can_be_handed_on(kind: type[Exception]) -> None:
     given = kind("It is wrong.", hint="Mend it.") if issubclass(kind, errors.QuorumError) else kind()
     given.__dict__ |= {"limit": "deadline"}

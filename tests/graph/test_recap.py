@@ -338,6 +338,7 @@ async def test_a_limit_is_kept(run: Run, subtests: pytest.Subtests) -> None:
     for said, switches, role, calls in (
         ({"plan_critique": CRITICAL}, {"max_plans": 3}, "planner", 3),
         ({"plan_critique": CRITICAL}, {"max_plans": 1}, "plan_critique", 0),
+        ({"plan_critique": CRITICAL, "planner": [PLAN, *["lost"] * 9]}, {"max_plans": 3}, "plan_critique", 2),
         ({"action": LOOKS}, {"max_actions": 6}, "action", 6),
         ({"action": sql(TOWN), "schema_linker": SEEKING}, {"max_link_steps": 5}, "schema_linker", 5),
         (EXPLORING, {"max_refinements": 0}, "column_explorer", 0),

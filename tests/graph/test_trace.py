@@ -12,6 +12,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -182,6 +183,27 @@ async def test_a_full_disk_tears_no_line_and_ends_no_run(trace: Trace) -> None:
 def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Path) -> None:
     with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
         Trace.create(tmp_path, meta={"question": "x" * 100})
+
+
+async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
+    trace: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Mock(side_effect=ZeroDivisionError("not a disk's fault"))
+    monkeypatch.setattr("quorum.graph.trace.replace_file", broken)
+    context = in_context(trace)
+    sha = context.put("a text")
+    trace.record("plan")
+    await asyncio.wait_for(trace.aflush(), 10)
+    assert trace.failure == "ZeroDivisionError: not a disk's fault."
+    assert await context.text(sha) == "a text", "this run goes on with what it has in memory"
+
+
+def test_an_error_that_ended_a_run_counts_until_the_run_goes_on(trace: Trace, tmp_path: Path) -> None:
+    for kind, error, status in (("failed", "down", "failed"), ("begun", "", "unfinished")):
+        trace.record(kind, message="down")
+        trace.record("query")
+        trace.flush()
+        assert (trace.error(), [run.status for run in list_runs(tmp_path)]) == (error, [status])
 
 
 def test_a_line_that_is_no_event_is_named(trace: Trace, tmp_path: Path) -> None:

@@ -295,6 +295,14 @@ def test_doctor_and_guard_tell_what_an_engine_can(warehouse: str, shop: str) -> 
     assert (found["verdict"], found["estimate"]["bytes"]) == ("pass", 400_000)
 
 
+async def test_one_query_may_not_read_more_and_a_writer_is_told(warehouse: str) -> None:
+    narrow = {"self_refiner": {"explanation": "Narrower.", "sql": "SELECT count(*) AS n FROM customers"}}
+    models = {"m:a": scripted(script(action=sql(GOOD), **narrow))}
+    given = asked_so(warehouse, approve=None, max_bytes="1100kB", chat_models=models, votes=1)
+    answer = await ask(QUESTION, **given)
+    assert (answer.candidates[0].repairs, answer.usage["queries"]) == (1, 1)
+
+
 async def test_evaluations_and_explorations_ask_nobody_and_say_so(shop: str, workplace: Path) -> None:
     with pytest.raises(ConfigurationError, match="An exploration asks nobody"):
         await explore(db=shop, models="offline", approve="always")

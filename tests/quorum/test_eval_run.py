@@ -37,7 +37,7 @@ run = partial(quorum, "eval", "run")
 def suite(shops: object, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """What ``shops`` as a suite's name stands for: nine questions on two databases."""
     made = Suite("shops", workplace, questions(9, shops=2), SumScorer(), ("Nothing but shops.",))
-    monkeypatch.setattr("quorum.suites.open_suite", lambda *_: made)
+    monkeypatch.setattr("quorum.commands.eval_run.open_suite", lambda *_: made)
     return made
 
 

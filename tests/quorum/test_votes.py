@@ -55,6 +55,13 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
         assert said in result.stderr
 
 
+def test_what_the_pipeline_chose_has_a_row_of_its_own(runs: str, gold: str) -> None:
+    rows = json.loads(votes("replay", runs, "--gold", gold, "--json", "--orders", "3").stdout)
+    chosen = [row for row in rows if row["strategy"] == "final" and row["model"] != "pooled"]
+    found = {row["model"]: (row["ex"], row["pass_at_k"], row["ties"]) for row in chosen}
+    assert found == {"strong": (0.5, 1.0, None), "weak": (0.0, 0.5, None)}
+
+
 def test_without_gold_accuracy_is_unknown_and_said_to_be(runs: str) -> None:
     shown = votes("replay", runs, "--json")
     assert {(row["ex"], row["pass_at_k"]) for row in json.loads(shown.stdout)} == {(None, None)}

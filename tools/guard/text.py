@@ -132,6 +132,13 @@ def too_long(sql: str) -> Refused | None:
     return Refused(reason, "too_long")
 
 
+def check_memory(error: BaseException | None) -> None:
+    """Raise the ``MemoryError`` that the tokenizer made another error of: it has to end the process."""
+    while error := error and error.__context__:
+        if isinstance(error, MemoryError):
+            raise error from None
+
+
 def scan(sql: str, dialect: str) -> Scanned:
     """Free ``sql`` of comments and tokenize it.
 
@@ -163,8 +170,7 @@ def scan(sql: str, dialect: str) -> Scanned:
         if bare != sql:
             tokens = sqlglot_dialect(dialect).tokenize(bare)  # the tokenizer reads GROUP BY as one word
     except SqlglotError as error:
-        if isinstance(error.__context__, MemoryError):  # it ends the process
-            raise error.__context__ from None
+        check_memory(error)
         raise NotPure(f"The SQL cannot be read: {str(error).splitlines()[0]}", "syntax") from None
     return Scanned(bare, tokens)
 

@@ -12,7 +12,7 @@ from sqlglot.errors import TokenError
 
 from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge, strict_text
-from quorum.tools.guard.text import NotPure, Passed, Refused, Scanned, is_command, plain, scan
+from quorum.tools.guard.text import NotPure, Passed, Refused, Scanned, check_memory, is_command, plain, scan
 from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS, SETTINGS, SHOWN, words
 from quorum.tools.sql import (
     STRICT_DIALECTS,
@@ -80,6 +80,7 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
 
 def _unreadable(error: Exception, word: str, dialect: str) -> Refused:
     """Return the refusal of a text, by its first ``word``, that the parser does not read or write again."""
+    check_memory(error)
     if isinstance(error, TooComplex):
         reason = f"The SQL cannot be judged: {error.message}"
         return Refused(reason, "too_complex", error.line, error.column)

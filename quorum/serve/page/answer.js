@@ -64,7 +64,7 @@ function verdict(id, edit, verified) {
   };
   fill(
     place,
-    h("div", { class: "row" }, h("span", { class: "soft" }, verified ? "Is it right no more?" : "Is this right?"), !verified && h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", class: "own-sql", onclick: () => edit(true) }, "Wrong")),
+    h("div", { class: verified ? "row own-sql" : "row" }, h("span", { class: "soft" }, verified ? "Is it right no more?" : "Is this right?"), !verified && h("button", { type: "button", onclick: right }, "Right"), h("button", { type: "button", class: "own-sql", onclick: () => edit(true) }, "Wrong")),
   );
   return place;
 }

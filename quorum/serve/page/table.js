@@ -50,7 +50,7 @@ export function table(result, caption, load = null) {
   function arranged(all, row = (each) => each) {
     const value = (each) => row(each)[by];
     const sign = (a, b) => (value(a) === null || value(b) === null || !down ? 1 : -1);
-    return by < 0 ? all : all.toSorted((a, b) => sign(a, b) * order(value(a), value(b)));
+    return by < 0 ? all : [...all].sort((a, b) => sign(a, b) * order(value(a), value(b)));
   }
 
   function draw() {

@@ -19,7 +19,10 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.serve.keys import Caller, Keys, Purse, add_key
 from quorum.serve.question import Question, Refused, cleaned
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
+from quorum.tools.execute import Database
+from quorum.tools.ledger import Usage
 from quorum.tools.models.scripted import scripted
+from quorum.tools.query import ErrorKind, QueryError
 from tests.graph.shop import GOOD, QUESTION, script, written
 from tests.quorum.roles import by_role
 from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make, held
@@ -273,6 +276,11 @@ def test_while_the_file_of_keys_is_wrong_those_before_count_and_it_is_said(
         assert keys.caller(key)
         assert said in keys.fault
         assert keys.fault in caplog.text
+    file.rename(tmp_path / "away")
+    assert keys.look()
+    (tmp_path / "away").rename(file)
+    file.write_text(right)
+    assert keys.look() == ""
     file.write_text("")
     assert keys.caller(key) is None
     assert keys.fault == ""
@@ -290,6 +298,30 @@ def test_who_takes_a_question_over_has_its_claim(tmp_path: Path) -> None:
     other.settle(again, used)
     died.settle(first, used)  # it only hung
     assert died.spent().usd == other.spent().usd == 0.25
+
+
+async def test_a_callers_query_has_no_more_rows_than_the_settings_allow(make: Make) -> None:
+    found = await make(max_rows=2).run_sql(ME, "SELECT id FROM orders", rows=9)
+    assert (getattr(found, "row_count", 0), bool(getattr(found, "truncated", ""))) == (2, True)
+
+
+async def test_what_a_callers_query_reads_is_counted_and_limited(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list[Any]()
+
+    async def reads(database: Database, *_: Any, **__: Any) -> QueryError:
+        left.append(database.ledger.remaining_bytes())
+        database.ledger.charge("user", Usage(read_bytes=600))
+        return QueryError(ErrorKind.OTHER, "It failed.")
+
+    monkeypatch.setattr("quorum.serve.service.execute", reads)
+    service, few = make(), Caller("few", max_bytes=1000)
+    for _ in range(2):
+        await service.run_sql(few, GOOD)
+    assert left == [1000, 400]
+    with pytest.raises(Refused):
+        await service.run_sql(few, GOOD)
 
 
 async def test_a_key_sees_the_tables_of_its_schemas_only(make: Make) -> None:

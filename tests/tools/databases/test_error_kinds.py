@@ -64,6 +64,7 @@ SAID = [
     ("notFound", "Not found: Table p:d.nowhere was not found in location US", "table_not_found"),
     ("invalidQuery", "Function not found: nofunction at [1:8]", "function 1:8"),
     ("invalidQuery", "Column name id is ambiguous at [1:8]", "ambiguous_column 1:8"),
+    ("invalidQuery", "Column day which is neither grouped nor aggregated at [1:8]", "grouping 1:8"),
     ("invalidQuery", "Bad int64 value: x", "type_mismatch"),
     ("invalidQuery", 'Syntax error: Unexpected keyword "FROM" at [1:8]', "syntax 1:8"),
 ]

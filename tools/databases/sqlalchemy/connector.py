@@ -53,8 +53,7 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         target = Target.of(url)
         if not is_installed("sqlalchemy"):
             raise missing_extra("sqlalchemy", f"Asking {target.name} by a SQLAlchemy URL", needs="sqlalchemy")
-        found = {point.name.partition(".")[0] for point in installed("sqlalchemy.dialects")}
-        if target.name not in (*BUILT_IN, *found):
+        if target.name not in BUILT_IN and not _is_plugged_in(target.name):
             raise missing(target.engine.packages, target.name)
         return cls(target)
 
@@ -132,3 +131,7 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
 
     def note_opened(self, link: AlchemyLink) -> None:
         self.stops = link.stops
+
+
+def _is_plugged_in(name: str) -> bool:
+    return any(point.name.partition(".")[0] == name for point in installed("sqlalchemy.dialects"))

@@ -119,7 +119,8 @@ class AlchemyLink(SessionLink):
         self.sever()
         if self._connection is not None:
             closed = asyncio.ensure_future(self.in_thread(self._close))
-            await asyncio.wait({closed}, timeout=CANCEL_SECONDS)  # a driver that hangs is left behind
+            await asyncio.wait({closed}, timeout=CANCEL_SECONDS)
+            closed.cancel()  # a driver that hangs is left behind
         await super().close()
 
     async def cancel(self) -> None:

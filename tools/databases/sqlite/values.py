@@ -6,12 +6,12 @@ one. Any other mixture becomes text, each value as a SQL literal, so that a blob
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from sys import getsizeof
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from quorum.tools.databases.arrow import Capped
 
@@ -20,8 +20,8 @@ BATCH_BYTES = 2**20
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
 NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
-Chunk: TypeAlias = pa.Array | tuple[Any, ...]
-"""Values of one column in one batch: an array, or as they come where they are of several storage classes."""
+Chunk = dict[type, pa.Array]
+"""Values of one column in one batch, by storage class; each array is NULL where another has the value."""
 
 
 class Collector(Capped):
@@ -36,55 +36,77 @@ class Collector(Capped):
         self.next_batch = 16
         self._names = names
         self._chunks: list[list[Chunk]] = []  # batch by batch, each column by column
+        self._lengths: list[int] = []
 
     def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
         """Keep a non-empty batch of rows, or as much of it as the caps allow."""
         rows, size = self.rows_left, self.bytes_left
-        if chunks := self.fitting(batch, lambda each: list(map(chunk, zip(*each, strict=True))), nbytes):
+        if chunks := self.fitting(batch, _chunks, nbytes):
+            rows, size = rows - self.rows_left, size - self.bytes_left
             self._chunks.append(chunks)
-            few = BATCH_BYTES * (rows - self.rows_left) // max(size - self.bytes_left, 1)
+            self._lengths.append(rows)
+            few = BATCH_BYTES * rows // max(size, 1)
             self.next_batch = max(16, min(few, 4 * self.next_batch, 16_384, self.rows_left + 1))
 
     def finish(self) -> tuple[pa.Table, tuple[str, ...]]:
         """Return the table, and SQLite's names of its columns' types."""
-        columns = [column([chunks[i] for chunks in self._chunks]) for i in range(len(self._names))]
+        columns = [
+            column([chunks[i] for chunks in self._chunks], self._lengths) for i in range(len(self._names))
+        ]
         table = pa.Table.from_arrays([array for array, _ in columns], names=list(self._names))
         return table, tuple(name for _, name in columns)
 
 
-def chunk(values: tuple[Any, ...]) -> Chunk:
-    """Return a batch of a column as an array, if its values are of one storage class or all NULL."""
-    kinds = _kinds(values)
-    return values if len(kinds) > 1 else pa.array(values, ARROW[kinds.pop()] if kinds else pa.null())
+def _chunks(batch: Sequence[tuple[Any, ...]]) -> list[Chunk]:
+    return [chunk(values) for values in zip(*batch, strict=True)]
+
+
+def chunk(values: Sequence[Any]) -> Chunk:
+    """Split one batch of a column by storage class. A batch of NULLs only has no entry."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if len(kinds) == 1:
+        kind = kinds.pop()
+        return {kind: pa.array(values, ARROW[kind])}
+    return {
+        kind: pa.array([value if type(value) is kind else None for value in values], ARROW[kind])
+        for kind in ARROW
+        if kind in kinds
+    }
 
 
 def nbytes(chunks: Sequence[Chunk]) -> int:
-    """Bytes that a batch takes."""
-    return sum(sum(map(getsizeof, each)) if isinstance(each, tuple) else each.nbytes for each in chunks)
+    """Bytes that the arrays of a batch take."""
+    return sum(array.nbytes for chunk in chunks for array in chunk.values())
 
 
-def column(chunks: Sequence[Chunk]) -> tuple[pa.ChunkedArray, str]:
+def column(chunks: Sequence[Chunk], lengths: Sequence[int]) -> tuple[pa.ChunkedArray, str]:
     """One column out of its batches, and SQLite's name of its type (``INTEGER|TEXT`` if mixed)."""
-    arrays = [each for each in chunks if isinstance(each, pa.Array)]
-    held = {kind for each in chunks if isinstance(each, tuple) for kind in _kinds(each)}
-    types = {each.type for each in arrays}
-    kinds = [kind for kind, wanted in ARROW.items() if kind in held or wanted in types]
-    name = "|".join(NAMES[kind] for kind in kinds) or "NULL"
-    if len(kinds) <= 1:
-        wanted = ARROW[kinds[0]] if kinds else pa.null()
-        return pa.chunked_array([each.cast(wanted) for each in arrays], wanted), name
-    values = [v for each in chunks for v in (each if isinstance(each, tuple) else each.to_pylist())]
+    kinds = [kind for kind in ARROW if any(kind in chunk for chunk in chunks)]
+    if not kinds:
+        return pa.chunked_array([pa.nulls(n) for n in lengths], pa.null()), "NULL"
+    parts = {
+        kind: pa.chunked_array(
+            [chunk.get(kind, pa.nulls(n, ARROW[kind])) for chunk, n in zip(chunks, lengths, strict=True)],
+            ARROW[kind],
+        )
+        for kind in kinds
+    }
+    name = "|".join(NAMES[kind] for kind in kinds)
+    if len(kinds) == 1:
+        return parts[kinds[0]], name
     if kinds == [int, float]:
-        with suppress(pa.ArrowInvalid):  # an integer beyond 2^53 that double cannot hold
-            return pa.chunked_array([pa.array(values, pa.float64())]), name
-    return pa.chunked_array([pa.array(map(_text, values), pa.string())]), name
+        try:
+            return pc.coalesce(parts[int].cast(pa.float64()), parts[float]), name
+        except pa.ArrowInvalid:  # an integer beyond 2^53 that double cannot hold
+            pass
+    return reduce(pc.coalesce, [_text(kind, part) for kind, part in parts.items()]), name
 
 
-def _kinds(values: Iterable[Any]) -> set[type]:
-    return {*map(type, values)} - {type(None)}
-
-
-def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return f"X'{value.hex().upper()}'" if isinstance(value, bytes) else repr(value)
+def _text(kind: type, part: pa.ChunkedArray) -> pa.ChunkedArray:
+    if kind is str:
+        return part
+    if kind is int:
+        return part.cast(pa.string())
+    write = repr if kind is float else lambda value: f"X'{value.hex().upper()}'"
+    values = [None if value is None else write(value) for value in part.to_pylist()]
+    return pa.chunked_array([pa.array(values, pa.string())])

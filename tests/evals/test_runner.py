@@ -10,14 +10,16 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from quorum.evals.folder import EvalFolder
+from quorum.evals.folder import EvalFolder, EvalWriter
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
+from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, Databases
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.graph.options import RunOptions
@@ -397,3 +399,18 @@ async def test_an_endpoint_that_is_gone_for_a_while_loses_no_question(
         (await restarting).__exit__(None, None, None)
     assert len(records) == 24
     assert [record.message for record in records if record.error or not record.match] == []
+
+
+async def test_nobody_else_may_write_until_what_was_asked_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end, others = Attempts.end, list[bool]()
+
+    async def looked(attempts: Attempts) -> None:
+        with suppress(ConfigurationError), EvalWriter(tmp_path / "out"):
+            others.append(True)
+        await end(attempts)
+
+    monkeypatch.setattr(Attempts, "end", looked)
+    await run_evaluation(evaluation(tmp_path / "out", Knowing(), questions(1)))
+    assert others == [True], "only once the folder was closed"

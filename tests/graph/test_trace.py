@@ -22,7 +22,7 @@ from quorum.event_text import WORDS, step_of
 from quorum.graph.answer import Answer
 from quorum.graph.context import Context
 from quorum.graph.runs import Event, RunFolder, RunIds, list_runs, new_run_id
-from quorum.graph.trace import LONG, Trace, located
+from quorum.graph.trace import LONG, Trace, _locked_for_appending, located
 from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
@@ -375,3 +375,16 @@ async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_err
     rows.file.unlink()
     (rows, _, _), ran = await outcomes(resumed(again))
     assert (rows.table, ran) == (rows_again.table, 2)
+
+
+def test_a_run_is_locked_before_others_can_see_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = list[str]()
+
+    def noted(path: Path, content: bytes) -> None:
+        with pytest.raises(ConfigurationError, match="by another process"):
+            _locked_for_appending(path.parent)
+        written.append(path.name)
+
+    monkeypatch.setattr("quorum.graph.trace.replace_file", noted)
+    Trace.create(tmp_path).close()
+    assert written == ["run.json"]

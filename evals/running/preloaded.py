@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from quorum.tools.garbage import no_collections
 
 with no_collections():  # looking for garbage takes an eighth of the time, and there is none
@@ -10,5 +12,7 @@ with no_collections():  # looking for garbage takes an eighth of the time, and t
 
     import quorum.evals.running.cluster
     import quorum.evals.scorers.own
+
+gc.freeze()  # else each worker looks through it all, and so copies it
 
 __all__ = ["distributed", "pyarrow", "quorum"]

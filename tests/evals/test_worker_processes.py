@@ -132,13 +132,13 @@ async def processes_of(workers: Workers) -> list[int]:
 async def test_what_a_killed_worker_had_under_way_another_one_goes_on_with(
     suite: Suite, workers: Workers, tmp_path: Path
 ) -> None:
-    (gone, _) = await processes_of(workers)
     gate = tmp_path / "gate"
     models = {"simulated": Gated(script=slow_model(0).script, source="simulated", gate=gate)}
     given = evaluation(suite, tmp_path / "out", chat_models=models)
     asked = asyncio.ensure_future(run_evaluation(given, workers=workers))
-    while len(list((tmp_path / "out").glob("runs/*/checkpoint.sqlite"))) < 4:  # each waits for its model
-        await asyncio.sleep(0.02)
+    while not [*tmp_path.glob("asked-*")] or len([*tmp_path.glob("out/runs/*/checkpoint.sqlite")]) < 4:
+        await asyncio.sleep(0.02)  # until each waits for its model
+    gone = int(next(tmp_path.glob("asked-*")).name.removeprefix("asked-"))
     os.kill(gone, signal.SIGKILL)
     gate.touch()
     records = await asked
@@ -173,11 +173,12 @@ async def test_a_question_that_ends_every_worker_ends_the_evaluation_and_loses_n
 
 
 class Gated(ScriptedChatModel):
-    """Replies once a file is there."""
+    """Says which process is asked, and replies once a file is there."""
 
     gate: Path
 
     async def _agenerate(self, messages: Any, *given: Any, **more: Any) -> Any:
+        self.gate.with_name(f"asked-{os.getpid()}").touch()
         while not self.gate.exists():
             await asyncio.sleep(0.02)
         return await super()._agenerate(messages, *given, **more)

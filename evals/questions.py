@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 
 if TYPE_CHECKING:
     from quorum.evals.scorers.base import Scorer
@@ -151,7 +151,7 @@ def read_ids(path: Path) -> tuple[str, ...]:
     Raises:
         ConfigurationError: The file cannot be read, is no UTF-8 text, or names nothing.
     """
-    with reading(path, hint="Give a text file with one id per line."):
+    with read_errors(path, hint="Give a text file with one id per line."):
         text = path.read_text(encoding="utf-8-sig")
     lines = (line.strip() for line in text.splitlines())
     ids = tuple(dict.fromkeys(line for line in lines if line and not line.startswith("#")))

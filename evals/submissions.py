@@ -26,7 +26,7 @@ from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import Opened
 from quorum.evals.scorers.base import Prediction
 from quorum.evals.tables import pandas_csv
-from quorum.knowledge.errors import ConfigurationError, QuorumError, reading
+from quorum.knowledge.errors import ConfigurationError, QuorumError, read_errors
 from quorum.tools.results.files import read_result
 
 Format: TypeAlias = Literal["spider2-csv", "spider2-sql", "bird"]
@@ -165,7 +165,7 @@ def read_sql(path: Path) -> str:
     Raises:
         ConfigurationError: It cannot be read, or is no UTF-8 text.
     """
-    with reading(f"The query {path}", hint="It must be UTF-8 text."):
+    with read_errors(f"The query {path}", hint="It must be UTF-8 text."):
         return path.read_text(encoding="utf-8-sig").strip()
 
 
@@ -220,7 +220,7 @@ def read_bird(path: Path, questions: Sequence[EvalQuestion]) -> Predictions:
 
 
 def _entries(path: Path) -> dict[str, object]:
-    with reading(path, hint="Give BIRD's predict_dev.json."):
+    with read_errors(path, hint="Give BIRD's predict_dev.json."):
         entries = json.loads(path.read_text(encoding="utf-8-sig"))
     if not isinstance(entries, dict):
         raise ConfigurationError(

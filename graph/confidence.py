@@ -21,7 +21,7 @@ from pathlib import Path
 from quorum.graph.answer import Answer, AnswerVote
 from quorum.graph.ballots import Vote
 from quorum.graph.stopping import BATCHES
-from quorum.knowledge.errors import reading
+from quorum.knowledge.errors import read_errors
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 
@@ -100,7 +100,7 @@ def load(path: Path = SHIPPED) -> Calibration:
     Raises:
         ConfigurationError: There is none, or it is damaged.
     """
-    with reading(f"The calibration {path}", hint="Restore the file, or fit it again."):
+    with read_errors(f"The calibration {path}", hint="Restore the file, or fit it again."):
         return Calibration(**json.loads(path.read_text(encoding="utf-8")))
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from quorum.graph.answer import Answer
-from quorum.knowledge.errors import ConfigurationError, QuorumError, reading
+from quorum.knowledge.errors import ConfigurationError, QuorumError, read_errors
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.record import stored_text, with_texts
 
@@ -275,7 +275,7 @@ def _with_outcome(home: Path, begun: RunSummary) -> RunSummary:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    with reading(path, hint=_REMOVE, kind=QuorumError):
+    with read_errors(path, hint=_REMOVE, kind=QuorumError):
         value = json.loads(path.read_bytes())
     if not isinstance(value, dict):
         raise QuorumError(f"{path} cannot be read: it holds no JSON object.", hint=_REMOVE)

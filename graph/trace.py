@@ -182,7 +182,7 @@ class Trace(RunFolder):
         self._latest: Future[None] | None = None
         self._named: Future[None] | None = None
         path = folder / "run.json"
-        if lease is None:  # nobody may take the run for one that was left
+        if lease is None:  # locked before others see a run
             self._lines_file = _locked_for_appending(folder)
             if about is not None:
                 replace_file(path, self._object(about))

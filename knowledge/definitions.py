@@ -1,4 +1,4 @@
-"""What files say of tables and columns: CSV files beside a database, and dbt's property files.
+"""Read what files say of tables and columns: CSV files beside a database, and dbt's property files.
 
 BIRD ships one CSV file per table, in UTF-8 or in Windows' western code page:
 

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.knowledge.search.index import Embedder, TextIndex
 
 SHOTS = 9  # 004, section 4.1.1: all models, 9-shot
@@ -51,7 +51,7 @@ class Demonstrations:
             ConfigurationError: The file cannot be read, has no demonstration, or a line or entry is none;
                 the message gives its number.
         """
-        with reading(path):
+        with read_errors(path):
             text = path.read_text(encoding="utf-8-sig")
         items = tuple(dict.fromkeys(_read(path, text)))
         if not items:
@@ -99,7 +99,7 @@ def _read(path: Path, text: str) -> Iterator[Demonstration]:
 
 
 def _json(where: str, text: str) -> Any:
-    with reading(f"{where},", hint=_FORM):
+    with read_errors(f"{where},", hint=_FORM):
         return json.loads(text)
 
 

@@ -71,7 +71,9 @@ class BudgetExceeded(QuorumError):
 
 
 @contextmanager
-def reading(what: object, *, hint: str = "", kind: type[QuorumError] = ConfigurationError) -> Iterator[None]:
+def read_errors(
+    what: object, *, hint: str = "", kind: type[QuorumError] = ConfigurationError
+) -> Iterator[None]:
     """Say why ``what`` cannot be read, where reading it inside fails.
 
     Raises:

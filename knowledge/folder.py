@@ -14,7 +14,7 @@ from typing import Any
 
 from quorum.knowledge.catalog import Catalog, Table
 from quorum.knowledge.ddl import parse_columns
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.knowledge.folder_columns import DdlTable, build_columns
 
 ENGINES = ("bigquery", "snowflake", "sqlite", "duckdb", "postgres", "mysql")
@@ -113,7 +113,7 @@ def _dialect(folder: Path, schema: Path, described: dict[str, dict[str, Any]]) -
 
 
 def _read_json(path: Path) -> dict[str, Any]:
-    with reading(path, hint=_AGAIN):
+    with read_errors(path, hint=_AGAIN):
         table = json.loads(path.read_text("utf-8"))
         names, types = table["column_names"], table["column_types"]
         if len(names) != len(types) or not isinstance(table["table_name"], str):
@@ -127,7 +127,7 @@ def _read_ddl(schema: Path, prefix: str) -> dict[str, DdlTable]:
         return {}
     rows: dict[str, DdlTable] = {}
     csv.field_size_limit(_LARGEST_CELL)
-    with reading(path, hint=_AGAIN), path.open(encoding="utf-8-sig", newline="") as file:
+    with read_errors(path, hint=_AGAIN), path.open(encoding="utf-8-sig", newline="") as file:
         for row in csv.DictReader(file):
             ddl = row.get("DDL") or row.get("ddl") or ""
             name = row["table_name"]

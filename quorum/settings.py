@@ -17,7 +17,7 @@ from dotenv import dotenv_values
 from pydantic import PrivateAttr, SecretStr, ValidationError
 
 from quorum.graph.options import Options, RunOptions, option
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.tools.urls import REDACTED, mask_url, url_secrets
 
 CONFIG_FILE = "quorum.toml"
@@ -156,7 +156,7 @@ def _in_files_and_environment() -> dict[str, tuple[Any, str]]:
     """Values as they are written, each with its source, of the strongest source that has one."""
     found = {name: (value, CONFIG_FILE) for name, value in _toml().items()}
     dotenv = _nearest(".env")
-    with reading(dotenv):
+    with read_errors(dotenv):
         in_file = dotenv_values(dotenv) if dotenv else {}
     for source, variables in ((".env", in_file), ("environment", os.environ)):
         values = {name.upper(): value for name, value in variables.items() if value}
@@ -170,7 +170,7 @@ def _toml() -> dict[str, Any]:
     path = _nearest(CONFIG_FILE)
     if path is None:
         return {}
-    with reading(path):
+    with read_errors(path):
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     Settings.check_names(values, f"{path} has")
     return Settings.placed(values, path.parent)

@@ -237,7 +237,7 @@ async def _run(event: _QueryEvent, sql: str) -> Outcome:
             return event.record(estimate, executed=sql)
         expected = estimate.bytes or 0
         more["estimate"] = {"bytes": estimate.bytes, "billed": estimate.billed}
-    with ledger.reading(expected):
+    with ledger.reserve_bytes(expected):
         started = time.monotonic()
         outcome = await _run_in_time(database, sql, expected)
         if (catalog := database.linter.catalog).withheld:

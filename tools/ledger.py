@@ -165,7 +165,7 @@ class Ledger:
         raise BudgetExceeded(f"The budget of bytes to read ends here: {used}{more}.", limit="max_run_bytes")
 
     @contextmanager
-    def reading(self, expected: int) -> Iterator[None]:
+    def reserve_bytes(self, expected: int) -> Iterator[None]:
         """Reserve what a query would read, for as long as the block lasts; what it read is charged apart.
 
         Raises:

@@ -206,7 +206,7 @@ class RemoteAsker:
             raise error
 
     async def _exchange(self, exchange: Callable[[_Link], Awaitable[Any]]) -> Any:
-        """What the worker gives back, or another one if it is lost."""
+        """Return what the worker gives back, or another one if it is lost."""
         while True:
             link = self._link = self._link or asyncio.ensure_future(self._linked())
             try:
@@ -346,7 +346,7 @@ class Asking:
 
 
 async def _pickled(work: Awaitable[object]) -> bytes:
-    """What it returns, or the error that it raises, as another process can read it."""
+    """Return its result, or the error that it raises, as another process can read it."""
     try:
         return pickle.dumps(await work)
     except Exception as error:  # noqa: BLE001 - of whatever kind: the other process raises it

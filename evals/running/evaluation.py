@@ -18,7 +18,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
 from quorum.knowledge.documents.search import Documents
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools.triplet_store import FILE as TRIPLETS
 
@@ -177,7 +177,7 @@ def _kept(options: RunOptions) -> dict[str, Any]:
 
 
 def _file_digest(file: Path) -> str:
-    with reading(file), file.open("rb") as data:
+    with read_errors(file), file.open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
 
 

@@ -88,7 +88,7 @@ async def run_evaluation(
             try:
                 with rare_collections():
                     await run.all(_left(evaluation, records), askers, writer, records)
-            finally:  # while nobody else may write here
+            finally:  # before the folder is unlocked
                 await asyncio.gather(*(asker.end() for asker in askers))
     finally:
         await asyncio.gather(*(asker.end() for asker in askers))

@@ -27,7 +27,7 @@ import pyarrow as pa
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import UnreadableCsv
-from quorum.knowledge.errors import reading
+from quorum.knowledge.errors import read_errors
 from quorum.tools.query import QueryError, QueryResult
 from quorum.tools.results.values import plain_column
 
@@ -129,7 +129,7 @@ def rows_of_csv(path: Path) -> Rows:
     Raises:
         UnreadableCsv: It cannot be read, or its records differ in length.
     """
-    with reading(path, kind=UnreadableCsv), path.open(newline="", encoding="utf-8-sig") as file:
+    with read_errors(path, kind=UnreadableCsv), path.open(newline="", encoding="utf-8-sig") as file:
         records = [record for record in csv.reader(file, strict=True) if record]
     if not records:
         raise UnreadableCsv(f"{path} is empty, it lacks even a header.")

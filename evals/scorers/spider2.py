@@ -32,7 +32,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
 from quorum.evals.tables import Column, Frame, UnreadableCsv, cells, frame_of, pandas_csv, read_frame
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.tools.query import QueryError, QueryResult
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _standards(path: Path) -> Iterator[tuple[str, Standard]]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
-        with reading(f"Line {number} of {path}", hint="Get the evaluation suite again."):
+        with read_errors(f"Line {number} of {path}", hint="Get the evaluation suite again."):
             entry = dict(json.loads(line))
             standard = Standard(entry.get("condition_cols"), bool(entry.get("ignore_order", False)))
             id = entry["instance_id"]

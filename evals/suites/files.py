@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count, listed
-from quorum.knowledge.errors import ConfigurationError, reading
+from quorum.knowledge.errors import ConfigurationError, read_errors
 
 Item: TypeAlias = dict[str, Any]
 """An entry of a questions' file."""
@@ -30,7 +30,7 @@ def read_items(path: Path, *, source: str, strict: bool = True) -> list[Item]:
         ConfigurationError: The file is missing, cannot be read, or holds something else.
     """
     text, again = read_text(path, source, newline=""), f"Get it again from {source}."
-    with reading(path, hint=again):
+    with read_errors(path, hint=again):
         if path.suffix == ".csv":
             csv.field_size_limit(sys.maxsize)
             return list(csv.DictReader(StringIO(text, newline=""), strict=strict))
@@ -63,7 +63,7 @@ def read_text(path: Path, source: str, newline: str | None = None) -> str:
     """
     if not path.is_file():
         raise ConfigurationError(f"There is no {path}.", hint=f"It is part of what {source} offers.")
-    with reading(path), path.open(encoding="utf-8-sig", newline=newline) as file:
+    with read_errors(path), path.open(encoding="utf-8-sig", newline=newline) as file:
         return file.read()
 
 

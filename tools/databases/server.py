@@ -36,7 +36,7 @@ GRACE_SECONDS = 0.5
 CANCEL_SECONDS = 0.5
 """Time for a request to cancel, and again for the query to end; then the connection is cut."""
 
-TOLD = Limits(rows=10**6, bytes=2**28)
+OWN_LIMITS = Limits(rows=10**6, bytes=2**28)
 """Limits of what a server tells of itself."""
 LONGEST = 1000
 """Characters of a message: it may quote a value."""
@@ -482,13 +482,13 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
         """Run a statement of our own."""
         return await self.run(sql, limits, own=True)
 
-    async def told(self, sql: str, what: str) -> list[dict[str, Any]]:
+    async def own_rows(self, sql: str, what: str) -> list[dict[str, Any]]:
         """Return the rows of a statement of our own.
 
         Raises:
             DatabaseUnavailable: They cannot be read, so that ``what`` is not known.
         """
-        answer = await self.ask(sql, TOLD)
+        answer = await self.ask(sql, OWN_LIMITS)
         if isinstance(answer, QueryError) or answer.truncated:
             why = answer.message if isinstance(answer, QueryError) else "there are too many"
             raise DatabaseUnavailable(f"{what} cannot be read: {why}")

@@ -55,7 +55,8 @@ async def introspect(connector: DuckdbConnector, samples: int) -> Catalog:
     for row in objects:
         of_view = row["kind"] == "view"
         row["kind"] = connector.views if of_view else row["kind"]
-        table = _table(row, columns[row["oid"],], constraints[row["oid"],])
+        key = (row["oid"],)
+        table = _table(row, columns[key], constraints[key])
         empty = f"SELECT * FROM {quoted(table.schema, table.name)} LIMIT 0"
         answer = await look.try_to(empty) if of_view else None
         if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:

@@ -212,12 +212,16 @@ def _prove_closed(connection: duckdb.DuckDBPyConnection) -> None:
     raise PermissionError("The session could read files of others; it must not.")
 
 
-def _prove_read_only(connection: duckdb.DuckDBPyConnection, begin: str = "BEGIN") -> None:
-    """Raise PermissionError unless a write fails in a transaction that begins like this."""
+def _prove_read_only(
+    connection: duckdb.DuckDBPyConnection,
+    begin: str = "BEGIN",
+    refusal: type[duckdb.Error] = duckdb.InvalidInputException,
+) -> None:
+    """Raise PermissionError unless a write in a transaction that begins like this fails with ``refusal``."""
     connection.execute(begin)
     try:
         connection.execute("CREATE TABLE quorum_probe(x INTEGER)")
-    except (duckdb.InvalidInputException, duckdb.TransactionException):
+    except refusal:
         return
     finally:
         connection.execute("ROLLBACK")

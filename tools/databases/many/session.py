@@ -44,7 +44,7 @@ class PartsSession(DuckdbSession):
         self._made: list[str] = []
         self._parts = 0
         _prove_closed(self._connection)
-        _prove_read_only(self._connection, BEGIN)
+        _prove_read_only(self._connection, BEGIN, duckdb.TransactionException)
 
     def warm_up(self) -> None:
         super().warm_up()

@@ -104,7 +104,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
 
 async def identity_of(connector: MysqlConnector) -> tuple[str, ...]:
     """Return what the server says of itself, of the session and of the account with its grants."""
-    (row,) = await connector.told(IDENTITY, "Who asks")
+    (row,) = await connector.own_rows(IDENTITY, "Who asks")
     told = {"schemas": connector.target.schemas, "grants": sorted(await _grants(connector))}
     return tuple(f"{name}: {value}" for name, value in (row | told).items())
 
@@ -137,7 +137,7 @@ async def _grants(connector: MysqlConnector) -> list[str]:
     Raises:
         DatabaseUnavailable: They cannot be read.
     """
-    rows = await connector.told("SHOW GRANTS", "What the account may do")
+    rows = await connector.own_rows("SHOW GRANTS", "What the account may do")
     return [SECRET.sub("", str(grant)) for row in rows for grant in row.values()]
 
 

@@ -26,8 +26,8 @@ VIEWS = """
 """
 UNSEEN = "what it is made of may not be seen (GRANT SHOW VIEW lets Quorum look)"
 Name = tuple[str, str]
-Told = Callable[[str, str], Awaitable[list[dict[str, Any]]]]
-"""``ServerConnector.told``."""
+OwnRows = Callable[[str, str], Awaitable[list[dict[str, Any]]]]
+"""``ServerConnector.own_rows``."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +44,14 @@ class OwnCode:
     views: Mapping[Name, str] = field(default_factory=dict)
 
     @classmethod
-    async def of(cls, told: Told) -> OwnCode:
+    async def of(cls, own_rows: OwnRows) -> OwnCode:
         """Read it from a server. A function that the account may not see it may not call either.
 
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
         what = "The database's own functions and views"
-        functions, views = await told(FUNCTIONS, what), await told(VIEWS, what)
+        functions, views = await own_rows(FUNCTIONS, what), await own_rows(VIEWS, what)
         home = "".join({str(row["home"] or "").lower() for row in (*functions, *views)})
         texts = {(row["place"].lower(), row["name"].lower()): row["definition"] or "" for row in views}
         return cls(home, frozenset(row["name"].lower() for row in functions), dict(_harmful(texts)))

@@ -57,7 +57,7 @@ class MysqlConnector(ServerConnector[MysqlLink, Target]):
         Raises:
             DatabaseUnavailable: They cannot be read.
         """
-        self._code = await OwnCode.of(self.told)
+        self._code = await OwnCode.of(self.own_rows)
 
     def refusal(self, sql: str) -> QueryError | None:
         return uncallable(sql, "mysql") or self._code.refusal(sql)

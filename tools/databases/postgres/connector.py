@@ -127,7 +127,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         Raises:
             DatabaseUnavailable: It cannot be read.
         """
-        await self.told("SELECT 1", "The database's own functions")
+        await self.own_rows("SELECT 1", "The database's own functions")
         return self._code
 
     async def look(self, link: PostgresLink, seconds: float) -> None:
@@ -145,7 +145,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
 
     async def identity(self) -> tuple[str, ...]:
         person = "system_user" if self.version >= PERSONS else "NULL"
-        (row,) = await self.told(IDENTITY.format(person=person), "Who asks")
+        (row,) = await self.own_rows(IDENTITY.format(person=person), "Who asks")
         system = await self.ask(SYSTEM, Limits())  # not every server tells its own
         told = [] if isinstance(system, QueryError) else system.table["system"].to_pylist()
         options = os.environ.get("PGOPTIONS", "")
@@ -153,7 +153,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
         return tuple(f"{name}: {value}" for name, value in (asked | row).items())
 
     async def account(self) -> Account:
-        (row,) = await self.told(ROLE, "What the role may do")
+        (row,) = await self.own_rows(ROLE, "What the role may do")
         if row["super"]:
             return Account(row["name"], (SUPER,))
         powers = [words for name, words in POWERS.items() if row[name]]

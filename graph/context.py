@@ -228,12 +228,11 @@ async def open_context(
         several = len(handles.models) > 1
         known = experts_in(options.home)
         weights = await asyncio.to_thread(known.weights, list(handles.models)) if several else {}
-        database = await asyncio.to_thread(_database, options, handles, ledger, trace)
         return Context(
             options=options,
             recipe=loaded,
             resources=handles,
-            database=database,
+            database=_database(options, handles, ledger, trace),
             models=_bound(handles.models, ledger, trace),
             role_models=_bound(handles.role_models, ledger, trace),
             weights=weights,

@@ -130,7 +130,9 @@ class Attempts:
             part = await asyncio.to_thread(gold_part, question, catalog, evaluation.gold)
         answer = await asyncio.to_thread(run.answer) if resumed else None
         if answer is None:
-            resources = await asyncio.to_thread(database.resources_for, question, part)
+            resources = database.resources
+            if part or question.shown_as or question.knowledge:
+                resources = await asyncio.to_thread(database.resources_for, question, part)
             context = await self._open(question, resources, events, resumed=resumed)
             answer = await _answer(context, question, resumed=resumed)
         user = None
@@ -140,9 +142,9 @@ class Attempts:
             question, answer, scorer, database, self.folder, refusals=events.refusals, asking=user
         )
         made = replace(made, restricted=part is not None, course=events.course)
-        return await self._with_linking(made, question, catalog, run, events)
+        return await asyncio.to_thread(self._with_linking, made, question, catalog, run, events)
 
-    async def _with_linking(
+    def _with_linking(
         self, record: Record, question: EvalQuestion, catalog: Catalog, run: RunFolder, events: RunEvents
     ) -> Record:
         """Add how what the answer uses compares with the gold, and the schema, unless gold chose it.
@@ -150,12 +152,11 @@ class Attempts:
         Raises:
             QuorumError: The text of the linked schema is missing.
         """
-        golds = await asyncio.to_thread(golds_of, question, catalog)
-        own = await asyncio.to_thread(linking_of, record.sql, golds, catalog)
+        golds = golds_of(question, catalog)
+        own = linking_of(record.sql, golds, catalog)
         if self.evaluation.gold:
             return replace(record, linking=own)
-        shown = await asyncio.to_thread(events.linked_part, run)
-        kept = linking_of_schema(shown, golds, question, catalog)
+        kept = linking_of_schema(events.linked_part(run), golds, question, catalog)
         return replace(record, linking=own, linked=events.linked, schema_linking=kept)
 
     async def _open(
@@ -191,7 +192,8 @@ class Attempts:
         try:
             database = await self.databases.of(question)
             record = judged(record, await judge_nothing(question, self.evaluation.suite.scorer, database))
-            return await self._with_linking(record, question, database.resources.catalog, run, events)
+            catalog = database.resources.catalog
+            return await asyncio.to_thread(self._with_linking, record, question, catalog, run, events)
         except QuorumError:
             return record
 

@@ -13,6 +13,6 @@ with no_collections():  # looking for garbage takes an eighth of the time, and t
     import quorum.evals.running.cluster
     import quorum.evals.scorers.own
 
-gc.freeze()  # else each worker looks through it all, and so copies it
+    gc.freeze()  # else this process looks through it all once, and each worker too, which copies it
 
 __all__ = ["distributed", "pyarrow", "quorum"]

@@ -139,6 +139,8 @@ def _state(golds: Sequence[_Gold]) -> GoldState:
 
 def _judged(found: pa.Table, golds: Sequence[_Gold]) -> Verdict:
     """Judge by the accepted result that is met best."""
+    if same := next((gold for gold in golds if found.columns == gold.table.columns), None):  # most are
+        return Verdict({EX: 1.0, CONTAINS: 1.0}, "", _state(golds), same.table.num_rows)
     form = canonical(found)
     grade, gold = best_of(
         golds,

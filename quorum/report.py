@@ -86,7 +86,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Section:
+class StepGroup:
     """Steps that belong together: before the candidates, one candidate, after them."""
 
     title: str
@@ -133,7 +133,7 @@ class Report:
     started: str
     options: dict[str, Any]
     answer: Answer | None
-    sections: list[Section]
+    sections: list[StepGroup]
     voices: list[tuple[AnswerCandidate, int]]
     standings: list[Standing]
     agreement: str
@@ -219,7 +219,7 @@ def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
     return Entry(step, details)
 
 
-def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[Section]:
+def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[StepGroup]:
     """Group the steps by round: its candidates, then the vote that followed, and what that called for."""
     before: list[Entry] = []
     rounds: list[_Round] = []
@@ -240,13 +240,13 @@ def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> l
             rounds[-1].after += [entry] if entry.step.gist else []
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {each.id: each for each in answer.candidates} if answer else {}
-    sections = [Section("Preparation" if rounds else "Steps", "", before)]
+    sections = [StepGroup("Preparation" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
             title = listed([name]).capitalize()
-            sections.append(Section(title, name, each.candidates[name], outcomes.get(name)))
+            sections.append(StepGroup(title, name, each.candidates[name], outcomes.get(name)))
         title = "Vote and answer" if each is rounds[-1] else "Vote"
-        sections.append(Section(title, "", each.after))
+        sections.append(StepGroup(title, "", each.after))
     return [section for section in sections if section.entries]
 
 
@@ -256,7 +256,7 @@ def _voices(answer: Answer) -> list[tuple[AnswerCandidate, int]]:
     return sorted(voices, key=lambda voice: voice[1] or len(voices) + 1)
 
 
-def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[Standing]:
+def _standings(answer: Answer, sections: list[StepGroup], dialect: str) -> list[Standing]:
     """Return each answer of the vote; with rows those that did not win."""
     candidates = {each.id: each for each in answer.candidates}
     results = {section.candidate: _last_rows(section) for section in sections}
@@ -271,7 +271,7 @@ def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[St
     return found
 
 
-def _last_rows(section: Section) -> Detail | None:
+def _last_rows(section: StepGroup) -> Detail | None:
     tables = [detail for entry in section.entries for detail in entry.details if detail.kind == "table"]
     return tables[-1] if tables else None
 

@@ -18,9 +18,9 @@ from quorum.graph.state import (
     Candidate,
     CandidateState,
     Failure,
-    Known,
     Remarks,
     Result,
+    SharedState,
     Turn,
     repeats,
 )
@@ -141,7 +141,7 @@ async def validate(state: CandidateState, context: Context) -> Update:
 
 
 async def verdict_on(
-    state: Known,
+    state: SharedState,
     context: Context,
     sql: str,
     result: Result,

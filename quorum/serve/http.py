@@ -31,7 +31,7 @@ from quorum.serve.bodies import ErrorBody, Fault, wrong
 from quorum.serve.keys import Caller
 from quorum.serve.mcp import mcp_server
 from quorum.serve.question import Refused
-from quorum.serve.routes import WAYS, Call, Way, document
+from quorum.serve.routes import WAYS, ApiCall, Way, document
 from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20
@@ -93,7 +93,7 @@ def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Respo
     async def answered(request: Request) -> Response:
         who = Caller() if way.open else _admitted(service, request)
         given = await _given(request, way)
-        made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
+        made = await way.handler(ApiCall(service, who, request, request.path_params.get("id", "")), **given)
         if isinstance(made, Response):
             return made
         return Response(made.model_dump_json(), way.status, media_type="application/json")

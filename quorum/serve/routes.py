@@ -30,7 +30,7 @@ from quorum.serve.bodies import (
     Ask,
     Body,
     ChartBody,
-    Database,
+    DatabaseName,
     ErrorBody,
     Note,
     QuestionBody,
@@ -58,11 +58,11 @@ TRACE_POLICY = (
 ERRORS = {"4XX": "The request is wrong, or may not be made.", "503": "The server, or what it needs, is busy."}
 
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=200, description="at most")]
-Reading: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
+ReadingNumber: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """A request whose arguments have been checked; ``id`` is the question's that the path names."""
 
     service: Service
@@ -120,7 +120,7 @@ def way(route: str, *types: str, status: int = 200, open: bool = False) -> Calla
 
 
 @way("GET /health", open=True)
-async def health(call: Call) -> bodies.Health:
+async def health(call: ApiCall) -> bodies.Health:
     """Say that the server is there."""
     wrong = await asyncio.to_thread(call.service.keys.look) if call.service.keys else ""
     keys = "The file of keys is wrong; those that were read before count." if wrong else ""
@@ -128,14 +128,14 @@ async def health(call: Call) -> bodies.Health:
 
 
 @way("GET /metrics", "text/plain")
-async def metrics(call: Call) -> Response:
+async def metrics(call: ApiCall) -> Response:
     """Return figures in Prometheus's text format."""
     text = call.service.monitor.text(call.service.running)
     return Response(text, media_type="text/plain; version=0.0.4")
 
 
 @way("GET /v1/databases")
-async def databases(call: Call) -> bodies.Databases:
+async def databases(call: ApiCall) -> bodies.Databases:
     """List the databases that can be asked."""
     found = []
     for name in call.service.databases(call.who):
@@ -150,7 +150,7 @@ async def databases(call: Call) -> bodies.Databases:
 
 
 @way("POST /v1/questions", status=202)
-async def ask(call: Call, body: Ask) -> QuestionBody:
+async def ask(call: ApiCall, body: Ask) -> QuestionBody:
     """Begin a question."""
     given = body.model_dump(exclude_none=True)
     text, id = given.pop("question"), given.pop("id")
@@ -159,7 +159,7 @@ async def ask(call: Call, body: Ask) -> QuestionBody:
 
 @way(f"GET {_ONE}")
 async def question(
-    call: Call, wait: Annotated[int, Field(ge=0, le=60, description="seconds to wait for its end")] = 0
+    call: ApiCall, wait: Annotated[int, Field(ge=0, le=60, description="seconds to wait for its end")] = 0
 ) -> QuestionBody:
     """Show a question, how far it is, and its answer."""
     found = await call.question()
@@ -171,7 +171,7 @@ async def question(
 
 
 @way(f"GET {_ONE}/events", "text/event-stream")
-async def events(call: Call) -> Response:
+async def events(call: ApiCall) -> Response:
     """Stream its steps as server-sent events; Last-Event-ID goes on behind one."""
     found, monitor = await call.question(), call.service.monitor
     last = call.request.headers.get("last-event-id", "").strip()
@@ -191,31 +191,31 @@ async def events(call: Call) -> Response:
 
 
 @way(f"POST {_ONE}/reply", status=202)
-async def reply(call: Call, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
+async def reply(call: ApiCall, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
     """Reply to what it waits for; ``waiting.how`` says what that may be."""
     return await question_body(await call.service.reply(call.who, call.id, reply))
 
 
 @way(f"POST {_ONE}/cancel")
-async def cancel(call: Call) -> QuestionBody:
+async def cancel(call: ApiCall) -> QuestionBody:
     """Stop it."""
     return await question_body(await call.service.cancel(call.who, call.id))
 
 
 @way(f"POST {_ONE}/resume", status=202)
-async def resume(call: Call) -> QuestionBody:
+async def resume(call: ApiCall) -> QuestionBody:
     """Go on with it, if an end of the server has interrupted it."""
     return await question_body(await call.service.resume(call.who, call.id))
 
 
 @way(f"POST {_ONE}/keep")
-async def keep(call: Call, note: Note = "") -> TaughtBody:
+async def keep(call: ApiCall, note: Note = "") -> TaughtBody:
     """Keep its answer as verified."""
     return await call.service.keep(call.who, call.id, note=note)
 
 
 @way(f"POST {_ONE}/correct")
-async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
+async def correct(call: ApiCall, sql: Sql, note: Note = "") -> TaughtBody:
     """Keep the right query for it."""
     return await call.service.keep(call.who, call.id, sql, note=note)
 
@@ -237,9 +237,9 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 
 @way(f"GET {_ONE}/rows", *(kind for kind, _ in FORMATS.values()))
 async def rows(
-    call: Call,
+    call: ApiCall,
     format: Literal["json", "csv", "parquet", "arrow"] = "json",
-    reading: Reading = 0,
+    reading: ReadingNumber = 0,
     candidate: Annotated[str, Field(max_length=20, description="id of a candidate")] = "",
 ) -> Response:
     """Return all rows of its answer."""
@@ -249,14 +249,14 @@ async def rows(
 
 
 @way(f"GET {_ONE}/chart")
-async def chart(call: Call, kind: Literal["", Mark] = "", reading: Reading = 0) -> ChartBody:
+async def chart(call: ApiCall, kind: Literal["", Mark] = "", reading: ReadingNumber = 0) -> ChartBody:
     """Declare a chart of its rows as Vega-Lite, or say why they have none; without a kind the rows' own."""
     table = await call.service.rows(call.who, call.id, reading)
     return await asyncio.to_thread(bodies.chart_body, table, kind)
 
 
 @way(f"GET {_ONE}/trace", "text/html")
-async def trace(call: Call) -> Response:
+async def trace(call: ApiCall) -> Response:
     """Show every step as a page."""
     from quorum.page import page_of
     from quorum.report import report_of
@@ -271,7 +271,7 @@ async def trace(call: Call) -> Response:
 
 @way("GET /v1/history")
 async def history(
-    call: Call, words: Words = "", database: Database = "", limit: Limit = 20
+    call: ApiCall, words: Words = "", database: DatabaseName = "", limit: Limit = 20
 ) -> bodies.History:
     """List your questions, the latest first."""
     found = await call.service.history(call.who, words, database=database, limit=limit)
@@ -279,16 +279,16 @@ async def history(
 
 
 @way("GET /v1/schema")
-async def schema(call: Call, database: Database = "", words: Words = "") -> bodies.Schema:
+async def schema(call: ApiCall, database: DatabaseName = "", words: Words = "") -> bodies.Schema:
     """Show tables and columns, and what is odd about their values."""
     return await call.service.schema(call.who, words, database=database)
 
 
 @way("POST /v1/sql")
 async def sql(
-    call: Call,
+    call: ApiCall,
     sql: Sql,
-    database: Database = "",
+    database: DatabaseName = "",
     rows: Annotated[int, Field(ge=1, le=10_000, description="rows at most")] = 100,
     chart: bool = False,
 ) -> Rows:
@@ -302,7 +302,7 @@ async def sql(
 
 
 @way("GET /v1/spent")
-async def spent(call: Call) -> bodies.Spent:
+async def spent(call: ApiCall) -> bodies.Spent:
     """Say what you have used this month, and what is left."""
     return await call.service.spent(call.who)
 

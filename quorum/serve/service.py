@@ -28,7 +28,7 @@ from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
-from quorum.serve.keys import KINDS, Caller, Claim, Keys, Purse
+from quorum.serve.keys import KINDS, Caller, Claim, KeyFile, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
@@ -88,7 +88,7 @@ class Service:
         chat_models: Mapping[str, BaseChatModel] | None = None,
         shared: Ledger | None = None,
         *,
-        keys: Keys | None = None,
+        keys: KeyFile | None = None,
         remote: bool = True,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models

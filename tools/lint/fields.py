@@ -15,7 +15,7 @@ from quorum.tools.guard.vocabulary import function_names, words
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
-    from quorum.tools.lint.resolver import Scope, Source
+    from quorum.tools.lint.resolver import FromItem, Scope
     from quorum.tools.lint.tables import Names, Tables
 
 Columns: TypeAlias = "dict[str, str] | None"
@@ -101,7 +101,7 @@ def _in_column(owners: Iterable[Table | None], name: str, key: str, tables: Tabl
     return None if all(_is_plain(column.type) for column in columns) else True  # a type of the user's
 
 
-def _in_rows(rows: list[Source], key: str) -> bool | None:
+def _in_rows(rows: list[FromItem], key: str) -> bool | None:
     if any(source.columns is None for source in rows):
         return None
     return any(key in (source.columns or {}) or may_have(source.columns, key) for source in rows)

@@ -74,7 +74,7 @@ _TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingS
 
 
 @dataclass(frozen=True)
-class Source:
+class FromItem:
     """One thing in a FROM clause.
 
     Attributes:
@@ -123,7 +123,7 @@ class Scope:
     dialect: str
     ctes: dict[str, Columns]
     parent: Scope | None = None
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FromItem] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
     merged: set[str] = field(default_factory=set)
@@ -142,10 +142,10 @@ class Scope:
         """True if some source may have any column."""
         return any(source.open for source in self.sources)
 
-    def named(self, key: str) -> list[Source]:
+    def named(self, key: str) -> list[FromItem]:
         return [source for source in self.sources if source.key == key]
 
-    def holding(self, key: str) -> list[Source]:
+    def holding(self, key: str) -> list[FromItem]:
         return [source for source in self.sources if source.columns is not None and key in source.columns]
 
     def sees_alias(self, key: str) -> bool:
@@ -179,7 +179,7 @@ class Issue:
     node: exp.Expr
     scope: Scope
     what: str  # table, qualifier, column, alias, ambiguous or field
-    sources: tuple[Source, ...] = ()
+    sources: tuple[FromItem, ...] = ()
     clause: str = ""
 
     @property
@@ -237,7 +237,7 @@ class Resolver:
         if isinstance(node, exp.Table):
             self._source(node, scope)
             return star_columns(scope)
-        scope.sources.append(Source("", "", {} if self.calls else None))
+        scope.sources.append(FromItem("", "", {} if self.calls else None))
         self._visit(node.iter_expressions(), scope)
         return None
 
@@ -296,7 +296,7 @@ class Resolver:
     ) -> Columns:
         outputs = [self.query(branch, parent, ctes) for branch in branches(node)]
         known = None if None in outputs else {k: v for columns in outputs for k, v in (columns or {}).items()}
-        scope = Scope(self.dialect, ctes, parent, [Source("", "", known)], clause="order")
+        scope = Scope(self.dialect, ctes, parent, [FromItem("", "", known)], clause="order")
         self._visit([order for order in [node.args.get("order")] if order], scope)
         return outputs[0]
 
@@ -363,7 +363,7 @@ class Resolver:
         name = identifier.name if identifier is not None else ""
         key = self.names.key(identifier) if isinstance(identifier, exp.Identifier) else ""
         shards = tables if tables and node.name.endswith("*") else ()
-        scope.sources.append(Source(name, key, columns, tables[0] if tables else None, shards))
+        scope.sources.append(FromItem(name, key, columns, tables[0] if tables else None, shards))
         return pending + self._joins(node, scope)
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
@@ -453,7 +453,7 @@ class Resolver:
         elif key is not None and not self._may_have_column(sources, node, key, scope):
             self.issues.append(Issue(node, scope, "column", tuple(sources)))
 
-    def _may_have_column(self, sources: list[Source], node: exp.Column, key: str, scope: Scope) -> bool:
+    def _may_have_column(self, sources: list[FromItem], node: exp.Column, key: str, scope: Scope) -> bool:
         for source in sources:
             if source.columns is None or key in source.columns:
                 return True

@@ -15,7 +15,7 @@ from quorum.tools.sql import SyntaxProblem, dialect_name
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table
     from quorum.tools.lint.fields import Columns
-    from quorum.tools.lint.resolver import Scope, Source
+    from quorum.tools.lint.resolver import FromItem, Scope
 
 _UNKNOWN = ("table", "qualifier", "column")  # the lint's other issues name something known
 
@@ -100,13 +100,13 @@ class _Usage(Resolver):
                 return self._keep_all(sources)  # a whole row
         return None
 
-    def _keep_column(self, sources: Iterable[Source], key: str) -> None:
+    def _keep_column(self, sources: Iterable[FromItem], key: str) -> None:
         for table in (table for source in sources for table in source.tables):
             self.kept |= {
                 (table.full_name, c.name) for c in table.columns if self.names.stored(c.name) == key
             }
 
-    def _keep_all(self, sources: Iterable[Source]) -> None:
+    def _keep_all(self, sources: Iterable[FromItem]) -> None:
         self._keep(table for source in sources for table in source.tables)
 
     def _keep(self, tables: Iterable[Table]) -> None:

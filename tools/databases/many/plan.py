@@ -72,7 +72,7 @@ class PartQuery:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """The parts of a query.
 
     Attributes:
@@ -118,7 +118,7 @@ class _Reference:
         return next((i for i, each in enumerate(columns) if each.name.casefold() == column), None)
 
 
-def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
+def split(sql: str, tables: UnionTables, rows: int) -> QueryPlan | QueryError:
     """Return the parts that a query needs; at most ``rows`` rows of its result are kept."""
     try:
         tree = parse_one_statement(sql, "duckdb")
@@ -144,7 +144,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
         message = f"The query reads {len(by_table)} tables; over several databases {MOST_PARTS} are the most."
         return QueryError(ErrorKind.RESOURCES, message)
     path = dict.fromkeys(each.table.path[:2] for each in references if len(each.node.parts) < 3)
-    return Plan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
+    return QueryPlan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
 
 
 def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | QueryError:

@@ -24,7 +24,7 @@ Chunk = dict[type, pa.Array]
 """Values of one column in one batch, by storage class; each array is NULL where another has the value."""
 
 
-class Collector(Capped):
+class SqliteCollector(Capped):
     """Rows as compact columns, up to a cap on rows and one on bytes.
 
     Attributes:

@@ -123,7 +123,7 @@ class Report:
         question: As it was answered; ``asked`` is how it was put, if that differs (``--clarify``).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
-        explored: Of an exploration (``quorum explore``), which has no answer: how far it came.
+        exploration: Of an exploration (``quorum explore``), which has no answer: how far it came.
     """
 
     run_id: str
@@ -140,7 +140,7 @@ class Report:
     usage: dict[str, Any]
     accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
-    explored: str = ""
+    exploration: str = ""
 
     @property
     def about(self) -> list[str]:
@@ -154,7 +154,7 @@ class Report:
     @property
     def how_to_go_on(self) -> str:
         """The command that goes on with a run without an answer."""
-        return "quorum explore --resume" if self.explored else f"quorum ask --resume {self.run_id}"
+        return "quorum explore --resume" if self.exploration else f"quorum ask --resume {self.run_id}"
 
 
 def report_of(run: RunFolder) -> Report:
@@ -193,11 +193,11 @@ def report_of(run: RunFolder) -> Report:
         usage=usage,
         accounts={by: used for by in ("agent", "model") if len(used := usage[f"by_{by}"]) > (by == "model")},
         error="" if answer else run.error(),
-        explored=_explored(events),
+        exploration=_exploration(events),
     )
 
 
-def _explored(events: Sequence[Event]) -> str:
+def _exploration(events: Sequence[Event]) -> str:
     if not any(event["kind"] in ("choice", "explored") for event in events):
         return ""
     ended = next((event for event in events if event["kind"] == "explored"), None)

@@ -12,7 +12,7 @@ from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary, tables_of
 from quorum.graph.nodes.step import UNUSABLE, Update, record, same_query, tell, try_tell
-from quorum.graph.nodes.writing import explored
+from quorum.graph.nodes.writing import findings_of
 from quorum.graph.state import (
     Attempt,
     Candidate,
@@ -107,7 +107,7 @@ async def refine(
         plan=state.steps if state.linked_ref else [],
         confirm=confirm,
         earlier=state.earlier,
-        **await explored(state.input.extras, context),
+        **await findings_of(state.input.extras, context),
     )
     failed = error.kind != ErrorKind.EMPTY_RESULT
     update: Update = {"refinements": state.refinements + 1, "failures": state.failures + failed}

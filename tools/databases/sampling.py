@@ -84,7 +84,7 @@ async def with_values(look: Introspection, sources: Sequence[Scan], samples: int
     """
     look.started = time.monotonic()
     rows = rows_each(sum(len(source.texts) for source in sources))
-    reader = _Reader(look, rows, samples)
+    reader = _Sampler(look, rows, samples)
     tables = [source for source in sources if source.countable]
     views = [[source] for source in sources if not source.countable]
     await _each(reader.sample, [*_batches(tables, rows), *views])
@@ -99,7 +99,7 @@ async def with_values(look: Introspection, sources: Sequence[Scan], samples: int
     return kept
 
 
-class _Reader:
+class _Sampler:
     """Reads tables.
 
     Attributes:

@@ -123,7 +123,7 @@ class _Column:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class _ColumnPair:
     """A column of each result; ``spelled`` are the second's values, as the first's where they agree."""
 
     left: _Column
@@ -179,9 +179,9 @@ def _matched(a: Canonical, b: Canonical) -> float:
     return matched
 
 
-def _pairs(a: Canonical, b: Canonical) -> list[_Pair]:
+def _pairs(a: Canonical, b: Canonical) -> list[_ColumnPair]:
     left, right = ([_Column.of(i, c) for i, c in enumerate(f.columns) if not c.null] for f in (a, b))
-    return [_Pair(p, q, _spelled(q.cells, p.cells)) for p in left for q in right if _may_share(p, q)]
+    return [_ColumnPair(p, q, _spelled(q.cells, p.cells)) for p in left for q in right if _may_share(p, q)]
 
 
 def _may_share(a: _Column, b: _Column) -> bool:

@@ -205,7 +205,7 @@ class Options(BaseModel):
         flag="--switch",
     )
     votes: int | None = option(None, "candidates that vote, at most", unset=_RECIPES, ge=1, le=64)
-    strategy: values.Strategy = option(
+    strategy: values.StrategyName = option(
         AUTO, "how candidates vote; auto is the recipe's way", choices=(AUTO, *STRATEGIES)
     )
     stopping: values.StoppingRule = option(
@@ -240,7 +240,7 @@ class Options(BaseModel):
         ge=1,
         on_resume=True,
     )
-    approve: values.Approval = option(
+    approve: values.ApprovalRule = option(
         values.NEVER,
         "before which queries you are asked: `never`, `always`, `costly` (reading more than 10 GiB), or a "
         "size such as `1GiB`",

@@ -157,9 +157,9 @@ Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
 ]
 RoleModels = Annotated[dict[str, str], BeforeValidator(_pairs)]
-Strategy = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_strategy)))]
+StrategyName = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_strategy)))]
 Clarify = Annotated[Literal["off", "on", "always"], BeforeValidator(_switched)]
-Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
+ApprovalRule = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_stopping)))]
 UserPath = Annotated[Path, AfterValidator(_expanded)]
 MaybePath = Annotated[Path | None, AfterValidator(_expanded), BeforeValidator(lambda path: path or None)]

@@ -37,7 +37,7 @@ _PLACE = re.compile(r"(\w[\w/]*\.(?:py|md))(?::(\d+))?")
 
 
 @dataclass(frozen=True)
-class Step:
+class EventText:
     """An event for people.
 
     Attributes:
@@ -74,7 +74,7 @@ def title_of(agent: str) -> str:
     return role.title if role else _TITLES.get(agent, agent.replace("_", " ").capitalize())
 
 
-def step_of(event: Event, width: int = 100) -> Step:
+def step_of(event: Event, width: int = 100) -> EventText:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
     agent, kind, error = (
         str(event.get("agent") or event.get("role") or ""),
@@ -100,7 +100,7 @@ def step_of(event: Event, width: int = 100) -> Step:
     if kind in ("query", "result"):  # the guard or the lint, if they refused it
         origin = ORIGIN[:3]
         agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
-    return Step(
+    return EventText(
         t=float(event.get("t", 0.0)),
         kind=kind,
         agent=title_of(agent),

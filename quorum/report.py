@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
 
-from quorum.event_text import LOW_LEVEL, ORIGIN, Step, step_of
+from quorum.event_text import LOW_LEVEL, ORIGIN, EventText, step_of
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.runs import Event, RunFolder
@@ -61,7 +61,7 @@ class Detail:
 class Entry:
     """A step with its details."""
 
-    step: Step
+    step: EventText
     details: list[Detail]
 
     @property

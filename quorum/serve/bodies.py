@@ -71,7 +71,7 @@ class Ask(Body):
     clarify: Literal["off", "on", "always"] | None = Field(
         None, description="ask back which reading is meant: the question waits, until a reply is sent"
     )
-    approve: values.Approval | None = Field(
+    approve: values.ApprovalRule | None = Field(
         None, max_length=20, description="ask before queries run: never, always, costly, or a size as 1GiB"
     )
     recipe: str | None = Field(None, max_length=40)

@@ -23,7 +23,7 @@ from quorum.graph.context import LONGEST_QUESTION
 from quorum.knowledge.errors import QuorumError
 from quorum.serve.bodies import Body, asks
 from quorum.serve.question import Question, Refused
-from quorum.serve.routes import ApiCall, EventStream, way
+from quorum.serve.routes import ApiCall, EventStream, route
 
 _LINK = re.compile(r"\([^()\s]*/v1/questions/([A-Za-z0-9._-]{1,81})/trace\)")
 
@@ -51,7 +51,7 @@ class Completion(Body):
     stream_options: dict[str, Any] | None = None
 
 
-@way("GET /v1/models", "application/json")
+@route("GET /v1/models", "application/json")
 async def models(call: ApiCall) -> Response:
     """List the databases as models of the Chat Completions API."""
     about = {"object": "model", "created": 0, "owned_by": "quorum"}
@@ -59,7 +59,7 @@ async def models(call: ApiCall) -> Response:
     return JSONResponse({"object": "list", "data": data})
 
 
-@way("POST /v1/chat/completions", "application/json", "text/event-stream")
+@route("POST /v1/chat/completions", "application/json", "text/event-stream")
 async def complete(call: ApiCall, body: Completion) -> Response:
     """Answer the last message of a chat as OpenAI's API does, whole or streamed."""
     said = [each for each in body.messages if each.role in ("user", "assistant") and each.text]

@@ -17,7 +17,7 @@ from sqlglot import exp
 from quorum.tools.guard.limits import branches
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.lint.fields import UNNAMED, Columns, has_field, may_have, returned, unnamed
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.sql import STRICT_DIALECTS
 from quorum.tools.sql.writing import write
 
@@ -214,7 +214,7 @@ class Resolver:
 
     def __init__(self, tables: Tables, variables: Iterable[str] = ()) -> None:
         self.tables = tables
-        self.names: Names = tables.names
+        self.names: CaseRules = tables.names
         self.dialect = tables.names.dialect
         self.variables = frozenset(name.casefold() for name in variables)
         self.issues: list[Issue] = []
@@ -538,7 +538,7 @@ def _renamed(columns: Columns, aliases: dict[str, str]) -> Columns:
     return aliases | dict(list((columns or {}).items())[len(aliases) :])
 
 
-def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
+def output_columns(names: CaseRules, node: exp.Select, scope: Scope) -> Columns:
     """Return the columns of a SELECT, in order; None where an engine may name one in its own way."""
     outputs: dict[str, str] = {}
     for item in node.expressions:
@@ -560,7 +560,7 @@ def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
     return outputs
 
 
-def _expanded(names: Names, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
+def _expanded(names: CaseRules, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
     """Return the columns of ``*`` or ``t.*``, with EXCEPT and REPLACE applied; None for RENAME."""
     if star.args.get("rename"):
         return None

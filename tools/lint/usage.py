@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from quorum.tools.lint.messages import maybe_text
 from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.sql import SyntaxProblem, dialect_name
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def names_used(trees: Iterable[exp.Expr], catalog: Catalog, *, exact: bool = Tru
     Raises:
         SyntaxProblem: They nest too deeply.
     """
-    usage = _Usage(Tables(catalog, Names(dialect_name(catalog.dialect), exact)))
+    usage = _Usage(Tables(catalog, CaseRules(dialect_name(catalog.dialect), exact)))
     try:
         for tree in trees:
             usage.query(tree, None, {})

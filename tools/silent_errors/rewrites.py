@@ -17,8 +17,7 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Column, Table
 from quorum.knowledge.profile.columns import unpadded
-from quorum.knowledge.profile.model import ColumnProfile
-from quorum.knowledge.profile.model import Kind as Values
+from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.alike import Alike, factor, typed, written_alike
 from quorum.tools.silent_errors.doubts import Doubt, Look, Query, Rows, Trial, by, listed, many, number, value
@@ -33,8 +32,8 @@ _ROWS = exp.alias_(exp.Count(this=exp.Star()), "rows_with")
 _PATTERNS = (exp.Like, exp.ILike, exp.Glob, exp.SimilarTo, exp.RegexpLike, exp.RegexpFullMatch)
 _SORTED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Min, exp.Max, exp.Ordered, exp.Cast)
 _COMPUTED = {
-    Values.NUMBER: (*_SORTED, exp.Sum, exp.Avg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
-    Values.DATE: (*_SORTED, exp.TimeToStr, exp.Date, exp.Extract, exp.Year, exp.Month),
+    Kind.NUMBER: (*_SORTED, exp.Sum, exp.Avg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
+    Kind.DATE: (*_SORTED, exp.TimeToStr, exp.Date, exp.Extract, exp.Year, exp.Month),
 }
 """What takes a text for the number or the date in it."""
 _PASSED = (exp.Select, exp.Alias, exp.Group, exp.Count, exp.Distinct, exp.Is)
@@ -87,7 +86,7 @@ def trials(query: Query) -> Iterator[Look | Trial]:
             if not is_private(place.column.name):
                 yield from _of_column(place)
         for one, unit in [*pairwise(places), *pairwise(places[::-1])]:
-            if unit.profile.units and unit not in used and one in used and one.profile.kind is Values.NUMBER:
+            if unit.profile.units and unit not in used and one in used and one.profile.kind is Kind.NUMBER:
                 yield _units(one, unit)
         yield from _repeats(query, table)
 
@@ -97,7 +96,7 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
     uses = [each for each in query.tree.find_all(exp.Column) if each.name.casefold() == name]
     computed = place.is_text and _is_computed(profile.kind, uses)
     yield from _odd(place, Doubt.STAND_IN, profile.sentinels)
-    if not (computed and profile.kind is Values.NUMBER):
+    if not (computed and profile.kind is Kind.NUMBER):
         yield from _odd(place, Doubt.MISREAD, profile.no_value)
     joined = False
     for key in profile.keys:
@@ -152,7 +151,7 @@ def _written(
 
 def _forms(place: _Place, computed: bool) -> Look:
     """Ask for the values, to write them as most are; the numbers and ISO dates in them, if ``computed``."""
-    to = "double" * (computed and place.profile.kind is Values.NUMBER)
+    to = "double" * (computed and place.profile.kind is Kind.NUMBER)
 
     def follow(found: Rows) -> Trial | None:
         counted = {row[0]: row[1] for row in found if isinstance(row[0], str)}
@@ -181,7 +180,7 @@ def _forms(place: _Place, computed: bool) -> Look:
     return Look(place.values(), follow)
 
 
-def _is_computed(kind: Values, uses: Sequence[exp.Column]) -> bool:
+def _is_computed(kind: Kind, uses: Sequence[exp.Column]) -> bool:
     """True if a query takes a text for the number or the date in it, and does nothing else with it."""
     own = [each.parent for each in uses if not isinstance(each.parent, _PASSED)]
     names = {each.name.casefold() for each in uses}

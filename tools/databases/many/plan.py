@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from quorum.tools.databases.many.catalog import UnionTable
-from quorum.tools.databases.many.conditions import ALIAS, Found, Reader, conjunction, joined
+from quorum.tools.databases.many.conditions import ALIAS, Pushdown, Reader, conjunction, joined
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement, sqlglot_dialect
@@ -110,7 +110,7 @@ class _Reference:
     node: exp.Table
     table: UnionTable
     whole: bool = True
-    condition: Found | None = None
+    condition: Pushdown | None = None
 
     def position(self, column: str) -> int | None:
         """Return the position of a column by its combined name in lower case."""
@@ -213,7 +213,7 @@ class _Select:
                 found.add(column.table.casefold() if isinstance(column, exp.Column) else "")
         return found
 
-    def _conditions(self, name: str) -> Found | None:
+    def _conditions(self, name: str) -> Pushdown | None:
         """Return the conditions of WHERE and ON that bear on one table alone."""
         reference = self.tables[name]
         reader = Reader(lambda node: self._column(node, name), reference.table.owner.dialect)

@@ -131,7 +131,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> QueryPlan | QueryError:
         return references
     by_node = {id(each.node): each for each in references}
     for select in tree.find_all(exp.Select):
-        _Select(select, by_node).read()
+        _SelectNeeds(select, by_node).read()
     unsure = any(isinstance(node, UNSURE) for node in tree.walk())
     bare = {node.name.casefold() for node in tree.find_all(exp.Column) if not node.table}
     for each in references:  # a bare name of a table is its whole row as one value
@@ -177,7 +177,7 @@ def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | Query
 
 
 @dataclass
-class _Select:
+class _SelectNeeds:
     """One SELECT: the tables that its FROM names, and what it needs of each."""
 
     select: exp.Select

@@ -84,7 +84,7 @@ class ChoiceRow:
 
 
 @dataclass(frozen=True)
-class Asking:
+class SimulatedUser:
     """A simulated user who knows the gold, and may be asked one question (``eval run --clarify gold``).
 
     What they choose would be the answer. The run itself goes on without a reply, so that the rest of
@@ -189,7 +189,7 @@ class Record(_Kept):
     match: bool | None = None
     met: tuple[int, ...] = ()
     readings: tuple[ReadingRow, ...] = ()
-    asking: Asking | None = None
+    asking: SimulatedUser | None = None
     metrics: dict[str, float | None] = field(default_factory=dict)
     reason: str = ""
     gold: str = "ok"
@@ -235,7 +235,7 @@ class Record(_Kept):
 
 
 @dataclass(frozen=True)
-class Asked:
+class PlannedQuestion:
     """A question that an evaluation asks for, whether it has been answered or not.
 
     Attributes:
@@ -252,7 +252,7 @@ class Asked:
     groups: dict[str, str] = field(default_factory=dict)
     parts: tuple[str, ...] = ()
 
-    def changes(self, before: Asked) -> tuple[str, ...]:
+    def changes(self, before: PlannedQuestion) -> tuple[str, ...]:
         """Return what changed, for people; () if it is the same question."""
         pairs = {
             name: (getattr(before, name), getattr(self, name))
@@ -284,7 +284,7 @@ class Manifest(_Kept):
     rules: str
     metrics: tuple[dict[str, str], ...]
     options: dict[str, Any]
-    asked: tuple[Asked, ...]
+    asked: tuple[PlannedQuestion, ...]
     shard: str = "1/1"
     missing: tuple[str, ...] = ()
     version: str = ""

@@ -24,7 +24,7 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError, install_hin
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Column: TypeAlias = npt.NDArray[Any]
+CellArray: TypeAlias = npt.NDArray[Any]
 """The cells of a column: whole numbers (int64, uint64), float64 with NaN for NULL, bool, or Python objects
 with None for NULL."""
 
@@ -45,7 +45,7 @@ class UnreadableCsv(QuorumError):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class TypedTable:
     """A table as typed columns of equal length.
 
     Attributes:
@@ -53,14 +53,14 @@ class Frame:
     """
 
     names: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[CellArray, ...]
 
     @property
     def rows(self) -> int:
         return len(self.columns[0]) if self.columns else 0
 
 
-def read_frame(path: Path, *, nulls: Collection[str] | None = None) -> Frame:
+def read_frame(path: Path, *, nulls: Collection[str] | None = None) -> TypedTable:
     """Read a CSV file (UTF-8, header first).
 
     Args:
@@ -80,7 +80,7 @@ def read_frame(path: Path, *, nulls: Collection[str] | None = None) -> Frame:
         raise UnreadableCsv(f"{path}: {error}") from error
 
 
-def frame_of(content: str | bytes, *, nulls: Collection[str] | None = None) -> Frame:
+def frame_of(content: str | bytes, *, nulls: Collection[str] | None = None) -> TypedTable:
     """Return the frame of CSV text, read as ``read_frame`` does.
 
     Short rows are filled with NULL. If the first row is longer than the header, the surplus first columns
@@ -106,19 +106,19 @@ def frame_of(content: str | bytes, *, nulls: Collection[str] | None = None) -> F
         reason = str(error).rpartition("C error: ")[2]
         quote = reason.startswith("EOF inside string")
         raise UnreadableCsv("A quotation mark is not closed." if quote else f"{reason.strip()}.") from error
-    return Frame(tuple(names), tuple(_column(table.iloc[:, place]) for place in range(len(names))))
+    return TypedTable(tuple(names), tuple(_column(table.iloc[:, place]) for place in range(len(names))))
 
 
-def _column(series: Any) -> Column:
+def _column(series: Any) -> CellArray:
     if isinstance(series.dtype, np.dtype) and series.dtype != object:
-        values: Column = series.to_numpy()
+        values: CellArray = series.to_numpy()
         return values
-    objects: Column = series.to_numpy(dtype=object, copy=True)
+    objects: CellArray = series.to_numpy(dtype=object, copy=True)
     objects[series.isna().to_numpy()] = None
     return objects
 
 
-def cells(column: Column) -> list[Any]:
+def cells(column: CellArray) -> list[Any]:
     """Return the cells as Python values: int, float, bool, str, and None for NULL."""
     values: list[Any] = column.tolist()
     if column.dtype.kind == "f":
@@ -190,7 +190,7 @@ def read_csv(path: Path) -> pa.Table:
     return pa.Table.from_arrays([_arrow(column) for column in frame.columns], names=list(frame.names))
 
 
-def _arrow(column: Column) -> pa.Array:
+def _arrow(column: CellArray) -> pa.Array:
     import pyarrow as pa
 
     if column.dtype != object:

@@ -19,7 +19,7 @@ from langgraph.config import get_config
 from langgraph.errors import GraphInterrupt
 from langgraph.types import interrupt
 
-from quorum.graph.clarification import Asked, words_of
+from quorum.graph.clarification import HumanRequest, words_of
 from quorum.graph.values import ALWAYS, approval_bytes
 from quorum.tools.admission import Proposal
 from quorum.tools.record import request_of
@@ -40,7 +40,7 @@ _WORDS = {
 HOW = "Reply yes, no, or all for this query and every other one of this run."
 
 
-class Approval(Asked):
+class Approval(HumanRequest):
     """A question to the user before a query runs. The reply is ``yes``, ``no`` or ``all``.
 
     Attributes:

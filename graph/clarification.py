@@ -19,7 +19,7 @@ MAX_ASKED = 3
 """Times the user is asked until the vote stands as it is."""
 
 
-class Asked(BaseModel):
+class HumanRequest(BaseModel):
     """What an interrupt of a run asks of whoever replies.
 
     Attributes:
@@ -93,7 +93,7 @@ class Choice(BaseModel):
     candidates: int
 
 
-class Clarification(Asked):
+class Clarification(HumanRequest):
     """A question to the user on what is meant. The reply is a label, a sentence of their own, or nothing.
 
     Attributes:
@@ -115,7 +115,7 @@ class Clarification(Asked):
         return self.form("choose_reading", args, says="\n".join(self.differences))
 
 
-class Reply(BaseModel):
+class UserReply(BaseModel):
     """A reply: ``label`` of an answer, ``words`` that add to the question, or ``keep`` the vote."""
 
     kind: Literal["label", "words", "keep", "refused"]
@@ -128,7 +128,7 @@ def how_to_reply(labels: Sequence[str], *, own_words: bool) -> str:
     return f"Choose {', '.join(labels)},{words} or leave it empty to keep {labels[0]}."
 
 
-def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
+def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> UserReply:
     """Understand a reply; ``refused`` says in ``text`` what is wrong with it.
 
     ``B``, ``b.`` and ``answer B`` are a label; so is ``{"choice": "B"}``, as a form may give it.
@@ -137,23 +137,23 @@ def read_reply(reply: Any, labels: Sequence[str], *, own_words: bool) -> Reply:
     if isinstance(reply, dict) and set(reply) == {"choice"}:
         reply = reply["choice"]
     if reply is None:
-        return Reply(kind="keep")
+        return UserReply(kind="keep")
     names = how_to_reply(labels, own_words=own_words)
     if not isinstance(reply, str):
-        return Reply(kind="refused", text=f"A reply is a text. {names}")
+        return UserReply(kind="refused", text=f"A reply is a text. {names}")
     text = " ".join(reply.split())
     bare = text.casefold().removeprefix("answer ").strip(" .:()'\"")
     label = next((label for label in labels if label.casefold() == bare), None)
     if label or not text:
-        return Reply(kind="label" if label else "keep", text=label or "")
+        return UserReply(kind="label" if label else "keep", text=label or "")
     if not own_words:
-        return Reply(kind="refused", text=f"The question was made more precise once already. {names}")
+        return UserReply(kind="refused", text=f"The question was made more precise once already. {names}")
     if len(text) > MAX_REPLY:
         refusal = f"That is too much for an addition ({len(text)} characters, {MAX_REPLY} at most): ask anew."
-        return Reply(kind="refused", text=f"{refusal} {names}")
+        return UserReply(kind="refused", text=f"{refusal} {names}")
     if len(bare) < 3:
-        return Reply(kind="refused", text=f"There is no answer {text!r}. {names}")
-    return Reply(kind="words", text=text)
+        return UserReply(kind="refused", text=f"There is no answer {text!r}. {names}")
+    return UserReply(kind="words", text=text)
 
 
 def extended(question: str, words: str) -> str:

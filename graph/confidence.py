@@ -134,7 +134,7 @@ def tokens(sql: str) -> int:
 def confidence(
     vote: Vote,
     *,
-    explored: bool | None = None,
+    confirmed: bool | None = None,
     again: bool = False,
     doubted: bool = False,
     calibration: Calibration | None = None,
@@ -150,7 +150,7 @@ def confidence(
     was asked later was asked because of the dispute.
 
     Args:
-        explored: Whether an exploration confirmed the answer; None without one.
+        confirmed: Whether an exploration confirmed the answer; None without one.
         again: A first round disputed it, and is not part of this vote.
         doubted: A check of the data found something that stands, or the result is blank.
         calibration: In place of the one that ships.
@@ -184,7 +184,7 @@ def confidence(
     if cap < 1.0:  # an objection tells a low answer from another, an approval lifts none
         odds = min(odds, math.log(cap / (1 - cap)))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
-    odds += 0.0 if explored is None else CONFIRMED if explored else CONTRADICTED
+    odds += 0.0 if confirmed is None else CONFIRMED if confirmed else CONTRADICTED
     return min(LOW if vote.approved is False else 1.0, cap, _probability(odds))
 
 

@@ -20,7 +20,7 @@ from quorum.graph.options import Options, RunOptions
 from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.resources import OnOpen, Resources, both, open_resources, secrets_of, to_the_end
 from quorum.graph.runs import Event, RunFolder, new_run_id
-from quorum.graph.state import VERSION, Known
+from quorum.graph.state import VERSION, SharedState
 from quorum.graph.stopping import Stopping, find_stopping
 from quorum.graph.trace import Trace
 from quorum.graph.values import ALWAYS, NEVER
@@ -138,7 +138,7 @@ class Context:
             self._texts[ref] = await asyncio.to_thread(self.trace.get, ref)
         return self._texts[ref] if ref else ""
 
-    async def prompt(self, state: Known) -> PromptContext:
+    async def prompt(self, state: SharedState) -> PromptContext:
         """The part of the prompt that all roles and candidates of the question share."""
         return PromptContext(
             dialect=self.dialect,

@@ -33,7 +33,7 @@ from quorum.graph.nodes.step import Update, tell
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.branch import RecipeGraph
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import Known
+from quorum.graph.state import SharedState
 from quorum.knowledge.errors import BudgetExceeded, QuorumError
 from quorum.knowledge.search.lexical import terms
 from quorum.tools.query import QueryResult
@@ -127,7 +127,7 @@ async def rewrite(state: Talk, context: Context) -> Update:
     if state.answer is None or stands_alone(turn, tables):
         return new | {"became": extended(turn, " ".join(settled)) if settled else turn}
     last, said = Answer.model_validate(state.answer), conversation(state.turns)
-    asked = Known(question=turn, run_id=context.trace.run_id)
+    asked = SharedState(question=turn, run_id=context.trace.run_id)
     about: dict[str, Any] = {"conversation": said, "settled": settled}
     try:
         reply = await tell(asked, context, QUESTION_REWRITER, "rewriting", **about)

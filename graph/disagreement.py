@@ -126,7 +126,7 @@ def disagreement(a: Side, b: Side, dialect: str) -> list[str]:
     if found.relation == "equal" and (not ordered or equal(first.table, second.table, ordered=True)):
         return []
     one, other = summarise(first.sql, dialect), summarise(second.sql, dialect)
-    pair = _Pair((first, second), found, (one, other) if one and other else None, ordered)
+    pair = _AnswerPair((first, second), found, (one, other) if one and other else None, ordered)
     kinds = (pair.columns(), pair.conditions(), pair.rows())
     sentences = [sentence for kind in kinds for sentence in islice(kind, MAX_PER_KIND)]
     return list(map(_sentence, sentences or [f"{first} and {second} have different values"]))
@@ -145,7 +145,7 @@ def _assumed(side: Side) -> str:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _AnswerPair:
     """Two answers and how they differ; ``summaries`` is None where a query cannot be read."""
 
     sides: tuple[Side, Side]

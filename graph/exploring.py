@@ -38,7 +38,7 @@ from quorum.tools.triplet_store import TripletStore
 
 
 @dataclass(frozen=True)
-class Exploration:
+class ExplorationResult:
     """The outcome of an exploration.
 
     Attributes:
@@ -79,7 +79,7 @@ async def explore(
     told: Callable[[Search], None] | None = None,
     listener: Callable[[Event], None] | None = None,
     **limits: Any,
-) -> Exploration:
+) -> ExplorationResult:
     """Search until a limit is reached; what is found is kept as it is found.
 
     Args:
@@ -131,7 +131,7 @@ async def _searched(
     folder: Path,
     told: Callable[[Search], None] | None,
     listener: Callable[[Event], None] | None,
-) -> Exploration:
+) -> ExplorationResult:
     question = f"Explore {resources.catalog.name}."
     placed = options.model_copy(update={"home": folder, "recipe": RECIPE.name})
     context = await open_context(placed, RECIPE, question, resources=resources, listener=listener)
@@ -199,9 +199,9 @@ def _wire_branch(search: Search) -> RecipeGraph:
     return graph
 
 
-def _summary(search: Search, ended: str, context: Context) -> Exploration:
+def _summary(search: Search, ended: str, context: Context) -> ExplorationResult:
     store, tree = search.store, search.tree
-    return Exploration(
+    return ExplorationResult(
         folder=context.options.home,
         ended=ended,
         fields=len(tree.fields),

@@ -107,7 +107,7 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
-    database: values.Databases = option(
+    database: values.DatabaseUrls = option(
         [SAMPLE],
         "URL such as `sqlite:///shop.db`, a database file, a data file or a folder of them, or `sample`; "
         "several are read in one question",
@@ -123,25 +123,25 @@ class Options(BaseModel):
         unit="seconds",
         **_ELSEWHERE,
     )
-    documents: values.MaybePlace = option(
+    documents: values.MaybePath = option(
         None,
         "folder of documents that define business terms, or describe columns as dbt's do",
         metavar="DIR",
         flag="--docs",
     )
-    kb: values.MaybePlace = option(
+    kb: values.MaybePath = option(
         None,
         "folder of verified answers and notes (`quorum keep`, `quorum kb`)",
         unset="`kb` in home",
         metavar="DIR",
     )
-    explored: values.MaybePlace = option(
+    explored: values.MaybePath = option(
         None,
         "folder of what `quorum explore` learned of databases",
         unset="`explored` in home",
         metavar="DIR",
     )
-    demonstrations: values.MaybePlace = option(
+    demonstrations: values.MaybePath = option(
         None,
         "questions with their SQL, as JSON lines or as Spider and BIRD publish theirs; for few-shot recipes",
         metavar="FILE",
@@ -205,7 +205,7 @@ class Options(BaseModel):
         flag="--switch",
     )
     votes: int | None = option(None, "candidates that vote, at most", unset=_RECIPES, ge=1, le=64)
-    strategy: values.Strategy = option(
+    strategy: values.StrategyName = option(
         AUTO, "how candidates vote; auto is the recipe's way", choices=(AUTO, *STRATEGIES)
     )
     stopping: values.StoppingRule = option(
@@ -240,7 +240,7 @@ class Options(BaseModel):
         ge=1,
         on_resume=True,
     )
-    approve: values.Approval = option(
+    approve: values.ApprovalRule = option(
         values.NEVER,
         "before which queries you are asked: `never`, `always`, `costly` (reading more than 10 GiB), or a "
         "size such as `1GiB`",
@@ -294,7 +294,7 @@ class Options(BaseModel):
         secret=True,
         **_ELSEWHERE,
     )
-    home: values.Place = option(
+    home: values.UserPath = option(
         Path(".quorum"),
         "folder of traces, the sample database and expert weights",
         metavar="DIR",

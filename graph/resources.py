@@ -21,7 +21,7 @@ from pydantic import SecretStr
 
 from quorum.agents.role import by_role
 from quorum.graph.options import Options, RunOptions
-from quorum.knowledge.catalog import Catalog, Withheld
+from quorum.knowledge.catalog import Catalog, ColumnRef, Withheld
 from quorum.knowledge.definitions import with_properties
 from quorum.knowledge.demonstrations import Demonstrations
 from quorum.knowledge.documents.search import Documents
@@ -30,7 +30,7 @@ from quorum.knowledge.schema.files import SchemaFiles
 from quorum.knowledge.schema.render import SchemaText, render
 from quorum.knowledge.search.columns import ColumnIndex
 from quorum.knowledge.search.index import Embedder
-from quorum.knowledge.search.values import Place, ValueIndex
+from quorum.knowledge.search.values import ValueIndex
 from quorum.knowledge.triplets import Explored, explored_folder
 from quorum.knowledge.verified import KnowledgeBase
 from quorum.tools import guard
@@ -111,7 +111,7 @@ class Resources:
             DatabaseUnavailable: The database is closed.
         """
         index = await asyncio.shield(self.read_values(seconds))
-        dialect, spelt = self.catalog.dialect, dict[Place, str]()
+        dialect, spelt = self.catalog.dialect, dict[ColumnRef, str]()
         for table, column in self.catalog.columns():
             parts = [part for part in (table.database, table.schema, table.name) if part]
             spelt[table.full_name, column.name] = write_full_name([*parts, column.name], dialect)

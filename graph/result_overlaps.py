@@ -12,7 +12,7 @@ from quorum.graph.ballots import Ballot
 
 if TYPE_CHECKING:
     from quorum.tools.results.canonical import Canonical
-    from quorum.tools.results.compare import Result
+    from quorum.tools.results.compare import TableLike
     from quorum.tools.results.overlap import Overlap
 
 
@@ -24,7 +24,7 @@ class ResultOverlaps:
         ordered: The order of rows counts.
     """
 
-    def __init__(self, results: Mapping[str, Result | Path], *, ordered: bool = False) -> None:
+    def __init__(self, results: Mapping[str, TableLike | Path], *, ordered: bool = False) -> None:
         self._results, self._ordered = dict(sorted(results.items())), ordered
         self._forms: dict[str, Canonical] = {}
         self._overlaps: dict[tuple[str, str], Overlap] = {}

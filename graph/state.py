@@ -343,7 +343,7 @@ class RunOutput(TypedDict):
 
 
 @dataclass
-class Known:
+class SharedState:
     """The state of a run and of each of its candidates: the question, and texts for prompts.
 
     Attributes:
@@ -365,7 +365,7 @@ class Known:
 
 
 @dataclass
-class RunState(Known):
+class RunState(SharedState):
     """Shared by all nodes of a run.
 
     Attributes:
@@ -441,7 +441,7 @@ class RunState(Known):
 
 
 @dataclass
-class CandidateState(Known):
+class CandidateState(SharedState):
     """The working state of one branch; none of it is shared with the other branches.
 
     Attributes:
@@ -549,10 +549,10 @@ STATE_TYPES = classes_in(RunState, CandidateState)
 
 def branch_input(state: RunState, start: CandidateInput) -> CandidateState:
     """The state in which a candidate's branch begins."""
-    return CandidateState(**{known.name: getattr(state, known.name) for known in fields(Known)}, input=start)
+    return CandidateState(**{it.name: getattr(state, it.name) for it in fields(SharedState)}, input=start)
 
 
-def set_fields(state: Known) -> dict[str, Any]:
+def set_fields(state: SharedState) -> dict[str, Any]:
     """Return the fields that differ from their defaults. A checkpoint keeps every field ever written."""
     default = vars(type(state)())
     return {name: value for name, value in vars(state).items() if value != default[name]}

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 from quorum.agents.explorers import SearchAction, StateText
 from quorum.agents.role import sentence
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog, Column, ColumnRef, Table
 from quorum.knowledge.naming import write_full_name, write_name, write_names
 from quorum.knowledge.schema.layouts import units
-from quorum.knowledge.triplets import Expansion, Place, Triplet
+from quorum.knowledge.triplets import Expansion, Triplet
 from quorum.tools.masking import about_persons
 from quorum.tools.sql.linking import Linked, prune
 
@@ -42,7 +42,7 @@ class Checked:
 
     state: int
     action: str
-    places: tuple[Place, ...]
+    places: tuple[ColumnRef, ...]
     detail: str
     step: str
 
@@ -80,12 +80,12 @@ class SearchTree:
         }
         self._by_name = {text: place for place, text in self._names()}
         self._by_case = {text.casefold(): place for text, place in self._by_name.items()}
-        self.covered: set[Place] = set()
+        self.covered: set[ColumnRef] = set()
         self.by_id: dict[int, Expansion] = {}
         self._questions: dict[int, str] = {}
         self.shapes: set[str] = set()
         self._children: dict[int, list[Expansion]] = defaultdict(list)
-        self._history: dict[int | str | Place, Counter[bool]] = defaultdict(Counter)
+        self._history: dict[int | str | ColumnRef, Counter[bool]] = defaultdict(Counter)
         for expansion in expansions:
             self.add(expansion)
         for triplet in triplets:
@@ -121,7 +121,7 @@ class SearchTree:
         self.shapes.add(triplet.shape)
         self.covered |= self._propagate(triplet.columns, worked=True) & self.fields.keys()
 
-    def _propagate(self, columns: Iterable[Place], *, worked: bool) -> set[Place]:
+    def _propagate(self, columns: Iterable[ColumnRef], *, worked: bool) -> set[ColumnRef]:
         """Count an outcome for each of the columns, and each of their tables."""
         places = {(self.head(table), column) for table, column in columns}
         for node in places | {table for table, _ in places}:
@@ -205,7 +205,7 @@ class SearchTree:
         ]
         return [*history, *failures[-FEEDBACK:]]
 
-    def _told(self, node: int | str | Place) -> str:
+    def _told(self, node: int | str | ColumnRef) -> str:
         """Return the outcomes of a state, table or column in words, such as ``2 worked, 1 in vain``."""
         counts = self._history.get(node, Counter())
         words = {True: "worked", False: "in vain"}
@@ -250,7 +250,7 @@ class SearchTree:
         more = ((name, c.name) for name in tables for c in self._ranked(self.tables[name])[:COLUMNS])
         return prune(self.catalog, Linked(tables, tuple(dict.fromkeys([*places, *more]))))
 
-    def _misplaced(self, action: SearchAction, places: Sequence[Place]) -> str:
+    def _misplaced(self, action: SearchAction, places: Sequence[ColumnRef]) -> str:
         """Return the reason why the action does not fit its state; empty if it does."""
         own, named = self.tables_of(action.state), {table for table, _ in places}
         path = self.path(action.state)
@@ -275,7 +275,7 @@ class SearchTree:
         changed = any(step.id in self._stale for step in steps)
         return not changed and all(self._spelt.get(place) for step in steps for place in step.columns)
 
-    def _step(self, action: str, places: Iterable[Place], detail: str) -> str:
+    def _step(self, action: str, places: Iterable[ColumnRef], detail: str) -> str:
         names = ", ".join(self._spelt.get(place, ".".join(place)) for place in places)
         return f"{action} {names}" + (f" ({detail})" if detail else "")
 
@@ -284,7 +284,7 @@ class SearchTree:
         described = sum(bool(column.description) for column in left)
         return table.row_count == 0, self._waste(table.full_name), -described, -len(left)
 
-    def _waste(self, node: str | Place) -> int:
+    def _waste(self, node: str | ColumnRef) -> int:
         """Return how far failures outnumber successes, by threes: what fails is shown later."""
         return max(self._history[node][False] - self._history[node][True], 0) // 3
 
@@ -296,11 +296,11 @@ class SearchTree:
 
         return sorted(table.columns, key=rank)
 
-    def _find(self, name: str) -> Place | None:
+    def _find(self, name: str) -> ColumnRef | None:
         name = name.strip()
         return self._by_name.get(name) or self._by_case.get(name.casefold())
 
-    def _names(self) -> Iterator[tuple[Place, str]]:
+    def _names(self) -> Iterator[tuple[ColumnRef, str]]:
         """Return the names of a column: bare, and as SQL spells it, which wins."""
         for table, column in self._spelt:
             yield (table, column), f"{self.tables[table].name}.{column}"

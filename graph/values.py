@@ -139,7 +139,7 @@ def _check_prices(given: dict[str, dict[str, float]]) -> None:
         as_price(name, price)
 
 
-def _place(path: Path | None) -> Path | None:
+def _expanded(path: Path | None) -> Path | None:
     """A path with ``~`` spelt out."""
     try:
         return path.expanduser() if path else None
@@ -151,16 +151,16 @@ Seconds = Annotated[float, Field(gt=0), BeforeValidator(_seconds)]
 Age = Annotated[float, Field(ge=0), BeforeValidator(_seconds)]
 Bytes = Annotated[int, BeforeValidator(_size)]
 Names = Annotated[list[str], BeforeValidator(_names), AfterValidator(_once)]
-Databases = Annotated[list[str], BeforeValidator(_databases), AfterValidator(_once)]
+DatabaseUrls = Annotated[list[str], BeforeValidator(_databases), AfterValidator(_once)]
 Switches = Annotated[dict[str, Any], BeforeValidator(_pairs)]
 Prices = Annotated[
     dict[str, dict[str, float]], BeforeValidator(_pairs), AfterValidator(partial(_checked, _check_prices))
 ]
 RoleModels = Annotated[dict[str, str], BeforeValidator(_pairs)]
-Strategy = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_strategy)))]
+StrategyName = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_strategy)))]
 Clarify = Annotated[Literal["off", "on", "always"], BeforeValidator(_switched)]
-Approval = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
+ApprovalRule = Annotated[str, BeforeValidator(_approval), AfterValidator(partial(_checked, approval_bytes))]
 StoppingRule = Annotated[str, AfterValidator(partial(_checked, partial(_check_unless_auto, find_stopping)))]
-Place = Annotated[Path, AfterValidator(_place)]
-MaybePlace = Annotated[Path | None, AfterValidator(_place), BeforeValidator(lambda path: path or None)]
-"""A place, or none: a form gives an empty text for none."""
+UserPath = Annotated[Path, AfterValidator(_expanded)]
+MaybePath = Annotated[Path | None, AfterValidator(_expanded), BeforeValidator(lambda path: path or None)]
+"""A path, or none: a form gives an empty text for none."""

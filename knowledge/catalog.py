@@ -13,9 +13,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 from quorum.knowledge.profile.model import ColumnProfile, profile_from
+
+ColumnRef: TypeAlias = tuple[str, str]
+"""A table's full name, and a column's."""
 
 _WORD = re.compile(r"\w+")
 

@@ -15,11 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, ColumnRef
 from quorum.knowledge.search.index import Embedder, TextIndex
 from quorum.knowledge.search.lexical import distinctive, terms
 
-Outcome: TypeAlias = Literal[
+ExpansionOutcome: TypeAlias = Literal[
     "worked", "failed", "empty", "trivial", "known", "pointless", "personal", "unusable"
 ]
 """What became of an expansion: a triplet; its query failed; gave no rows or no values; was trivial; asks what
@@ -27,9 +27,6 @@ a triplet asks already; asks an unlikely question; holds personal data; its mode
 
 LEAST_SHARED = 2
 """Words that a question and a triplet share at least where the triplet is shown unasked."""
-
-Place: TypeAlias = tuple[str, str]
-"""A table's full name and one of its columns."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,10 @@ class Expansion:
     id: int
     parent: int
     action: str
-    columns: tuple[Place, ...]
+    columns: tuple[ColumnRef, ...]
     detail: str
     sql: str
-    outcome: Outcome
+    outcome: ExpansionOutcome
     message: str = ""
 
 
@@ -71,7 +68,7 @@ class Triplet:
     shape: str
     description: str
     tables: dict[str, str] = field(hash=False)
-    columns: tuple[Place, ...] = ()
+    columns: tuple[ColumnRef, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from quorum.settings import Settings
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
-    from quorum.graph.exploring import Exploration
+    from quorum.graph.exploring import ExplorationResult
     from quorum.graph.nodes.tree_search import Search
     from quorum.graph.runs import Event
 
@@ -69,7 +69,7 @@ async def explore(
     told: Callable[[Search], None] | None = None,
     on_event: Callable[[Event], None] | None = None,
     **options: Any,
-) -> Exploration:
+) -> ExplorationResult:
     """Learn a database: fill its knowledge base of triplets (SQLAgent, paper 001, section 3.2).
 
     Args:
@@ -123,7 +123,7 @@ async def explore(
         )
 
 
-def explore_sync(**arguments: Any) -> Exploration:
+def explore_sync(**arguments: Any) -> ExplorationResult:
     """``explore`` for code without an event loop; same arguments."""
     _check_no_loop("explore")
     return asyncio.run(explore(**arguments))

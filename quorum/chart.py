@@ -38,17 +38,17 @@ _PLACES = {"field": "row", "type": "ordinal", "title": None, "axis": {"labelExpr
 _STEP = re.compile(r"(?:.*_)?(?:year|quarter|month|week|day|hour)(?:_(?:no|num|number))?", re.IGNORECASE)
 _KEY = re.compile(r"(?:.*_)?(?:id|key|code)", re.IGNORECASE)
 
-Kind = Literal["number", "moment", "step", "label", "other"]
+ColumnKind = Literal["number", "moment", "step", "label", "other"]
 Mark = Literal["bar", "line", "point"]
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 
 @dataclass(frozen=True)
-class Column:
+class ChartColumn:
     """A column as a chart sees it: numbers to draw, moments in time, steps of it (``month``), or labels."""
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     values: list[Any]
 
 
@@ -65,9 +65,9 @@ class Chart:
     """
 
     mark: Mark
-    across: Column
-    measures: tuple[Column, ...]
-    series: Column | None = None
+    across: ChartColumn
+    measures: tuple[ChartColumn, ...]
+    series: ChartColumn | None = None
     note: str = ""
 
     @property
@@ -101,7 +101,7 @@ class Chart:
             "vconcat": [panel(f"{n}", measure) for n, measure in enumerate(self.measures, 1)],
         }
 
-    def _bars(self, number: str, measure: Column) -> Spec:
+    def _bars(self, number: str, measure: ChartColumn) -> Spec:
         text = {"type": "text", "align": {"expr": f"datum.c{number} < 0 ? 'right' : 'left'"}, "dx": 3}
         below = any(isinstance(value, int | float) and value < 0 for value in measure.values)
         scale = {"zero": True, **({"padding": 60} if below else {})}  # room for the bars' numbers
@@ -112,7 +112,7 @@ class Chart:
             "layer": [{"mark": "bar"}, {"mark": text, "encoding": {"text": {"field": f"text{number}"}}}],
         }
 
-    def _marks(self, number: str, measure: Column) -> Spec:
+    def _marks(self, number: str, measure: ChartColumn) -> Spec:
         encoding = {"x": self._along(), "y": _numbers(f"c{number}", measure)}
         if self.series:
             encoding["color"] = axis("series", cell(self.series.name, LABEL), "nominal")
@@ -139,7 +139,7 @@ class Chart:
         return json.dumps(self.spec(), ensure_ascii=False, indent=1) + "\n"
 
 
-def _numbers(field: str, column: Column) -> Spec:
+def _numbers(field: str, column: ChartColumn) -> Spec:
     return axis(field, cell(column.name, 2 * LABEL), scale={"zero": False})
 
 
@@ -187,7 +187,7 @@ def chart_of(table: pa.Table, mark: Mark | None = None) -> Chart | str:
     return "a single column of numbers says nothing of what they belong to."
 
 
-def _column(name: str, values: pa.ChunkedArray) -> Column:
+def _column(name: str, values: pa.ChunkedArray) -> ChartColumn:
     plain = plain_column(values)
     known = [value for value in plain if value is not None]
     if known and all(isinstance(value, str) for value in known):
@@ -195,16 +195,16 @@ def _column(name: str, values: pa.ChunkedArray) -> Column:
         if moments:  # a month as 2024-01, a day as 2024-01-31: as tables show them
             short = cells(name, plain)
             plain = [None if value is None else text for value, text in zip(plain, short, strict=True)]
-        return Column(name, "moment" if moments else "label", plain)
+        return ChartColumn(name, "moment" if moments else "label", plain)
     if known and all(isinstance(value, int | float) and not isinstance(value, bool) for value in known):
         whole = all(isinstance(value, int) for value in known)
-        kinds: tuple[tuple[bool, Kind], ...] = (
+        kinds: tuple[tuple[bool, ColumnKind], ...] = (
             (whole and bool(_STEP.fullmatch(name)), "step"),
             (whole and bool(_KEY.fullmatch(name)), "label"),
         )
-        return Column(name, next((found for holds, found in kinds if holds), "number"), plain)
+        return ChartColumn(name, next((found for holds, found in kinds if holds), "number"), plain)
     simple = known and not any(isinstance(value, list | dict) for value in known)
-    return Column(name, "label" if simple else "other", plain)
+    return ChartColumn(name, "label" if simple else "other", plain)
 
 
 def _moment(value: Any) -> datetime | None:
@@ -223,7 +223,7 @@ def _iso(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d}" if moment.hour == moment.minute == 0 else f"{moment:%Y-%m-%dT%H:%MZ}"
 
 
-def _lines(time: Column, labels: Sequence[Column]) -> Column | Literal[False] | None:
+def _lines(time: ChartColumn, labels: Sequence[ChartColumn]) -> ChartColumn | Literal[False] | None:
     """Return the labels of several lines over ``time``, None for one line; False if neither fits the rows."""
     if len(set(time.values)) == len(time.values) and None not in time.values:
         return None
@@ -233,25 +233,25 @@ def _lines(time: Column, labels: Sequence[Column]) -> Column | Literal[False] | 
     return labels[0] if len(pairs) == len(time.values) else False
 
 
-def _joined(columns: Sequence[Column]) -> Column:
+def _joined(columns: Sequence[ChartColumn]) -> ChartColumn:
     if len(columns) == 1:
         return columns[0]
     rows = zip(*(column.values for column in columns), strict=True)
     texts = [" · ".join(map(cell, row)) for row in rows]
-    return Column(", ".join(column.name for column in columns), "label", texts)
+    return ChartColumn(", ".join(column.name for column in columns), "label", texts)
 
 
 def _cut(
     mark: Mark,
-    across: Column,
-    measures: Sequence[Column],
+    across: ChartColumn,
+    measures: Sequence[ChartColumn],
     rows: int,
     most: int,
-    series: Column | None = None,
+    series: ChartColumn | None = None,
 ) -> Chart:
     """Return the chart of the first rows and measures, which says what it leaves out."""
 
-    def head(column: Column) -> Column:
+    def head(column: ChartColumn) -> ChartColumn:
         return replace(column, values=column.values[:most])
 
     notes = [f"the first {most:,} of {count(rows, 'row')}"] if rows > most else []

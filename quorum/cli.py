@@ -48,13 +48,13 @@ _AS_JSON = "quorum.as_json"
 _DATA = ("--json", "--csv", "--file")  # options with which standard output is for programs
 
 
-class Failure(click.ClickException):
+class CliError(click.ClickException):
     """Something that the user can mend: a setting, the database, the model's endpoint."""
 
     exit_code = USAGE_ERROR
 
 
-class OverLimit(Failure):
+class OverLimit(CliError):
     """A limit that was reached before there was anything to show."""
 
     exit_code = OUT_OF_BUDGET
@@ -105,7 +105,7 @@ class _Cli(LazyGroup):
                 click.echo(json.dumps(_error_object(error), ensure_ascii=False))
             if isinstance(error, click.ClickException):
                 raise
-            kind = OverLimit if isinstance(error, BudgetExceeded) else Failure
+            kind = OverLimit if isinstance(error, BudgetExceeded) else CliError
             raise kind(printable(str(error))) from error  # an endpoint's words may hold escapes
         except KeyboardInterrupt:
             raise interrupted("" if ctx.invoked_subcommand else NOTHING_BEGUN) from None

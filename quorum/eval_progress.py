@@ -165,7 +165,7 @@ def _lacks_candidates(record: Record) -> bool:
     return lost and record.status == "answered"
 
 
-class Board(progress.Board):
+class TallyBoard(progress.Board):
     """Shows a tally while it grows: a bar on a terminal, elsewhere a line every ``LINE_SECONDS``."""
 
     def __init__(self, tally: Tally, console: Console, *, quiet: bool = False) -> None:

@@ -37,7 +37,7 @@ _PLACE = re.compile(r"(\w[\w/]*\.(?:py|md))(?::(\d+))?")
 
 
 @dataclass(frozen=True)
-class Step:
+class EventText:
     """An event for people.
 
     Attributes:
@@ -74,14 +74,14 @@ def title_of(agent: str) -> str:
     return role.title if role else _TITLES.get(agent, agent.replace("_", " ").capitalize())
 
 
-def step_of(event: Event, width: int = 100) -> Step:
+def step_of(event: Event, width: int = 100) -> EventText:
     """Describe an event; one of a kind unknown here shows its kind and its short fields."""
     agent, kind, error = (
         str(event.get("agent") or event.get("role") or ""),
         str(event["kind"]),
         event.get("error"),
     )
-    role, words, fields = find_role(agent), WORDS.get(kind), Fields(event)
+    role, words, fields = find_role(agent), WORDS.get(kind), EventFields(event)
     replied = role is not None and bool(role.reply.model_fields.keys() & event.keys())
     short = [f"{k}={v}" for k, v in event.items() if k not in _COMMON and isinstance(v, str | int | float)]
     said: Gist
@@ -100,7 +100,7 @@ def step_of(event: Event, width: int = 100) -> Step:
     if kind in ("query", "result"):  # the guard or the lint, if they refused it
         origin = ORIGIN[:3]
         agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
-    return Step(
+    return EventText(
         t=float(event.get("t", 0.0)),
         kind=kind,
         agent=title_of(agent),
@@ -119,7 +119,7 @@ def link_to(place: str) -> str:
     return f"{file.resolve().as_uri()}#{found[2] or 1}" if found and file.is_file() else ""
 
 
-class Field:
+class EventField:
     """A field of an event; one that is not there, None, "" and [] are false and read as "".
 
     ``{n:,}`` formats a number, ``{tables:table|tables}`` counts; a list is joined.
@@ -141,21 +141,21 @@ class Field:
         return format(value or 0, how) if how and isinstance(value, int | float | None) else str(self)
 
 
-class Fields(SimpleNamespace):
+class EventFields(SimpleNamespace):
     """An event's fields, by key for a role's gist and by attribute for ``WORDS``; ``get`` gives values."""
 
     def __init__(self, event: Event) -> None:
-        super().__init__(**{name: Field(value) for name, value in event.items()}, get=event.get)
+        super().__init__(**{name: EventField(value) for name, value in event.items()}, get=event.get)
 
-    def __getattr__(self, name: str) -> Field:
-        return Field(None)
+    def __getattr__(self, name: str) -> EventField:
+        return EventField(None)
 
-    def __getitem__(self, name: str) -> Field:
-        found: Field = vars(self).get(name, Field(None))
+    def __getitem__(self, name: str) -> EventField:
+        found: EventField = vars(self).get(name, EventField(None))
         return found
 
 
-def _query(e: Fields) -> Gist:
+def _query(e: EventFields) -> Gist:
     if error := e.get("error"):
         kind = str(error.get("kind") or "").replace("_", " ") if isinstance(error, dict) else ""
         return ": ".join(filter(None, (kind, _message(error)))), "bad"
@@ -166,7 +166,7 @@ def _query(e: Fields) -> Gist:
     return f"{text}, asked before" if e.cached else text, "good"
 
 
-def _candidate(e: Fields) -> Gist:
+def _candidate(e: EventFields) -> Gist:
     if not e.result:
         return f"gave up: {_message(e.get('error')) or e.stopped_by}", "bad"
     approved, confirmed = e.get("approved"), e.get("confirmed")
@@ -175,11 +175,11 @@ def _candidate(e: Fields) -> Gist:
     else:
         said = {None: "", True: "its result came twice"}.get(confirmed, "no result came twice")
     repairs = f"{e.refinements:repair|repairs}" if e.refinements else ""
-    rows = f"{Fields(e.get('result') or {}).row_count:row|rows}"
+    rows = f"{EventFields(e.get('result') or {}).row_count:row|rows}"
     return ", ".join(filter(None, [rows, said, repairs, "kept for the vote"])), "good"
 
 
-def _retrieval(e: Fields) -> Gist:
+def _retrieval(e: EventFields) -> Gist:
     parts = [
         *([f"{e.sources:document|documents}"] if e.sources else []),
         *([f"{e.verified:verified question|verified questions} like this one"] if e.verified else []),
@@ -190,7 +190,7 @@ def _retrieval(e: Fields) -> Gist:
     return f"shows the model {' and '.join(parts)}" + (f": {e.sources}" if e.sources else "")
 
 
-def _vote(e: Fields) -> Gist:
+def _vote(e: EventFields) -> Gist:
     clusters = e.get("clusters") or []
     if not clusters:
         return "no candidate has a result to vote with", "bad"
@@ -206,7 +206,7 @@ def _vote(e: Fields) -> Gist:
     return f"results differ: {' against '.join(shares)}{tie}{weighed}"
 
 
-def _readings(e: Fields) -> Gist:
+def _readings(e: EventFields) -> Gist:
     outcomes = [text_of(each.get("outcome")) for each in e.get("readings") or []]
     differ = outcomes.count("differs")
     words = {"same": "the same", "blank": "nothing", "failed": "no result"}
@@ -216,14 +216,14 @@ def _readings(e: Fields) -> Gist:
     return text, "warn" if differ else "good"
 
 
-def _judgement(e: Fields) -> Gist:
+def _judgement(e: EventFields) -> Gist:
     chosen = (e.get("answers") or {}).get(text_of(e.get("choice")))
     if not chosen:
         return f"cannot tell: {e.reason}", "warn"
     return f"chooses the answer of {listed(chosen)}: {e.reason}", "good"
 
 
-def _model_call(e: Fields) -> Gist:
+def _model_call(e: EventFields) -> Gist:
     usage = e.get("usage") or {}
     cost = usage.get("usd", 0.0)
     price = f", {dollars(cost)}" if cost is not None and cost > 0 else ""
@@ -234,22 +234,22 @@ def _model_call(e: Fields) -> Gist:
     return (f"{text}; {e.problem}", "bad") if e.problem else (text, "faint")
 
 
-def _model_trouble(e: Fields) -> Gist:
+def _model_trouble(e: EventFields) -> Gist:
     wait = f"; tries again in {duration(e.wait.value)}" if e.get("wait") is not None else ""
     return f"{e.model}: {e.reason or e.message}{wait}", "warn" if wait else "bad"
 
 
-def _action(e: Fields) -> Gist:
+def _action(e: EventFields) -> Gist:
     if text_of(e.get("action")) in ("sql", "look"):
         return str(e.sql) if e.get("action") == "sql" else f"looks: {e.command}"
     return _writing(e) if e.missing else f"ends: {e.thought}"
 
 
-def _writing(e: Fields) -> Gist:
+def _writing(e: EventFields) -> Gist:
     return (f"says that the data cannot answer: {e.missing}", "warn") if e.missing else str(e.sql)
 
 
-def _correction(e: Fields) -> Gist:
+def _correction(e: EventFields) -> Gist:
     if not e.sql:
         return f"finds nothing to correct: {e.fault}"
     more = f", and {e.later:similar query|similar queries} with it" if e.later else ""
@@ -263,7 +263,7 @@ def _message(error: Any) -> str:
 Gist: TypeAlias = str | tuple[str, Tone]
 """Words, and their tone where it is not ``plain``."""
 
-WORDS: dict[str, Callable[[Fields], Gist]] = {
+WORDS: dict[str, Callable[[EventFields], Gist]] = {
     "begun": lambda e: (f"goes on with {e.run}" if e.resumed else str(e.run), "faint"),
     "failed": lambda e: (str(e.message), "bad"),
     "stopped": lambda e: (str(e.message), "bad"),

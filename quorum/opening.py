@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from quorum.graph.resources import OnOpen, Resources
 
 
-class Opening:
+class SessionHandles:
     """The handles of a session, being opened or open."""
 
     def __init__(self, settings: Settings, own: Mapping[str, BaseChatModel]) -> None:

@@ -57,7 +57,7 @@ def page_of(report: Report, *, charts: bool = True) -> str:
     answer = report.answer
     shown: dict[str, Any] = {"report": report, "read": READ}
     if answer is None:
-        status = "failed" if report.error else "exploration" if report.explored else "unfinished"
+        status = "failed" if report.error else "exploration" if report.exploration else "unfinished"
         return _template().render(shown, status=status, tone="warn")
     status, tone = status_of(answer)
     return _template().render(

@@ -12,7 +12,7 @@ from rich.progress import Progress as Bar
 from rich.status import Status
 from rich.text import Text
 
-from quorum.event_text import Event, Step, step_of
+from quorum.event_text import Event, EventText, step_of
 from quorum.render import STYLES
 from quorum.text import count, dollars, listed
 
@@ -106,7 +106,7 @@ class Progress(_Listener):
             self._shown.update(Text(sums, style="dim"))
 
 
-def line_of(step: Step) -> Text:
+def line_of(step: EventText) -> Text:
     """Return a step on one line: seconds, candidate if it is of one, agent, gist."""
     return Text.assemble(
         (f"{step.t:6.1f}  ", "dim"),

@@ -233,7 +233,7 @@ def show_report(report: Report, out: Console, *, full: bool = False) -> None:
         show_answer(report.answer, out)
     else:
         why = f"it failed: {printable(report.error)}" if report.error else "it was interrupted."
-        said = f"An exploration. {report.explored}" if report.explored else f"This run has no answer: {why}"
+        said = f"An exploration. {far}" if (far := report.exploration) else f"This run has no answer: {why}"
         out.print(Text(said, style="yellow"))
         out.print(Text(f"So far: {spent(report.usage)}", style="dim"))
         out.print(Text(f"Go on with: {report.how_to_go_on}"))

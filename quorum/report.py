@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from difflib import unified_diff
 from typing import Any, Literal
 
-from quorum.event_text import LOW_LEVEL, ORIGIN, Step, step_of
+from quorum.event_text import LOW_LEVEL, ORIGIN, EventText, step_of
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.graph.recipes import RECIPES, find_recipe
 from quorum.graph.runs import Event, RunFolder
@@ -61,7 +61,7 @@ class Detail:
 class Entry:
     """A step with its details."""
 
-    step: Step
+    step: EventText
     details: list[Detail]
 
     @property
@@ -86,7 +86,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Section:
+class StepGroup:
     """Steps that belong together: before the candidates, one candidate, after them."""
 
     title: str
@@ -123,7 +123,7 @@ class Report:
         question: As it was answered; ``asked`` is how it was put, if that differs (``--clarify``).
         accounts: What each used, by ``agent``, and by ``model`` where several were asked.
         error: What ended it, if an error did.
-        explored: Of an exploration (``quorum explore``), which has no answer: how far it came.
+        exploration: Of an exploration (``quorum explore``), which has no answer: how far it came.
     """
 
     run_id: str
@@ -133,14 +133,14 @@ class Report:
     started: str
     options: dict[str, Any]
     answer: Answer | None
-    sections: list[Section]
+    sections: list[StepGroup]
     voices: list[tuple[AnswerCandidate, int]]
     standings: list[Standing]
     agreement: str
     usage: dict[str, Any]
     accounts: dict[str, dict[str, dict[str, Any]]]
     error: str = ""
-    explored: str = ""
+    exploration: str = ""
 
     @property
     def about(self) -> list[str]:
@@ -154,7 +154,7 @@ class Report:
     @property
     def how_to_go_on(self) -> str:
         """The command that goes on with a run without an answer."""
-        return "quorum explore --resume" if self.explored else f"quorum ask --resume {self.run_id}"
+        return "quorum explore --resume" if self.exploration else f"quorum ask --resume {self.run_id}"
 
 
 def report_of(run: RunFolder) -> Report:
@@ -193,11 +193,11 @@ def report_of(run: RunFolder) -> Report:
         usage=usage,
         accounts={by: used for by in ("agent", "model") if len(used := usage[f"by_{by}"]) > (by == "model")},
         error="" if answer else run.error(),
-        explored=_explored(events),
+        exploration=_exploration(events),
     )
 
 
-def _explored(events: Sequence[Event]) -> str:
+def _exploration(events: Sequence[Event]) -> str:
     if not any(event["kind"] in ("choice", "explored") for event in events):
         return ""
     ended = next((event for event in events if event["kind"] == "explored"), None)
@@ -219,7 +219,7 @@ def entry_of(event: Event, dialect: str = "", before: str = "") -> Entry:
     return Entry(step, details)
 
 
-def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[Section]:
+def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> list[StepGroup]:
     """Group the steps by round: its candidates, then the vote that followed, and what that called for."""
     before: list[Entry] = []
     rounds: list[_Round] = []
@@ -240,13 +240,13 @@ def _sections(events: Iterable[Event], answer: Answer | None, dialect: str) -> l
             rounds[-1].after += [entry] if entry.step.gist else []
             rounds[-1].over |= event["kind"] in _ROUND_ENDS
     outcomes = {each.id: each for each in answer.candidates} if answer else {}
-    sections = [Section("Preparation" if rounds else "Steps", "", before)]
+    sections = [StepGroup("Preparation" if rounds else "Steps", "", before)]
     for each in rounds:
         for name in sorted(each.candidates, key=lambda name: (len(name), name)):
             title = listed([name]).capitalize()
-            sections.append(Section(title, name, each.candidates[name], outcomes.get(name)))
+            sections.append(StepGroup(title, name, each.candidates[name], outcomes.get(name)))
         title = "Vote and answer" if each is rounds[-1] else "Vote"
-        sections.append(Section(title, "", each.after))
+        sections.append(StepGroup(title, "", each.after))
     return [section for section in sections if section.entries]
 
 
@@ -256,7 +256,7 @@ def _voices(answer: Answer) -> list[tuple[AnswerCandidate, int]]:
     return sorted(voices, key=lambda voice: voice[1] or len(voices) + 1)
 
 
-def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[Standing]:
+def _standings(answer: Answer, sections: list[StepGroup], dialect: str) -> list[Standing]:
     """Return each answer of the vote; with rows those that did not win."""
     candidates = {each.id: each for each in answer.candidates}
     results = {section.candidate: _last_rows(section) for section in sections}
@@ -271,7 +271,7 @@ def _standings(answer: Answer, sections: list[Section], dialect: str) -> list[St
     return found
 
 
-def _last_rows(section: Section) -> Detail | None:
+def _last_rows(section: StepGroup) -> Detail | None:
     tables = [detail for entry in section.entries for detail in entry.details if detail.kind == "table"]
     return tables[-1] if tables else None
 

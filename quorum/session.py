@@ -16,7 +16,7 @@ from quorum.graph.resources import OPENED_WITH
 from quorum.graph.runs import RunFolder, new_run_id
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, MachineFailed, QuorumError
 from quorum.opening import (
-    Opening,
+    SessionHandles,
     check_askable,
     ended,
     load_graph,
@@ -96,7 +96,7 @@ class Quorum:
         self._given = settings.changed(**given) if settings else Settings(**given)
         self.settings = self._given.changed(models=None if specs else list(self._own) or None)
         self._on_event, self._on_clarify, self._on_approve = on_event, on_clarify, on_approve
-        self._opening: Opening | None = None
+        self._opening: SessionHandles | None = None
         self._asking: dict[asyncio.Timeout, asyncio.Event] = {}
         self._closed = False
 
@@ -367,7 +367,7 @@ class Quorum:
             raise ConfigurationError(CLOSED)
         self._check_loop()
         if self._opening is None or self._opening.failed:
-            self._opening = Opening(self.settings, self._own)
+            self._opening = SessionHandles(self.settings, self._own)
         return await self._opening.resources(on_open)
 
     def _check_loop(self) -> None:

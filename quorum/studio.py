@@ -40,7 +40,7 @@ _defaults = _settings.changed(
 
 
 def tell(event: Event) -> None:
-    """Write an event to the custom stream as the step that live progress shows: the fields of ``Step``."""
+    """Write an event to the custom stream as the step that progress shows: the fields of ``EventText``."""
     if (step := step_of(event)).live:
         stream(asdict(step))
 

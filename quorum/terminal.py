@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from quorum.graph.clarification import Clarification
     from quorum.settings import Settings
 
-Asked = TypeVar("Asked", "Clarification", "Approval")
+Request = TypeVar("Request", "Clarification", "Approval")
 
 
 def dialogs(progress: Progress, settings: Settings, *, resumed: bool = False) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def dialogs(progress: Progress, settings: Settings, *, resumed: bool = False) ->
     return asks | ({"on_approve": approve} if resumed or settings.approve != "never" else {})
 
 
-def _line(asked: Asked, show: Callable[[Asked, Console], None], prompt: str, progress: Progress) -> str:
+def _line(asked: Request, show: Callable[[Request, Console], None], prompt: str, progress: Progress) -> str:
     """Return the user's line; why the line before was of no use is shown instead of the question."""
     with progress.paused():
         if asked.refused:

@@ -19,7 +19,7 @@ from typing_extensions import override
 
 from quorum.tools.databases import worker
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.process import Child, EngineFailed, Opening, Reply
+from quorum.tools.databases.process import Child, EngineFailed, OpenRequest, Response
 from quorum.tools.databases.worker import HEAD, Session
 from quorum.tools.execute import Database
 from quorum.tools.ledger import Ledger
@@ -56,14 +56,14 @@ async def opened(connector: Connector, **more: Any) -> Database:
 class Inside(Child):
     """A session that is asked directly, and blocks the event loop while it answers."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: OpenRequest) -> None:
         self.opening = opening
         self._session: Session | None = None
         self._open = True
 
     @classmethod
     @override
-    async def spawn(cls, opening: Opening) -> Inside:
+    async def spawn(cls, opening: OpenRequest) -> Inside:
         return cls(opening)
 
     @property
@@ -84,14 +84,14 @@ class Inside(Child):
             raise EngineFailed(**worker._failure(error)["error"]) from error
 
     @override
-    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
+    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Response:
         return self._answer({"sql": sql, "rows": rows, "bytes": size, "seconds": seconds})
 
     @override
     async def load(self, what: Mapping[str, Any], payload: bytes | memoryview, seconds: float) -> None:
         self._answer({"load": what}, bytes(payload))
 
-    def _answer(self, request: dict[str, Any], payload: bytes = b"") -> Reply:
+    def _answer(self, request: dict[str, Any], payload: bytes = b"") -> Response:
         assert self._session is not None
         answer = io.BytesIO()
         worker._answer(self._session, request, payload, answer)

@@ -31,7 +31,7 @@ from quorum.checks import EXTRAS
 from quorum.cli import cli
 from quorum.knowledge.errors import is_installed
 from quorum.tools.databases import CONNECTORS
-from quorum.tools.offline.model import Prompt, answer
+from quorum.tools.offline.model import PromptText, answer
 
 if TYPE_CHECKING:
     from tests.servers.chat_server import Answer, Request
@@ -66,7 +66,7 @@ def by_the_rules(request: Request) -> Answer:
     from tests.servers.chat_server import say
 
     prompt = "\n\n".join(message["content"] for message in request.body["messages"])
-    return say(json.dumps(answer(Prompt(prompt))))
+    return say(json.dumps(answer(PromptText(prompt))))
 
 
 def tour(page: str) -> tuple[list[str], str]:

@@ -10,10 +10,10 @@ import re
 import time
 from collections.abc import Iterator
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import Catalog, Column, ColumnRef, Table
 from quorum.knowledge.naming import write_full_name, write_name
 from quorum.knowledge.profile.model import Kind
-from quorum.knowledge.search.values import Place, ValueIndex
+from quorum.knowledge.search.values import ValueIndex
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.query import Limits, QueryError, QueryResult
@@ -36,8 +36,8 @@ async def read_values(connector: Connector, catalog: Catalog, seconds: float = S
     Raises:
         DatabaseUnavailable: The connector is closed.
     """
-    found: dict[Place, list[str]] = {}
-    unread, cut = list[Place](), list[Place]()
+    found: dict[ColumnRef, list[str]] = {}
+    unread, cut = list[ColumnRef](), list[ColumnRef]()
     total, end = 0, time.monotonic() + min(seconds, SECONDS)
     for table, column in _text_columns(catalog):
         place, left = (table.full_name, column.name), end - time.monotonic()

@@ -35,7 +35,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.introspection import listed
 from quorum.tools.guard.vocabulary import words
 from quorum.tools.lint.lineage import Lineage, Masks
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.masking import MASK
 from quorum.tools.query import Limits, QueryError, QueryResult
 from quorum.tools.sql import SyntaxProblem, dialect_name, parse_one_statement
@@ -147,7 +147,7 @@ def _through(
 
     One whose SQL cannot be read may read whatever is withheld.
     """
-    tables = Tables(catalog, Names(dialect_name(catalog.dialect)))
+    tables = Tables(catalog, CaseRules(dialect_name(catalog.dialect)))
     found = dict[str, Table]()
     before = -1
     while before != len(found) + len(masked):  # views may read views

@@ -33,7 +33,7 @@ SECONDS = 5.0
 WHOLE_SCANS = ("bigquery",)
 """Dialects in which LIMIT does not cut what is read and billed: no rows are taken there."""
 
-Values = dict[str, list[str | None]]
+Sample = dict[str, list[str | None]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SampleRows:
         notes: What was not read, and why, for people.
     """
 
-    tables: dict[str, Values]
+    tables: dict[str, Sample]
     notes: tuple[str, ...] = ()
 
     def text(self, catalog: Catalog) -> str:
@@ -94,7 +94,7 @@ async def sample_rows(
     apart = list(reversed(alike.values()))
     unread = {dialect for table in apart if (dialect := _dialect(database, table)) in WHOLE_SCANS}
     apart = [table for table in apart if _dialect(database, table) not in WHOLE_SCANS]
-    found: dict[str, Values] = {}
+    found: dict[str, Sample] = {}
     failed: list[str] = []
     for table in apart[:max_tables]:
         outcome = await execute(quick, _query(catalog.dialect, table, rows), agent=agent)
@@ -137,6 +137,6 @@ def _cell(value: object) -> str | None:
     return text if len(text) <= MAX_CELL else f"{text[: MAX_CELL - 1]}…"
 
 
-def _columns(dialect: str, table: Table, values: Values) -> str:
+def _columns(dialect: str, table: Table, values: Sample) -> str:
     found = {column.name: cells for column in table.columns if (cells := values.get(column.name))}
     return ", ".join(f"{write_name(name, dialect)} [{write_row(cells)}]" for name, cells in found.items())

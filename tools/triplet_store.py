@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import IO, Any, Self, get_args
 
 from quorum.knowledge.atomic import lock
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, ColumnRef
 from quorum.knowledge.errors import ConfigurationError
-from quorum.knowledge.triplets import Expansion, Explored, Outcome, Place, Triplet
+from quorum.knowledge.triplets import Expansion, ExpansionOutcome, Explored, Triplet
 
 FORMAT = 1
 DAMAGE = (sqlite3.Error, ValueError, TypeError)
@@ -138,13 +138,13 @@ def _row(stored: Expansion | Triplet) -> list[Any]:
     return [each if isinstance(each, int | str) else json.dumps(each) for each in vars(stored).values()]
 
 
-def _places(text: str) -> tuple[Place, ...]:
+def _places(text: str) -> tuple[ColumnRef, ...]:
     return tuple((str(table), str(column)) for table, column in json.loads(text))
 
 
 def _expansion(id: int, parent: int, action: str, columns: str, detail: str, *more: Any) -> Expansion:
     sql, outcome, message = more
-    if outcome not in get_args(Outcome):
+    if outcome not in get_args(ExpansionOutcome):
         raise ValueError(f"an expansion ended as {outcome!r}")
     return Expansion(id, parent, action, _places(columns), detail, sql, outcome, message)
 

@@ -17,7 +17,7 @@ from quorum.graph.strategies import WEIGHTED, hold_vote
 
 
 @dataclass(frozen=True)
-class Outcome:
+class Metrics:
     """The outcome of a question; each number is an expectation or a probability.
 
     Attributes:
@@ -35,15 +35,15 @@ class Outcome:
     brier: float = 0.0
 
 
-def expected(parts: Iterable[tuple[float, Outcome]]) -> Outcome:
+def expected(parts: Iterable[tuple[float, Metrics]]) -> Metrics:
     """The mean of outcomes, each with its probability."""
     weighed = list(parts)
-    return Outcome(
-        **{field.name: sum(p * getattr(one, field.name) for p, one in weighed) for field in fields(Outcome)}
+    return Metrics(
+        **{field.name: sum(p * getattr(one, field.name) for p, one in weighed) for field in fields(Metrics)}
     )
 
 
-Ending: TypeAlias = tuple[float, Vote, Outcome]
+Ending: TypeAlias = tuple[float, Vote, Metrics]
 """One possible end of a vote: a cluster that wins with some probability."""
 
 
@@ -60,18 +60,18 @@ class ReplayedVote:
         self._recorded, self._strategy = recorded, strategy
         self._rules = replace(rules, blanks_give_way=ours, count_heads=ours)
         self._endings: dict[frozenset[str], list[Ending]] = {}
-        self._ended: dict[tuple[str, frozenset[str]], tuple[float, Outcome]] = {}
+        self._ended: dict[tuple[str, frozenset[str]], tuple[float, Metrics]] = {}
 
-    async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Outcome:
+    async def outcome(self, stopping: Stopping, orders: Sequence[Sequence[Ballot]]) -> Metrics:
         """The expectation over the orders of arrival, which do not matter where all are asked at once."""
         used = orders if stopping.in_batches else orders[:1]
         parts = [part for order in used for part in await self._replay(stopping, order)]
         return expected((chance / len(used), outcome) for chance, outcome in parts)
 
-    async def _replay(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Outcome]]:
+    async def _replay(self, stopping: Stopping, order: Sequence[Ballot]) -> list[tuple[float, Metrics]]:
         """Ask batch after batch; each possible outcome of a vote may end it or not."""
         experts = len({ballot.expert for ballot in order})
-        parts: list[tuple[float, Outcome]] = []
+        parts: list[tuple[float, Metrics]] = []
         left, asked = 1.0, 0
         while left > 1e-12:
             asked += next_batch(asked, len(order), stopping, experts)
@@ -83,7 +83,7 @@ class ReplayedVote:
 
     async def _stop(
         self, stopping: Stopping, cast: Sequence[Ballot], rest: Sequence[Ballot]
-    ) -> tuple[float, Outcome]:
+    ) -> tuple[float, Metrics]:
         """The probability that the vote ends with these candidates, and the expected outcome if so."""
         names = frozenset(ballot.candidate for ballot in cast)
         if (stopping.name, names) not in self._ended:
@@ -100,7 +100,7 @@ class ReplayedVote:
     async def _hold(self, cast: Sequence[Ballot]) -> list[Ending]:
         vote = await hold_vote(cast, self._strategy, self._rules)
         if vote.winner is None:
-            return [(1.0, vote, Outcome())]
+            return [(1.0, vote, Metrics())]
         chances = _chances(vote, cast, self._rules)
         return [
             self._ending(replace(vote, winner=own[0], share=cluster.share), {it: chances[it] for it in own})
@@ -112,10 +112,10 @@ class ReplayedVote:
         """A cluster wins, by one of its candidates."""
         total, sure = sum(chances.values()), confidence(vote)
         if vote.cannot_answer:
-            return total, vote, Outcome(tie=float(vote.tie))
+            return total, vote, Metrics(tie=float(vote.tie))
         right = sum(chances[name] for name in chances if name in self._recorded.right) / total
         brier = right * (sure - 1) ** 2 + (1 - right) * sure**2
-        return total, vote, Outcome(right, float(vote.tie), 0.0, 1.0, brier)
+        return total, vote, Metrics(right, float(vote.tie), 0.0, 1.0, brier)
 
 
 def _chances(vote: Vote, ballots: Sequence[Ballot], rules: Rules) -> dict[str, float]:

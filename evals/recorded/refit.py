@@ -16,8 +16,7 @@ import numpy as np
 from quorum.evals.recorded.candidates import Source
 from quorum.evals.recorded.expected import arrivals
 from quorum.evals.reports.evaluations import Opened
-from quorum.evals.reports.statistics import Calibration as Quality
-from quorum.evals.reports.statistics import calibrate
+from quorum.evals.reports.statistics import CalibrationStats, calibrate
 from quorum.graph.ballots import Rules
 from quorum.graph.confidence import FEATURES, SIGNS, Calibration, features, load, tokens
 from quorum.graph.runs import RunFolder
@@ -59,7 +58,7 @@ class Refit:
     """
 
     calibration: Calibration
-    checks: dict[str, tuple[Quality, Quality]]
+    checks: dict[str, tuple[CalibrationStats, CalibrationStats]]
 
 
 async def votes_of_candidates(source: Source) -> list[KnownVote]:

@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import Any
 
 from quorum.evals.recorded.candidates import FINAL, POOLED, RecordedBallots, Source
-from quorum.evals.recorded.expected import Outcome, ReplayedVote, arrivals, expected
+from quorum.evals.recorded.expected import Metrics, ReplayedVote, arrivals, expected
 from quorum.evals.recorded.weights import NEVER, Feedback, OnlineWeights, learn_question, start
 from quorum.evals.reports.statistics import bootstrap_interval
 from quorum.graph.ballots import Rules
@@ -35,7 +35,7 @@ DIGITS = 6
 
 
 @dataclass(frozen=True)
-class Row:
+class ReplayRow:
     """The results of a strategy with a stopping rule; None where unknown: without gold, or final.
 
     Attributes:
@@ -80,7 +80,7 @@ class Replay:
         without_gold: Questions that the gold does not know.
     """
 
-    rows: list[Row]
+    rows: list[ReplayRow]
     learned: OnlineWeights | None
     without_gold: list[str]
 
@@ -103,7 +103,7 @@ async def replay(
         ConfigurationError: A dialect is unknown.
     """
     learned, learnable = start(source), frozenset(source.learnable)
-    outcomes: dict[tuple[str, str, str], list[Outcome]] = {}
+    outcomes: dict[tuple[str, str, str], list[Metrics]] = {}
     possible: dict[str, list[bool]] = {model: [] for model in source.names}
     for done, question in enumerate(source.questions, start=1):
         found = source.ballots(question)
@@ -128,10 +128,10 @@ async def replay(
 
 async def _outcomes(
     recorded: RecordedBallots, rules: Rules, orders: int
-) -> AsyncIterator[tuple[str, str, Outcome]]:
+) -> AsyncIterator[tuple[str, str, Metrics]]:
     """Yield a question's outcome by strategy and stopping rule, first what the recorded pipeline chose."""
     ballots, final = recorded.ballots, recorded.final
-    yield FINAL, NEVER, Outcome(float(final or 0), samples=len(ballots), answered=float(final is not None))
+    yield FINAL, NEVER, Metrics(float(final or 0), samples=len(ballots), answered=float(final is not None))
     drawn = arrivals(ballots, recorded.question, orders)
     for strategy in STRATEGIES:
         vote = ReplayedVote(recorded, strategy, rules)
@@ -140,12 +140,12 @@ async def _outcomes(
 
 
 def _row(
-    model: str, strategy: str, stopping: str, outcomes: list[Outcome], possible: list[bool], *, known: bool
-) -> Row:
+    model: str, strategy: str, stopping: str, outcomes: list[Metrics], possible: list[bool], *, known: bool
+) -> ReplayRow:
     count, final = len(outcomes), strategy == FINAL
     mean = expected([(1 / count, outcome) for outcome in outcomes])
     low, high = bootstrap_interval([outcome.right for outcome in outcomes], resamples=RESAMPLES)
-    return Row(
+    return ReplayRow(
         model=model,
         strategy=strategy,
         stopping=stopping,

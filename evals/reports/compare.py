@@ -37,7 +37,7 @@ Change: TypeAlias = Literal["gained", "lost"]
 
 
 @dataclass(frozen=True)
-class Pair:
+class PairedFigure:
     """A figure of both evaluations, over the ``n`` questions where both have it.
 
     Attributes:
@@ -80,7 +80,7 @@ class Comparison:
     shared: tuple[str, ...]
     unscorable: tuple[str, ...]
     compared: int
-    figures: dict[str, Pair]
+    figures: dict[str, PairedFigure]
     changes: dict[str, Change]
     differing: tuple[dict[str, Any], ...]
 
@@ -217,10 +217,10 @@ def _values(a: Opened, b: Opened, name: str, ids: Sequence[str]) -> list[tuple[f
     return found
 
 
-def _pair(name: str, figure: Figure, values: Sequence[tuple[float, float]]) -> Pair:
+def _pair(name: str, figure: Figure, values: Sequence[tuple[float, float]]) -> PairedFigure:
     """Return a figure of both, of shares with its interval, of yes and no with the test."""
     left, right = (mean_of(pair[side] for pair in values).mean for side in (0, 1))
-    made = Pair(name, figure.title, figure.unit, len(values), left, right)
+    made = PairedFigure(name, figure.title, figure.unit, len(values), left, right)
     if figure.unit != "share" or not values:
         return made
     changes = [after - before for before, after in values]
@@ -301,7 +301,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
         yield f"Left out of EX for want of gold: {count(len(lacking), 'question')}: {listed(lacking)}."
 
 
-def _row(it: Pair) -> tuple[str | int | None, ...]:
+def _row(it: PairedFigure) -> tuple[str | int | None, ...]:
     """Return the cells of a figure: A, B, and their difference (scores) or ratio (costs)."""
     shown = {"share": percent, "dollars": dollars, "bytes": size}.get(it.unit, amount)
     between, span = NONE, NONE

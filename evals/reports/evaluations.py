@@ -11,9 +11,9 @@ from typing import Any
 
 from quorum.evals.folder import MANIFEST, EvalFolder
 from quorum.evals.paths import check_folder
-from quorum.evals.records import Asked, Manifest, Record
+from quorum.evals.records import Manifest, PlannedQuestion, Record
 from quorum.evals.reports.frame import Frame, answered, right
-from quorum.evals.reports.statistics import Calibration, calibrate
+from quorum.evals.reports.statistics import CalibrationStats, calibrate
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
 
@@ -45,7 +45,7 @@ class Opened:
         )
 
     @property
-    def asked(self) -> dict[str, Asked]:
+    def asked(self) -> dict[str, PlannedQuestion]:
         return {item.id: item for item in self.manifest.asked}
 
     @property
@@ -75,7 +75,7 @@ class Opened:
         return {name: value for name, value in given if name not in usual or usual[name] != value}
 
     @cached_property
-    def calibration(self) -> Calibration | None:
+    def calibration(self) -> CalibrationStats | None:
         """Return the calibration of the confidence, over answers known to be right or wrong."""
         known = (it for it in self.frame.records if answered(it) and it.match is not None)
         return calibrate((record.confidence, right(record)) for record in known)
@@ -185,7 +185,7 @@ def _whole(shard: Manifest) -> tuple[int, int]:
     return number + count * (len(shard.asked) - 1), number + count * len(shard.asked) - 1
 
 
-def _in_order(parts: list[Manifest]) -> list[Asked]:
+def _in_order(parts: list[Manifest]) -> list[PlannedQuestion]:
     """The questions of shards as the suite has them: shard 2 of 8 holds every eighth, from the second."""
     placed = [(place, _number(part), asked) for part in parts for place, asked in enumerate(part.asked)]
     return [asked for _, _, asked in sorted(placed, key=lambda item: item[:2])]

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from quorum.evals.records import Asked, Record
+from quorum.evals.records import PlannedQuestion, Record
 from quorum.evals.reports.statistics import Mean, mean_of
 from quorum.evals.scorers.base import EX
 from quorum.graph.clarification import ASK_BELOW
 
-Row: TypeAlias = tuple[Asked, Record | None]
+QuestionRow: TypeAlias = tuple[PlannedQuestion, Record | None]
 """A question asked for and its record, if it has one."""
 
 UNGRADED = "not graded"
@@ -79,7 +79,7 @@ class Figure:
     everyone: bool = False
     only: str = ""
 
-    def value(self, asked: Asked, record: Record | None) -> float | None:
+    def value(self, asked: PlannedQuestion, record: Record | None) -> float | None:
         """Return its value for a question."""
         if self.only and self.only not in asked.groups.values():
             return None
@@ -222,7 +222,7 @@ class Frame:
 
     def __init__(
         self,
-        rows: Iterable[Row],
+        rows: Iterable[QuestionRow],
         metrics: Sequence[Mapping[str, str]] = (),
         columns: Mapping[str, Figure] | None = None,
     ) -> None:
@@ -243,7 +243,7 @@ class Frame:
     def of(cls, records: Collection[Record]) -> Frame:
         """Return the table of the questions that have ended."""
         return cls(
-            (Asked(it.id, it.database, it.dialect, it.difficulty, it.external_knowledge), it)
+            (PlannedQuestion(it.id, it.database, it.dialect, it.difficulty, it.external_knowledge), it)
             for it in records
         )
 
@@ -275,7 +275,7 @@ class Frame:
 
     def by(self, group: str) -> dict[str, Frame]:
         """Return the rows by group (``groups``), in the order of reports."""
-        members: dict[str, list[Row]] = {}
+        members: dict[str, list[QuestionRow]] = {}
         for asked, record in self.rows:
             members.setdefault(_group_of(asked, group), []).append((asked, record))
         return {label: Frame(members[label], columns=self.columns) for label in sorted(members, key=_rank)}
@@ -288,7 +288,7 @@ class Frame:
                 yield name, found
 
 
-def _group_of(asked: Asked, group: str) -> str:
+def _group_of(asked: PlannedQuestion, group: str) -> str:
     """Return a question's group: its difficulty, dialect, database, knowledge, or a group of the suite."""
     if group == "external knowledge":
         return "with" if asked.external_knowledge else "without"

@@ -121,7 +121,7 @@ class Bin:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationStats:
     """Confidence against rightness, over ``n`` answers known to be right or wrong.
 
     Attributes:
@@ -139,14 +139,14 @@ class Calibration:
     bins: tuple[Bin, ...]
 
 
-def calibrate(answers: Iterable[Judged]) -> Calibration | None:
+def calibrate(answers: Iterable[Judged]) -> CalibrationStats | None:
     """Return the calibration of the confidences; None if no answer has one within 0 to 1."""
     given = [(sure, right) for sure, right in answers if 0 <= sure <= 1]  # NaN is not
     if not given:
         return None
     accuracy = fmean(right for _, right in given)
     brier = fmean((sure - right) ** 2 for sure, right in given)
-    return Calibration(len(given), brier, accuracy * (1 - accuracy), _auroc(given), tuple(_bins(given)))
+    return CalibrationStats(len(given), brier, accuracy * (1 - accuracy), _auroc(given), tuple(_bins(given)))
 
 
 def _auroc(answers: Sequence[Judged]) -> float | None:

@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from quorum.evals.folder import RUNS
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import ENDPOINTS, Asking, ChoiceRow, Record
-from quorum.evals.running.databases import Databases, replace_options
+from quorum.evals.records import ENDPOINTS, ChoiceRow, Record, SimulatedUser
+from quorum.evals.running.databases import DatabasePool, replace_options
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.run_events import RunEvents
@@ -60,7 +60,7 @@ class Attempts:
 
     def __init__(self, evaluation: Evaluation, *, replied: Callable[[], None] = lambda: None) -> None:
         self.evaluation = evaluation
-        self.databases = Databases.for_evaluation(evaluation)
+        self.databases = DatabasePool.for_evaluation(evaluation)
         self.replied = replied
         self.folder = evaluation.folder.absolute()
         total = evaluation.max_usd_total
@@ -237,7 +237,7 @@ async def _answer(context: Context, question: EvalQuestion, *, resumed: bool) ->
         raise
 
 
-def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> Asking:
+def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> SimulatedUser:
     """Return a simulated user who knows the gold: of several readings they mean one, drawn by the seed.
 
     They may be asked one question where a run asks which answer is meant. A user who chooses an answer gets
@@ -247,7 +247,7 @@ def user_of(question: EvalQuestion, scorer: Scorer, seed: int) -> Asking:
     """
     readings = len(question.gold_sql) if scorer.by_reading else 0
     intent = random.Random(f"{seed} {question.id}").randrange(readings) if readings else None
-    return Asking(readings, intent)
+    return SimulatedUser(readings, intent)
 
 
 def _choices(events: RunEvents) -> tuple[ChoiceRow, ...]:

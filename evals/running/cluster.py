@@ -56,7 +56,7 @@ SETTINGS = {
     "distributed.nanny.http.routes": [],
 }
 
-Outcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
+WorkerOutcome: TypeAlias = tuple[Record | QuorumError | RuntimeError | None, bool]
 """A record, an error, or None if the question was interrupted; and whether a model has replied to any
 question of this worker since the last outcome."""
 
@@ -233,7 +233,7 @@ class RemoteAsker:
         client: Any = self._client
         try:
             await client.wait_for_workers(1, timeout=START_SECONDS)
-            return _Link(await client.submit(Asking, self._evaluation, actor=True, pure=False))
+            return _Link(await client.submit(AskingActor, self._evaluation, actor=True, pure=False))
         except (OSError, RuntimeError):
             raise
         except Exception as error:
@@ -259,16 +259,16 @@ class _Link:
 
     def __init__(self, actor: Any) -> None:
         self.actor = actor
-        self._waiting: dict[str, asyncio.Future[Outcome]] = {}
+        self._waiting: dict[str, asyncio.Future[WorkerOutcome]] = {}
         self._listening = asyncio.create_task(self._listen())
 
-    async def outcome(self, question: EvalQuestion) -> Outcome:
+    async def outcome(self, question: EvalQuestion) -> WorkerOutcome:
         """The outcome of asking it there.
 
         Raises:
             OSError, RuntimeError: The worker is gone, or its reply cannot be read.
         """
-        outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        outcome: asyncio.Future[WorkerOutcome] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = outcome
         await self.actor.ask(question)
         either: list[asyncio.Future[Any]] = [outcome, self._listening]
@@ -288,7 +288,7 @@ class _Link:
                     answer.set_result((pickle.loads(outcome), replied))
 
 
-class Asking:
+class AskingActor:
     """The actor in a worker: asks the questions that it is sent."""
 
     def __init__(self, evaluation: Evaluation) -> None:

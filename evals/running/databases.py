@@ -32,7 +32,7 @@ MOST_OPENINGS = 3
 """Times that one process tries to open a database; after that its questions fail at once."""
 
 
-Known: TypeAlias = MutableMapping[str, QueryResult | QueryError]
+Outcomes: TypeAlias = MutableMapping[str, QueryResult | QueryError]
 """Outcomes of queries by their text."""
 
 
@@ -46,7 +46,7 @@ class GoldRun:
     """
 
     database: Database
-    known: Known = field(default_factory=dict)
+    known: Outcomes = field(default_factory=dict)
     judged: GoldRun | None = None
 
     @property
@@ -100,7 +100,7 @@ class OpenDatabase:
 
 
 @dataclass(eq=False)
-class Databases:
+class DatabasePool:
     """Opens each database when its first question comes; ``close`` it after its last."""
 
     options: RunOptions
@@ -113,7 +113,7 @@ class Databases:
         self._models: asyncio.Task[OpenModels] | None = None
 
     @classmethod
-    def for_evaluation(cls, evaluation: Evaluation) -> Databases:
+    def for_evaluation(cls, evaluation: Evaluation) -> DatabasePool:
         """Those of an evaluation."""
         return cls(evaluation.options, evaluation.api_key, evaluation.chat_models)
 
@@ -194,7 +194,7 @@ async def _ended(task: asyncio.Task[Any]) -> bool:
     return not task.cancelled() and task.exception() is None
 
 
-def run_on(database: OpenDatabase, question: EvalQuestion, known: Known) -> GoldRun | None:
+def run_on(database: OpenDatabase, question: EvalQuestion, known: Outcomes) -> GoldRun | None:
     """Return what runs SQL for one verdict; None where the question's database is not live.
 
     Args:

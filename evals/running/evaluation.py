@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum import __version__
 from quorum.evals.questions import ID_HINT, EvalQuestion, GoldParts, Suite, is_id
-from quorum.evals.records import Asked, Manifest
+from quorum.evals.records import Manifest, PlannedQuestion
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.graph.values import NEVER
@@ -181,8 +181,8 @@ def _file_digest(file: Path) -> str:
         return hashlib.file_digest(data, "sha256").hexdigest()[:_DIGITS]
 
 
-def _asked(question: EvalQuestion, scorer: Scorer) -> Asked:
-    return Asked(
+def _asked(question: EvalQuestion, scorer: Scorer) -> PlannedQuestion:
+    return PlannedQuestion(
         id=question.id,
         database=question.database,
         dialect=question.dialect,

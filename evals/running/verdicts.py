@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import Asking, CandidateRow, ReadingRow, Record
-from quorum.evals.running.databases import Known, OpenDatabase, run_on
+from quorum.evals.records import CandidateRow, ReadingRow, Record, SimulatedUser
+from quorum.evals.running.databases import OpenDatabase, Outcomes, run_on
 from quorum.evals.scorers.base import Prediction, Scorer, Verdict
 from quorum.evals.tables import NoPandas
 from quorum.graph.answer import Answer, AnswerCandidate, AnswerReading
@@ -40,7 +40,7 @@ async def judge(
     folder: Path,
     *,
     refusals: Collection[str] = (),
-    asking: Asking | None = None,
+    asking: SimulatedUser | None = None,
 ) -> Record:
     """The record of a question whose run ended with an ``Answer``.
 
@@ -123,7 +123,7 @@ class _Verdicts:
     def __init__(self, question: EvalQuestion, scorer: Scorer, database: OpenDatabase, results: Path) -> None:
         self.question, self.scorer, self.database, self.results = question, scorer, database, results
         self.fault = ""
-        self._gold: Known = {}
+        self._gold: Outcomes = {}
         self._verdicts: dict[tuple[str, str, bool], Verdict] = {}
 
     async def of(self, sql: str, shown: Shown | None) -> Verdict:
@@ -162,7 +162,7 @@ class _Verdicts:
             return self.scorer.unscorable("The scorer failed.", "ok")
 
 
-async def _chosen(asking: Asking, answer: Answer, verdicts: _Verdicts) -> Asking:
+async def _chosen(asking: SimulatedUser, answer: Answer, verdicts: _Verdicts) -> SimulatedUser:
     """Add what a simulated user would have chosen: the first choice with the result they mean."""
     every: list[Shown] = [*answer.readings, *answer.candidates, answer]
     kept = {each.sql: each for each in every if each.result_file}

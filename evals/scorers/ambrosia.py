@@ -25,7 +25,7 @@ from typing import Any
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, RunSql, Verdict
-from quorum.evals.scorers.rows import Given, NoRows, Pair, Rows, RowsScorer, run_rows
+from quorum.evals.scorers.rows import Given, NoRows, Rows, RowsPair, RowsScorer, run_rows
 from quorum.evals.scorers.spider1 import order_counts
 
 AMBIGUOUS, PLAIN = "ambiguous", "plain"
@@ -134,7 +134,7 @@ def _rank(value: Any) -> tuple[int, float, str]:
     return (1, float(value), "") if isinstance(value, int | float) else (2, 0.0, str(value))
 
 
-def _met(golds: Sequence[str], pairs: Sequence[Pair]) -> tuple[int, ...]:
+def _met(golds: Sequence[str], pairs: Sequence[RowsPair]) -> tuple[int, ...]:
     """Return the places of the gold queries whose result was found."""
     return tuple(
         place
@@ -143,14 +143,14 @@ def _met(golds: Sequence[str], pairs: Sequence[Pair]) -> tuple[int, ...]:
     )
 
 
-def _nearest(pairs: Sequence[Pair]) -> int:
+def _nearest(pairs: Sequence[RowsPair]) -> int:
     """Return the rows of the gold result that is nearest to the prediction's in their number."""
     found = pairs[0].found
     rows = len(found) if isinstance(found, list) else 0
     return min((len(pair.gold) for pair in pairs), key=lambda gold: abs(gold - rows))
 
 
-def _reason(pairs: Sequence[Pair]) -> str:
+def _reason(pairs: Sequence[RowsPair]) -> str:
     found = pairs[0].found
     if isinstance(found, NoRows):
         return found.reason

@@ -47,7 +47,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldState, Metric, Prediction, RunSql, Scorer, Verdict, best_of
 from quorum.evals.scorers.rows import NoRows, given_rows, run_rows, whole
-from quorum.evals.tables import NULLS, Frame, cells, frame_of, read_frame
+from quorum.evals.tables import NULLS, TypedTable, cells, frame_of, read_frame
 from quorum.tools.results.files import csv_lines
 
 EXACT = "exact"
@@ -144,7 +144,7 @@ def _difference(found: Grid, gold: Grid) -> str:
     return "other values, or another order of rows"
 
 
-Cells: TypeAlias = list[Any]
+ColumnCells: TypeAlias = list[Any]
 """A column: int, float, bool, str, bytes, and None for NULL."""
 
 RELATIVE, ABSOLUTE = 1e-5, 1e-8  # pandas' assert_series_equal
@@ -191,7 +191,7 @@ class Grid:
     """
 
     names: tuple[str, ...]
-    columns: tuple[Cells, ...]
+    columns: tuple[ColumnCells, ...]
 
     @classmethod
     def of(cls, names: Sequence[str], columns: Iterable[Sequence[Any]]) -> Grid:
@@ -204,7 +204,7 @@ class Grid:
         return cls.of(names, zip(*rows, strict=True) if rows else [() for _ in names])
 
     @classmethod
-    def of_frame(cls, frame: Frame) -> Grid:
+    def of_frame(cls, frame: TypedTable) -> Grid:
         """Make a grid of what was read from a CSV file."""
         return cls.of(frame.names, map(cells, frame.columns))
 
@@ -232,7 +232,7 @@ def subset(gold: Grid, found: Grid, *, ordered: bool) -> bool:
     if not gold.rows:
         return False
     free = {index: _sorted(column) for index, column in enumerate(found.columns)}
-    taken: list[Cells] = []
+    taken: list[ColumnCells] = []
     for column in gold.columns:
         wanted = _sorted(column)
         match = next((index for index, other in free.items() if _agree(wanted, other)), None)
@@ -255,7 +255,7 @@ def _has_nan(grid: Grid) -> bool:
     return any(type(None) in kinds and float in kinds and str not in kinds for kinds in types)
 
 
-def _as_held(column: Cells) -> Cells:
+def _as_held(column: ColumnCells) -> ColumnCells:
     """Return whole numbers as doubles where NULL or a double stands among them."""
     kinds = {type(value) for value in column}
     if int in kinds and kinds <= {int, float, type(None)} and len(kinds) > 1:
@@ -274,12 +274,12 @@ def _rank(value: Any) -> tuple[int, Any]:
     return kind, value
 
 
-def _sorted(column: Cells) -> Cells:
+def _sorted(column: ColumnCells) -> ColumnCells:
     known = sorted((value for value in column if value is not None), key=_rank)
     return known + [None] * (len(column) - len(known))
 
 
-def _agree(first: Cells, second: Cells) -> bool:
+def _agree(first: ColumnCells, second: ColumnCells) -> bool:
     """Return True if two columns are the same cell by cell, numbers within the tolerance."""
     if len(first) != len(second):
         return False
@@ -290,7 +290,7 @@ def _agree(first: Cells, second: Cells) -> bool:
     return all(a == b or _close(a, b) for a, b in zip(first, second, strict=True))
 
 
-def _whole(column: Cells) -> bool:
+def _whole(column: ColumnCells) -> bool:
     return all(isinstance(value, int) for value in column)
 
 

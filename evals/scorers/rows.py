@@ -168,7 +168,7 @@ class Given:
     rows: Rows | NoRows | None = None
     loose: bool = False
 
-    async def against(self, gold: str, run: RunSql, text: Callable[[str], str] = str) -> Pair | NoRows:
+    async def against(self, gold: str, run: RunSql, text: Callable[[str], str] = str) -> RowsPair | NoRows:
         """Return the rows of gold and prediction; ``NoRows`` if the gold has none, so nothing can be judged.
 
         Args:
@@ -178,14 +178,14 @@ class Given:
         if isinstance(expected, NoRows):
             return NoRows(f"the gold SQL does not run: {expected.reason}")
         if self.rows is None:
-            return Pair(expected, await run_rows(run.predicted, text(self.sql)))
+            return RowsPair(expected, await run_rows(run.predicted, text(self.sql)))
         if self.loose:
             expected = [tuple(map(loosely, row)) for row in expected]
-        return Pair(expected, self.rows)
+        return RowsPair(expected, self.rows)
 
 
 @dataclass(frozen=True)
-class Pair:
+class RowsPair:
     """The rows of a gold query, and those of a prediction or why it has none."""
 
     gold: Rows

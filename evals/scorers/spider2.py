@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.reports.format import count
 from quorum.evals.scorers.base import EX, GoldCheck, Metric, Prediction, RunSql, Scorer, Verdict
-from quorum.evals.tables import Column, Frame, UnreadableCsv, cells, frame_of, pandas_csv, read_frame
+from quorum.evals.tables import CellArray, TypedTable, UnreadableCsv, cells, frame_of, pandas_csv, read_frame
 from quorum.knowledge.errors import ConfigurationError, read_errors
 from quorum.tools.query import QueryError, QueryResult
 
@@ -76,7 +76,7 @@ class Spider2Gold:
     edition: Edition
     standards: dict[str, Standard]
     files: dict[str, tuple[Path, ...]]
-    _latest: dict[str, list[Frame]] = field(default_factory=dict, repr=False)
+    _latest: dict[str, list[TypedTable]] = field(default_factory=dict, repr=False)
 
     @property
     def ids(self) -> list[str]:
@@ -104,7 +104,7 @@ class Spider2Gold:
             return _wrong(f"the result cannot be read: {error}")
         return self.compare(question, predicted)
 
-    def compare(self, question: str, predicted: Frame) -> Verdict:
+    def compare(self, question: str, predicted: TypedTable) -> Verdict:
         """Compare a result that was read already.
 
         The gold files are tried in turn; the first that the program fails on ends the comparison.
@@ -139,7 +139,7 @@ class Spider2Gold:
                 hint=f"Its {len(self.standards)} questions are like {', '.join(self.ids[:3])}.",
             )
 
-    def _golds(self, question: str) -> list[Frame]:
+    def _golds(self, question: str) -> list[TypedTable]:
         """Return the gold results. The latest question's stay in memory for its other candidates."""
         golds = self._latest.get(question)
         if golds is None:
@@ -153,7 +153,7 @@ def _wrong(reason: str) -> Verdict:
     return Verdict({EX: 0.0}, reason)
 
 
-def _missing(gold: Frame, columns: Sequence[int], found: Sequence[list[Any]], ignore_order: bool) -> str:
+def _missing(gold: TypedTable, columns: Sequence[int], found: Sequence[list[Any]], ignore_order: bool) -> str:
     """Return which required column has no match, in words; "" if each has one."""
     wanted = _cells([gold.columns[column] for column in columns], ignore_order=ignore_order)
     for column, values in zip(columns, wanted, strict=True):
@@ -165,7 +165,7 @@ def _missing(gold: Frame, columns: Sequence[int], found: Sequence[list[Any]], ig
     return ""
 
 
-def _cells(columns: Sequence[Column], *, ignore_order: bool) -> list[list[Any]]:
+def _cells(columns: Sequence[CellArray], *, ignore_order: bool) -> list[list[Any]]:
     """Return the cells of columns in the order in which they are compared, NULL as 0.
 
     With ``ignore_order`` each column is sorted by itself, by its cells' texts: ``10`` comes before ``9``, and

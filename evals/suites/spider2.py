@@ -67,7 +67,7 @@ ARCHIVE = (
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _QuestionLine:
     """One line of the questions' file; ``engine`` is empty if the id names none."""
 
     id: str
@@ -105,13 +105,13 @@ def _engine_of_lite(id: str) -> str:
     return next((engine for prefix, engine in ENGINES.items() if id.startswith(prefix)), "")
 
 
-def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
+def _read(path: Path, engine: Callable[[str], str]) -> list[_QuestionLine]:
     """Read the questions: Lite has ``db`` and ``question``, Snow ``db_id`` and ``instruction``.
 
     Raises:
         ConfigurationError: The file is missing, a line lacks what a question must have, or an id recurs.
     """
-    found: dict[str, _Asked] = {}
+    found: dict[str, _QuestionLine] = {}
     for number, item in enumerate(read_items(path, source=f"{SOURCE} ({path.stem}/)"), start=1):
         id = text_of(item, "instance_id", path, number)
         if id in found or not re.fullmatch(r"\w[\w.-]*", id, re.ASCII):
@@ -121,11 +121,11 @@ def _read(path: Path, engine: Callable[[str], str]) -> list[_Asked]:
         question = text_of(item, "question" if "question" in item else "instruction", path, number)
         database = text_of(item, "db" if "db" in item else "db_id", path, number)
         document = Path(str(item.get("external_knowledge") or "")).name
-        found[id] = _Asked(id, question, database, engine(id), document)
+        found[id] = _QuestionLine(id, question, database, engine(id), document)
     return list(found.values())
 
 
-def _urls(folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> dict[str, str]:
+def _urls(folder: Path, asked: Sequence[_QuestionLine], *, files: bool, schemas: bool) -> dict[str, str]:
     """Return the URL of each question's database, "" where it is not there.
 
     A name's case, and what is between its letters, may differ on disk.
@@ -158,7 +158,7 @@ def _key(name: str) -> str:
     return re.sub(r"[\W_]+", "_", name.casefold())
 
 
-def _load(name: str, folder: Path, asked: Sequence[_Asked], *, files: bool, schemas: bool) -> Suite:
+def _load(name: str, folder: Path, asked: Sequence[_QuestionLine], *, files: bool, schemas: bool) -> Suite:
     urls, gold = _urls(folder, asked, files=files, schemas=schemas), _gold(folder, name)
     tables, toks = _gold_tables(folder, EDITIONS[name]), _tokens(gold.folder)
     left_out = _left_out([each for each in asked if not urls[each.id]], schemas=schemas)
@@ -171,7 +171,7 @@ def _load(name: str, folder: Path, asked: Sequence[_Asked], *, files: bool, sche
         path = folder / DOCUMENTS / name
         return {name: read_text(path, SOURCE)} if name and path.is_file() else {}
 
-    def question(each: _Asked) -> EvalQuestion:
+    def question(each: _QuestionLine) -> EvalQuestion:
         names = [f"{each.id}.sql", *(f"{each.id}_{letter}.sql" for letter in ascii_lowercase)]
         paths = (gold.folder / "sql" / name for name in names)
         sql = tuple(text for path in paths if path.is_file() and (text := read_sql(path)))
@@ -238,7 +238,7 @@ def _gold_tables(folder: Path, edition: Edition) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _left_out(nowhere: Sequence[_Asked], *, schemas: bool) -> list[str]:
+def _left_out(nowhere: Sequence[_QuestionLine], *, schemas: bool) -> list[str]:
     """Return which questions have no database, and where to get it."""
     sentences = []
     for engine in dict.fromkeys(each.engine for each in nowhere):

@@ -12,15 +12,15 @@ from quorum.graph.ballots import UNANSWERABLE
 from quorum.graph.context import Context
 from quorum.graph.nodes.results import keep_result, observation, summary, tables_of
 from quorum.graph.nodes.step import UNUSABLE, Update, record, same_query, tell, try_tell
-from quorum.graph.nodes.writing import explored
+from quorum.graph.nodes.writing import findings_of
 from quorum.graph.state import (
     Attempt,
     Candidate,
     CandidateState,
     Failure,
-    Known,
     Remarks,
     Result,
+    SharedState,
     Turn,
     repeats,
 )
@@ -107,7 +107,7 @@ async def refine(
         plan=state.steps if state.linked_ref else [],
         confirm=confirm,
         earlier=state.earlier,
-        **await explored(state.input.extras, context),
+        **await findings_of(state.input.extras, context),
     )
     failed = error.kind != ErrorKind.EMPTY_RESULT
     update: Update = {"refinements": state.refinements + 1, "failures": state.failures + failed}
@@ -141,7 +141,7 @@ async def validate(state: CandidateState, context: Context) -> Update:
 
 
 async def verdict_on(
-    state: Known,
+    state: SharedState,
     context: Context,
     sql: str,
     result: Result,

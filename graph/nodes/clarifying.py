@@ -19,7 +19,7 @@ from quorum.graph.clarification import (
     MAX_ASKED,
     Choice,
     Clarification,
-    Reply,
+    UserReply,
     extended,
     how_to_reply,
     read_reply,
@@ -157,14 +157,14 @@ def _choice(state: RunState, side: Side, candidate: Candidate, meant: Cluster | 
     )
 
 
-def _reply(payload: Clarification) -> Reply:
+def _reply(payload: Clarification) -> UserReply:
     labels = [choice.label for choice in payload.choices]
     for _ in range(MAX_ASKED):
         reply = read_reply(interrupt(payload.value()), labels, own_words=payload.own_words)
         if reply.kind != "refused":
             return reply
         payload = payload.model_copy(update={"refused": reply.text})
-    return Reply(kind="keep")
+    return UserReply(kind="keep")
 
 
 def _chosen(state: RunState, vote: Vote, label: str, cluster: Cluster) -> Vote:

@@ -70,7 +70,7 @@ async def answer_again(state: CandidateState, context: Context) -> Update:
         sql=state.sql,
         result=shown,
         earlier=[{"sql": tried.sql, "result": tried.error} for tried in state.earlier],
-        **await writing.explored(state.input.extras, context),
+        **await writing.findings_of(state.input.extras, context),
     )
     if same_query(again.sql, [state.sql]):
         return {"checks": state.checks + 1}

@@ -32,7 +32,7 @@ CHECKS = "checks"
 SAMPLE_ROWS = 10
 """Rows of the answer that the ReadingWriter sees."""
 
-Outcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
+ReadingOutcome: TypeAlias = Literal["differs", "same", "blank", "failed"]
 
 
 def needs_readings(state: RunState, most: int) -> bool:
@@ -146,7 +146,7 @@ async def weigh_readings(state: RunState, context: Context) -> Update:
 
 async def _outcomes(
     state: RunState, context: Context, winner: Candidate
-) -> list[tuple[Reading, Candidate, Outcome]]:
+) -> list[tuple[Reading, Candidate, ReadingOutcome]]:
     """Return each reading with its outcome; ``same`` also if an earlier one shows the same."""
     written = {candidate.id: candidate for candidate in state.read}
     pairs = [
@@ -154,9 +154,9 @@ async def _outcomes(
     ]
     ordered = order_counts(state.candidates)
     keys = await same_results([winner, *(each for _, each in pairs)], context.trace.folder, ordered=ordered)
-    seen, found = {keys[winner.id]}, list[tuple[Reading, Candidate, Outcome]]()
+    seen, found = {keys[winner.id]}, list[tuple[Reading, Candidate, ReadingOutcome]]()
     for reading, each in pairs:
-        outcome: Outcome = "failed"
+        outcome: ReadingOutcome = "failed"
         if each.result is not None:
             key = keys[each.id]
             outcome = "same" if key in seen else "blank" if each.result.no_values else "differs"

@@ -23,7 +23,7 @@ from quorum.graph.nodes.candidate import colleague, not_again, remarked
 from quorum.graph.nodes.results import observation
 from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, lost, same_query, tell, try_tell
-from quorum.graph.nodes.writing import explored
+from quorum.graph.nodes.writing import findings_of
 from quorum.graph.state import Attempt, CandidateState, Failure, Remarks, RunState, Turn, repeats
 from quorum.knowledge import syntax
 from quorum.tools.query import ErrorKind
@@ -90,7 +90,7 @@ async def act(state: CandidateState, context: Context, *, max_actions: int) -> U
         syntax=await context.text(state.syntax_ref),
         history=state.history,
         steps_left=steps_left,
-        **await explored(state.input.extras, context),
+        **await findings_of(state.input.extras, context),
     )
     taken: Update = {"actions": state.actions + 1, "next": predicted.action}
     if repeats(predicted.action, predicted.text, state.history):

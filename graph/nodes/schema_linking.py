@@ -18,7 +18,7 @@ from quorum.agents.linkers import (
 from quorum.agents.role import Role
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, tell, try_tell
-from quorum.graph.state import CandidateState, Known, RunState
+from quorum.graph.state import CandidateState, RunState, SharedState
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.schema.render import SchemaText, render, render_plain
 from quorum.knowledge.tokens import estimate_tokens
@@ -140,7 +140,7 @@ async def link_after_error(state: CandidateState, context: Context, *, max_steps
     return {"linked_ref": context.put(schema.text), "plans": 0}
 
 
-async def _by_files(state: Known, context: Context, **given: Any) -> Linked:
+async def _by_files(state: SharedState, context: Context, **given: Any) -> Linked:
     """Return what the SchemaLinker names; nothing if it found nothing, or its reply is lost."""
     call = {"by": link_files, "files": context.resources.files, **given}
     found = await try_tell(state, context, SCHEMA_LINKER, "linking", **call)

@@ -21,7 +21,7 @@ from quorum.graph.context import Context
 from quorum.graph.node_context import close_own, context_of, streaming
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import CandidateState, Failure, Known, as_typed
+from quorum.graph.state import CandidateState, Failure, SharedState, as_typed
 from quorum.graph.trace import located
 from quorum.knowledge.errors import BudgetExceeded, ConfigurationError, MalformedReply, ModelUnavailable
 from quorum.tools.models import Model
@@ -88,7 +88,7 @@ def code_of(step: Step) -> str:
     return f"{module_file(function.__module__)}:{function.__code__.co_firstlineno}"
 
 
-def _ended(state: Known, context: Context, error: BaseException) -> Update:
+def _ended(state: SharedState, context: Context, error: BaseException) -> Update:
     """Return the update of a step that a limit or a failing model ended; empty if the run must fail."""
     if isinstance(error, BudgetExceeded):
         record(context, state, "stopped", _account(state), limit=error.limit, message=str(error))
@@ -100,18 +100,18 @@ def _ended(state: Known, context: Context, error: BaseException) -> Update:
     return {"error": Failure(kind, str(error))}
 
 
-def _account(state: Known) -> str:
+def _account(state: SharedState) -> str:
     return "candidate" if isinstance(state, CandidateState) else "run"
 
 
-def record(context: Context, state: Known, kind: str, agent: str, **fields: object) -> None:
+def record(context: Context, state: SharedState, kind: str, agent: str, **fields: object) -> None:
     """Record an event; in a candidate's branch it names the candidate."""
     candidate = {"candidate": state.input.id} if isinstance(state, CandidateState) else {}
     context.trace.record(kind, agent=agent, **(candidate | fields))
 
 
 async def tell(
-    state: Known,
+    state: SharedState,
     context: Context,
     role: Role[R],
     event: str,
@@ -169,7 +169,7 @@ def _fields(reply: object) -> dict[str, object]:
 
 
 async def try_tell(
-    state: Known,
+    state: SharedState,
     context: Context,
     role: Role[R],
     event: str,
@@ -193,7 +193,7 @@ async def try_tell(
         return role.fallback
 
 
-def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, Any]) -> list[Model]:
+def _models(state: SharedState, context: Context, role: Role[Any], at: Mapping[str, Any]) -> list[Model]:
     """Return the models that the role may ask, in order, each once, sampled as ``sampling`` says."""
     own = context.role_models.get(role.name)
     if isinstance(state, CandidateState):
@@ -205,7 +205,7 @@ def _models(state: Known, context: Context, role: Role[Any], at: Mapping[str, An
     return [model.at(**sampled) for model in models] if sampled else models
 
 
-def sampling(state: Known, context: Context, role: Role[Any]) -> dict[str, Any]:
+def sampling(state: SharedState, context: Context, role: Role[Any]) -> dict[str, Any]:
     """Return how a role is asked: at the recipe's one temperature, else at its own, else at the candidate's.
 
     Without any the models keep theirs, which is 0. In a candidate's branch its seed and its id are added.

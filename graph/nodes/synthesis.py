@@ -17,12 +17,12 @@ from quorum.graph.context import Context
 from quorum.graph.nodes.routes import halted, unrepairable
 from quorum.graph.nodes.step import Update, record, tell, try_tell
 from quorum.graph.state import Attempt, CandidateState, Failure, Grounding, Remarks
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, ColumnRef
 from quorum.knowledge.schema.layouts import units
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.search.columns import table_names
 from quorum.knowledge.search.index import Embedder
-from quorum.knowledge.triplets import Example, Place
+from quorum.knowledge.triplets import Example
 from quorum.tools.query import ErrorKind
 from quorum.tools.sql import SyntaxProblem
 from quorum.tools.sql.linking import Linked, prune, used
@@ -105,12 +105,12 @@ def _table_names(catalog: Catalog) -> list[str]:
     return [name for unit in units(catalog) for name in table_names(unit)][:NAMES]
 
 
-def _columns(catalog: Catalog, name: str) -> list[Place]:
+def _columns(catalog: Catalog, name: str) -> list[ColumnRef]:
     table = next(table for table in catalog.find(name) if table.full_name == name)
     return [(name, column.name) for column in table.columns]
 
 
-def _whole(catalog: Catalog, name: str) -> list[Place]:
+def _whole(catalog: Catalog, name: str) -> list[ColumnRef]:
     """Return the columns that come with a table: all of a small one, the first of a wide one."""
     columns = _columns(catalog, name)
     return columns[: 1 if len(columns) > WHOLE else None]
@@ -135,7 +135,7 @@ async def expand(state: CandidateState, context: Context) -> Update:
     return {"grounding": replace(grounding, columns=columns)}
 
 
-def _named(names: Iterable[str], context: Context) -> list[Place]:
+def _named(names: Iterable[str], context: Context) -> list[ColumnRef]:
     """Return the columns that are named as ``table.column``; case and quotes do not count."""
     bare = (name.replace('"', "").replace("`", "").strip().rpartition(".") for name in names)
     found = (
@@ -161,7 +161,9 @@ async def prune_unused(state: CandidateState, context: Context) -> Update:
     return {"grounding": left}
 
 
-def unused(columns: Sequence[Place], sql: str, catalog: Catalog, first: Mapping[str, str]) -> set[Place]:
+def unused(
+    columns: Sequence[ColumnRef], sql: str, catalog: Catalog, first: Mapping[str, str]
+) -> set[ColumnRef]:
     """Return those columns of a context that a failed query has no use for.
 
     A table that it names keeps all its columns where it is small, and where the query names none of them, or

@@ -15,11 +15,11 @@ from quorum.agents.prompting import show_row
 from quorum.agents.role import sentence
 from quorum.graph.context import Context
 from quorum.graph.nodes.step import Update, record, try_tell
-from quorum.graph.state import Known, gather
+from quorum.graph.state import SharedState, gather
 from quorum.graph.tree_search import Checked, SearchTree
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import Catalog, ColumnRef
 from quorum.knowledge.schema.render import render
-from quorum.knowledge.triplets import Expansion, Outcome, Place, Triplet
+from quorum.knowledge.triplets import Expansion, ExpansionOutcome, Triplet
 from quorum.tools.execute import execute
 from quorum.tools.masking import about_persons, looks_personal, masked, masked_rows, without_personal
 from quorum.tools.query import QueryError, QueryResult
@@ -80,7 +80,7 @@ class Tried:
     """The outcome of an action in its branch; ``triplet`` is what worked, which has no number yet."""
 
     checked: Checked
-    outcome: Outcome
+    outcome: ExpansionOutcome
     sql: str = ""
     message: str = ""
     triplet: Triplet | None = None
@@ -91,7 +91,7 @@ def _either(before: str, after: str) -> str:
 
 
 @dataclass
-class SearchState(Known):
+class SearchState(SharedState):
     """The state of the search itself.
 
     Attributes:
@@ -110,7 +110,7 @@ class SearchState(Known):
 
 
 @dataclass
-class SimulationState(Known):
+class SimulationState(SharedState):
     """The state of one branch."""
 
     checked: Checked = field(default_factory=lambda: Checked(0, "", (), "", ""))
@@ -191,7 +191,7 @@ async def run_query(state: SimulationState, context: Context, *, search: Search)
     return {"result": outcome}
 
 
-def trivial(checked: Checked, columns: tuple[Place, ...]) -> str:
+def trivial(checked: Checked, columns: tuple[ColumnRef, ...]) -> str:
     """Return why a query shows nothing of the database; empty if it does.
 
     Trivial is a query that reads no column, or not every column of the action it is to try.
@@ -297,7 +297,7 @@ def after_simulation(state: SimulationState) -> Literal["go_on", "end"]:
     return "end" if state.tried or state.stopped_by else "go_on"
 
 
-def _ended(checked: Checked, outcome: Outcome, sql: str = "", message: str = "") -> Update:
+def _ended(checked: Checked, outcome: ExpansionOutcome, sql: str = "", message: str = "") -> Update:
     return {"tried": [Tried(checked, outcome, sql, message)]}
 
 

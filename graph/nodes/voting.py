@@ -148,8 +148,8 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     again = bool(state.first_round) and state.explored
     blank = bool(winner and winner.result and winner.result.blank)
     doubted = blank or any(each.candidate == vote.winner for each in state.doubted)
-    explored = _confirmed(state, vote)
-    return replace(vote, confidence=confidence(vote, explored=explored, again=again, doubted=doubted))
+    confirmed = _confirmed(state, vote)
+    return replace(vote, confidence=confidence(vote, confirmed=confirmed, again=again, doubted=doubted))
 
 
 def _doubt(candidates: Sequence[Candidate]) -> float | None:

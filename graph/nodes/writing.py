@@ -42,7 +42,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
         rows=await context.text(extras.rows),
         demonstrations=await items(context, extras.demonstrations),
         approach=APPROACHES[style],
-        **await explored(extras, context),
+        **await findings_of(extras, context),
     )
     if written.missing:
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
@@ -57,7 +57,7 @@ async def take_query(state: CandidateState, context: Context) -> Update:
     return {"sql": given["sql"], "remarks": Remarks(given.get("summary", "")), "error": None}
 
 
-async def explored(extras: PromptExtras, context: Context) -> dict[str, Any]:
+async def findings_of(extras: PromptExtras, context: Context) -> dict[str, Any]:
     """Return the variables of ``findings.md``."""
     found, differences = await items(context, extras.findings), await items(context, extras.differences)
     return {"findings": found, "differences": differences}

@@ -145,15 +145,15 @@ class RecipeGraph(StateGraph[Any, RunOptions, Any, Any]):
             self.add_conditional_edges(name, exploration.after_query, loop)
         self.add_step("keep_findings", exploration.keep_findings)
 
-    def add_writer(self, writer: str, write: Step, explored: Mapping[str, Any] | None = None) -> None:
+    def add_writer(self, writer: str, write: Step, exploring: Mapping[str, Any] | None = None) -> None:
         """Add how a candidate begins: it writes its first query, on to ``run_sql``.
 
         Args:
-            explored: Arguments of an exploration of its own before (``add_exploration``); None for none.
+            exploring: Arguments of an exploration of its own before (``add_exploration``); None for none.
         """
-        self.add_edge(START, "ColumnExplorer" if explored else writer)
-        if explored:
-            self.add_exploration(**explored)
+        self.add_edge(START, "ColumnExplorer" if exploring else writer)
+        if exploring:
+            self.add_exploration(**exploring)
             self.add_conditional_edges("keep_findings", after_model, {"go_on": writer, "finish": END})
         self.add_step(writer, write)
         self.add_conditional_edges(writer, after_model, {"go_on": "run_sql", "finish": END})
@@ -213,7 +213,7 @@ def wire_branch(
     max_refinements: int,
     max_empty: int = MAX_EMPTY,
     writer: str = "SqlWriter",
-    explored: Mapping[str, Any] | None = None,
+    exploring: Mapping[str, Any] | None = None,
     refine: Step = candidate.refine,
     end: str = END,
 ) -> RecipeGraph:
@@ -223,12 +223,12 @@ def wire_branch(
         max_refinements: 0 for a single try.
         max_empty: Of them, repairs of empty results (``after_run``).
         writer: The node of ``write``.
-        explored: ``add_writer``.
+        exploring: ``add_writer``.
         refine: The SelfRefiner's step.
         end: The node where a query leads that needs no further repair.
     """
     graph = branch_graph(recipe)
-    graph.add_writer(writer, write, explored)
+    graph.add_writer(writer, write, exploring)
     graph.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
     if not max_refinements:
         graph.add_edge("run_sql", end)

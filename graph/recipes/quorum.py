@@ -39,7 +39,7 @@ Way = Literal["dispatch", "plan", "explore", "judge", "validate", "answer"]
 
 
 @dataclass(frozen=True)
-class Quorum(Recipe):
+class QuorumRecipe(Recipe):
     """Its switches and limits."""
 
     linking: bool = switch(
@@ -75,7 +75,7 @@ class Quorum(Recipe):
         return 250 + self.max_queries * (2 * self.max_corrections + 2) + 2 * self.max_refinements
 
 
-def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
+def wire(recipe: QuorumRecipe, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     """Return the uncompiled graph of a run; ``options`` is its context schema.
 
     What a switch leaves out is passed over: each router knows the recipe.
@@ -110,12 +110,12 @@ def wire(recipe: Quorum, options: type[RunOptions] = RunOptions) -> RecipeGraph:
     return graph
 
 
-def begins_at_once(recipe: Quorum, state: RunState) -> bool:
+def begins_at_once(recipe: QuorumRecipe, state: RunState) -> bool:
     """True if the first writers need neither linking nor a plan."""
     return not (recipe.linking and state.long) and not prepare.needs_plan(state, recipe.plan)
 
 
-def _add_revision(graph: RecipeGraph, recipe: Quorum) -> None:
+def _add_revision(graph: RecipeGraph, recipe: QuorumRecipe) -> None:
     """Add the revision of a winner that is objected to; it is run and weighed against it."""
     branch = wire_branch(recipe, take_query, max_refinements=recipe.max_refinements, writer="take_query")
     graph.add_step("Reviser", winner.revise_winner)
@@ -129,7 +129,7 @@ def _add_revision(graph: RecipeGraph, recipe: Quorum) -> None:
     graph.add_edge("weigh_revision", "ReadingWriter")
 
 
-def _add_readings(graph: RecipeGraph, recipe: Quorum) -> None:
+def _add_readings(graph: RecipeGraph, recipe: QuorumRecipe) -> None:
     """Add what else the question could mean; it is written, run and compared with the answer."""
     repairs = min(1, recipe.max_refinements)
     branch = wire_branch(recipe, take_query, max_refinements=repairs, max_empty=0, writer="take_query")
@@ -141,7 +141,7 @@ def _add_readings(graph: RecipeGraph, recipe: Quorum) -> None:
     graph.add_edge("weigh_readings", "clarify")
 
 
-def after_quorum_vote(state: RunState, *, recipe: Quorum) -> Way:
+def after_quorum_vote(state: RunState, *, recipe: QuorumRecipe) -> Way:
     """Route after a vote."""
     vote = state.vote
     if voting.route_vote(state) == "dispatch":
@@ -164,7 +164,7 @@ def unanimous(vote: Vote) -> bool:
     return len(vote.clusters) == 1 and vote.voters == vote.cast >= 3 and not vote.blank
 
 
-RECIPE = Quorum(
+RECIPE = QuorumRecipe(
     name="quorum",
     summary="Few, different candidates that vote; explore, judge and write more only where they disagree.",
     paper="none: Quorum's own",

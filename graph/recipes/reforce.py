@@ -195,13 +195,13 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
     """
     names = ("max_queries", "max_corrections", "row_limit", "ctes")
     form = {name: getattr(recipe, name) for name in names} | {"persist": True}
-    explored = form if explores else None
+    exploring = form if explores else None
     given: dict[str, Any] = {"max_refinements": recipe.max_refinements, "max_empty": recipe.max_empty}
     refine = partial(candidate.refine, persist=True, confirm=False)
     end = "conclude" if recipe.self_consistency or recipe.cte_refinement else END
     if recipe.self_consistency:
         graph = branch_graph(recipe)
-        graph.add_writer("SqlWriter", writing.write_sql, explored)
+        graph.add_writer("SqlWriter", writing.write_sql, exploring)
         graph.add_step("run_sql", partial(first_version.run_and_compare, agent="sql_writer"))
         again: Paths = {"again": "SelfChecker", "refine": "SelfRefiner", "end": end}
         graph.add_conditional_edges("run_sql", partial(first_version.after_run, **given), again)
@@ -210,7 +210,7 @@ def wire_candidate(recipe: Reforce, *, explores: bool = False) -> RecipeGraph:
         graph.add_step("SelfRefiner", refine)
         graph.add_conditional_edges("SelfRefiner", after_refinement, {"go_on": "run_sql", "finish": end})
     else:
-        graph = wire_branch(recipe, writing.write_sql, **given, explored=explored, refine=refine, end=end)
+        graph = wire_branch(recipe, writing.write_sql, **given, exploring=exploring, refine=refine, end=end)
     if end == END:
         return graph
     graph.add_step("conclude", first_version.conclude)

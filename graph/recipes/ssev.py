@@ -35,14 +35,14 @@ from quorum.graph.recipes.recipe import Count, PaperRecipe, switch
 from quorum.knowledge import demonstrations
 from quorum.tools import sample_rows
 
-Stage = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
+Pipeline = Literal["base", "sl", "sr", "sr_sl", "sr_vote", "full"]
 
 
 @dataclass(frozen=True)
 class Ssev(PaperRecipe):
     """Its switches and limits."""
 
-    stage: Stage = switch("full", "which parts run: the settings of section 4.1")
+    stage: Pipeline = switch("full", "which parts run: the settings of section 4.1")
     presql_votes: bool = switch(
         False, "PreSQL votes beside PostSQL in the last vote, as in 3.2; in 4.1 the vote is on PostSQL"
     )

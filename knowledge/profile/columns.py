@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+from quorum.knowledge.catalog import Column, ColumnRef, Table
 from quorum.knowledge.profile.forms import (
     LONGEST,
     UNITS,
@@ -25,15 +26,10 @@ from quorum.knowledge.profile.forms import (
     read_date,
     skeletons,
 )
-from quorum.knowledge.profile.model import ColumnProfile, Counts, Form, KeyMatch, Kind
+from quorum.knowledge.profile.model import ColumnProfile, Counts, KeyMatch, Kind, ValueForm
 
-if TYPE_CHECKING:
-    from quorum.knowledge.catalog import Column, Table
-
-Rows: TypeAlias = Mapping[str, int]
+RowsOf: TypeAlias = Mapping[str, int]
 """How many rows have each value."""
-Place: TypeAlias = tuple[str, str]
-"""A table's full name, and a column's name."""
 
 NEARLY = 0.8
 """Share of the rows with a value that must be numbers (dates, codes) for the column to be one of them."""
@@ -113,11 +109,11 @@ def _profile(texts: Sequence[Any], whole: bool) -> ColumnProfile:
     return replace(profile, no_value=_counts(missing, counted))
 
 
-def _counts(texts: Iterable[str], rows: Rows) -> Counts:
+def _counts(texts: Iterable[str], rows: RowsOf) -> Counts:
     return tuple(sorted(((text, rows[text]) for text in texts), key=lambda each: -each[1]))
 
 
-def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
+def _of_flags(profile: ColumnProfile, rest: RowsOf) -> ColumnProfile | None:
     """Return the profile of values that all say yes or no, both of them, and not 0 and 1 alone."""
     words = {text.strip().casefold() for text in rest} if len(rest) <= 2 * len(YES | NO) else {""}
     if not words <= YES | NO or words <= YES or words <= NO or words <= {"0", "1"}:
@@ -130,7 +126,7 @@ def _of_flags(profile: ColumnProfile, rest: Rows) -> ColumnProfile | None:
     return replace(profile, kind=Kind.FLAG, variants=tuple(sides), variant_rows=other)
 
 
-def _of_amounts(profile: ColumnProfile, rest: Rows, sure: float) -> ColumnProfile | None:
+def _of_amounts(profile: ColumnProfile, rest: RowsOf, sure: float) -> ColumnProfile | None:
     """Return the profile of numbers or dates; None if fewer rows than ``sure`` have one."""
     groups = skeletons(rest)
     dates = {text: form for each, texts in groups.items() if (form := date_form(each)) for text in texts}
@@ -165,7 +161,7 @@ def _settled(shapes: dict[str, str]) -> dict[str, str]:
 
 
 def _formed(
-    profile: ColumnProfile, rest: Rows, shapes: Mapping[str, str], plain: set[str], sizes: Mapping[str, Any]
+    profile: ColumnProfile, rest: RowsOf, shapes: Mapping[str, str], plain: set[str], sizes: Mapping[str, Any]
 ) -> ColumnProfile:
     """Return the profile with forms: ``shapes`` has each value's; a CAST reads ``plain``, ``sizes`` sorts."""
     groups, others = defaultdict[str, list[str]](list), defaultdict[str, list[str]](list)
@@ -174,7 +170,7 @@ def _formed(
     if len(others) > 3:
         others = defaultdict(list, {"other text": [text for texts in others.values() for text in texts]})
     forms = [
-        Form(shape, sum(rest[text] for text in texts), max(texts, key=len), shape in plain)
+        ValueForm(shape, sum(rest[text] for text in texts), max(texts, key=len), shape in plain)
         for shape, texts in (groups | others).items()
     ]
     forms.sort(key=lambda form: -form.rows)
@@ -186,7 +182,7 @@ def _formed(
     return replace(profile, low=kept[0], high=kept[-1], exact=profile.whole)
 
 
-def _sentinels(rest: Rows, sizes: Mapping[str, Any]) -> Counts:
+def _sentinels(rest: RowsOf, sizes: Mapping[str, Any]) -> Counts:
     """Return repeated numbers of nines, 0 or below, or days as 1900-01-01, that are far from all others."""
     strange = [text for text in sizes if rest[text] > 1 and _STRANGE.fullmatch(text.strip())]
     days = any(isinstance(sizes[text], str) for text in strange)
@@ -207,7 +203,7 @@ def _sentinels(rest: Rows, sizes: Mapping[str, Any]) -> Counts:
     return _counts((text for text in strange if far(size[text], rest[text])), rest)
 
 
-def _of_texts(profile: ColumnProfile, rest: Rows) -> ColumnProfile:
+def _of_texts(profile: ColumnProfile, rest: RowsOf) -> ColumnProfile:
     """Return the profile of units, codes or other texts."""
     measures = Counter(UNITS.get(text.strip().casefold(), "") for text in rest if len(rest) <= FEW)
     if "" not in measures and max(measures.values(), default=0) > 1 < max(len(text.strip()) for text in rest):
@@ -250,7 +246,7 @@ def _with_totals(
     return profile
 
 
-def key_values(texts: Sequence[Any], profile: ColumnProfile) -> Rows | None:
+def key_values(texts: Sequence[Any], profile: ColumnProfile) -> RowsOf | None:
     """Return the rows by value of a column of codes, whole numbers or single words; None for any other."""
     if profile.kind in (Kind.DATE, Kind.FLAG) or (profile.kind is Kind.NUMBER and profile.forms):
         return None
@@ -260,12 +256,12 @@ def key_values(texts: Sequence[Any], profile: ColumnProfile) -> Rows | None:
     return None if words or long or len(counted) < FEWEST else counted
 
 
-def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, Rows]) -> list[Table]:
+def with_key_matches(tables: Sequence[Table], keys: Mapping[ColumnRef, RowsOf]) -> list[Table]:
     """Return the tables, in which columns know what their values need to match another table's key.
 
     A column refers to a key by a foreign key, by its name, or as ``customer_id`` to ``customers.id``.
     """
-    named = defaultdict[str, dict[Place, None]](dict)
+    named = defaultdict[str, dict[ColumnRef, None]](dict)
     for (table, column), values in keys.items():
         if len(values) > UNIQUE * sum(values.values()):
             last, own = _folded(table.rpartition(".")[2]), _folded(column)
@@ -278,7 +274,7 @@ def with_key_matches(tables: Sequence[Table], keys: Mapping[Place, Rows]) -> lis
         if len(key.columns) == len(key.ref_columns) == 1
     }
     plain = cache(lambda place: {key: unpadded(key).casefold() for key in keys[place]})
-    found = defaultdict[Place, list[KeyMatch]](list)
+    found = defaultdict[ColumnRef, list[KeyMatch]](list)
     for place in keys:
         for other in named[_folded(place[1])] | declared.get(place, {}):
             differ = other[0] != place[0] and other in keys and keys[place].keys() - keys[other].keys()
@@ -298,7 +294,9 @@ def _folded(name: str) -> str:
     return name.casefold().replace("_", "").replace(" ", "")
 
 
-def _match(rows: Rows, values: Mapping[str, str], place: Place, keys: Mapping[str, str]) -> KeyMatch | None:
+def _match(
+    rows: RowsOf, values: Mapping[str, str], place: ColumnRef, keys: Mapping[str, str]
+) -> KeyMatch | None:
     """Return what values need to match the keys; both have their plain text. None if they need nothing."""
     partners = {plain: key for key, plain in keys.items()}
     odd = {text: partners[values[text]] for text in values if text not in keys and values[text] in partners}

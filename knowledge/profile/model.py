@@ -22,7 +22,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Form:
+class ValueForm:
     """A way in which values of a column are written.
 
     Attributes:
@@ -78,7 +78,7 @@ class ColumnProfile:
     rows: int
     whole: bool = False
     kind: Kind = Kind.TEXT
-    forms: tuple[Form, ...] = ()
+    forms: tuple[ValueForm, ...] = ()
     variants: tuple[tuple[str, ...], ...] = ()
     variant_rows: int = 0
     padded: Counts = ()
@@ -108,6 +108,6 @@ def profile_from(plain: Mapping[str, Any]) -> ColumnProfile:
     """Return the profile that ``dataclasses.asdict`` made plain, also if JSON made lists of its tuples."""
     lists = {name: tuple(map(tuple, each)) for name, each in plain.items() if isinstance(each, list | tuple)}
     made: dict[str, Any] = {**plain, **lists, "kind": Kind(plain["kind"])}
-    made["forms"] = tuple(Form(**form) for form in plain["forms"])
+    made["forms"] = tuple(ValueForm(**form) for form in plain["forms"])
     made["keys"] = tuple(KeyMatch(**key | {"after": tuple(key["after"])}) for key in plain["keys"])
     return ColumnProfile(**made)

@@ -34,10 +34,10 @@ _MANY_KEYS = 60
 
 
 @dataclass
-class _Node:
+class _JsonNode:
     kinds: dict[str, None] = field(default_factory=dict)
-    keys: dict[str, _Node] = field(default_factory=dict)
-    items: _Node | None = None
+    keys: dict[str, _JsonNode] = field(default_factory=dict)
+    items: _JsonNode | None = None
     objects: int = 0
     pairs: dict[str, str] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ def infer_fields(values: Iterable[Any]) -> tuple[Field, ...]:
     nested = [parsed for parsed in map(parse_nested, values) if parsed is not None]
     if not nested:  # as of nearly all columns
         return ()
-    root = _Node()
+    root = _JsonNode()
     for parsed in nested:
         _add(root, parsed, 0)
     _fold(root)
@@ -75,23 +75,23 @@ def parse_nested(value: Any) -> dict[str, Any] | list[Any] | None:
     return value if isinstance(value, dict | list) else None
 
 
-def _add(node: _Node, value: Any, depth: int) -> None:
+def _add(node: _JsonNode, value: Any, depth: int) -> None:
     node.kinds[_KINDS.get(type(value), "string")] = None
     if depth >= MAX_DEPTH:
         return
     if isinstance(value, dict):
         node.objects += 1
         for key, inner in value.items():
-            _add(node.keys.setdefault(str(key), _Node()), inner, depth + 1)
+            _add(node.keys.setdefault(str(key), _JsonNode()), inner, depth + 1)
     elif isinstance(value, list) and value:
-        items = node.items = node.items or _Node()
+        items = node.items = node.items or _JsonNode()
         for inner in value:
             _add(items, inner, depth + 1)
             if isinstance(inner, dict):
                 _note_pair(items, inner)
 
 
-def _note_pair(node: _Node, item: dict[str, Any]) -> None:
+def _note_pair(node: _JsonNode, item: dict[str, Any]) -> None:
     """Keep the name of a name/value pair, and which field of its value is the one filled."""
     label = next((item[n] for n in _PAIR_NAMES if isinstance(item.get(n), str)), "")
     values = [inner for key, inner in item.items() if key.lower().startswith("value")]
@@ -104,7 +104,7 @@ def _note_pair(node: _Node, item: dict[str, Any]) -> None:
         node.pairs[label] = filled[0] if len(filled) == 1 else ""
 
 
-def _is_map(node: _Node) -> bool:
+def _is_map(node: _JsonNode) -> bool:
     """True if the keys are data: by their form, or because they are very many and alike inside."""
     if node.keys and all(map(_DATA_KEY.fullmatch, node.keys)):
         return True
@@ -115,9 +115,9 @@ def _is_map(node: _Node) -> bool:
     return len(shapes) <= 2 and all(child.objects <= often for child in node.keys.values())
 
 
-def _fold(node: _Node) -> None:
+def _fold(node: _JsonNode) -> None:
     if _is_map(node):
-        merged = _Node()
+        merged = _JsonNode()
         for child in node.keys.values():
             _merge(merged, child)
         node.keys = {"*": merged}
@@ -127,14 +127,14 @@ def _fold(node: _Node) -> None:
         _fold(node.items)
 
 
-def _merge(into: _Node, other: _Node) -> None:
+def _merge(into: _JsonNode, other: _JsonNode) -> None:
     into.kinds |= other.kinds
     into.objects += other.objects
     into.pairs |= other.pairs
     for key, child in other.keys.items():
-        _merge(into.keys.setdefault(key, _Node()), child)
+        _merge(into.keys.setdefault(key, _JsonNode()), child)
     if other.items is not None:
-        into.items = into.items or _Node()
+        into.items = into.items or _JsonNode()
         _merge(into.items, other.items)
 
 
@@ -142,7 +142,7 @@ def _segment(key: str) -> str:
     return key if key == "*" or _PLAIN_KEY.fullmatch(key) else "[" + json.dumps(key, ensure_ascii=False) + "]"
 
 
-def _leaves(node: _Node, path: str) -> Iterable[Field]:
+def _leaves(node: _JsonNode, path: str) -> Iterable[Field]:
     for key, child in node.keys.items():
         segment = _segment(key)
         joint = "." if path and not segment.startswith("[") else ""

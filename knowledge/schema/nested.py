@@ -19,10 +19,10 @@ _STRUCT = re.compile(r"(ARRAY<)?STRUCT<.*>", re.S)
 
 
 @dataclass
-class _Node:
+class _PathNode:
     type: str = "STRUCT"
     description: str = ""
-    children: dict[str, _Node] = field(default_factory=dict)
+    children: dict[str, _PathNode] = field(default_factory=dict)
 
 
 def spell(column: Column) -> tuple[str, list[Field]]:
@@ -57,16 +57,16 @@ def bare_path(path: str) -> str:
 
 def rebuild(column: str, kind: str, exact: Iterable[Field]) -> tuple[str, tuple[Field, ...]]:
     """The full type and the fields of a column from its type and paths in the exact form."""
-    root = _Node(kind)
+    root = _PathNode(kind)
     for line in exact:
         node = root
         for segment in line.path[len(column) + 1 :].split("."):
-            node = node.children.setdefault(segment, _Node())
+            node = node.children.setdefault(segment, _PathNode())
         node.type, node.description = line.type, line.description
     return _full_type(root), tuple(_fields(root, _repeated(root)))
 
 
-def _full_type(node: _Node) -> str:
+def _full_type(node: _PathNode) -> str:
     if not node.children:
         return node.type
     inside = ", ".join(f"{_field_name(name)} {_full_type(child)}" for name, child in node.children.items())
@@ -77,11 +77,11 @@ def _field_name(name: str) -> str:
     return f"`{name}`" if name.lower() in reserved("bigquery") else name
 
 
-def _repeated(node: _Node) -> str:
+def _repeated(node: _PathNode) -> str:
     return "[]" if node.children and node.type.startswith("ARRAY<") else ""
 
 
-def _fields(node: _Node, path: str) -> Iterator[Field]:
+def _fields(node: _PathNode, path: str) -> Iterator[Field]:
     for name, child in node.children.items():
         inner = f"{path}.{name}" if path else name
         yield Field(inner, _full_type(child), child.description)

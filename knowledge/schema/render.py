@@ -16,29 +16,29 @@ from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.naming import write_name
 from quorum.knowledge.schema.grammar import one_line
 from quorum.knowledge.schema.layouts import Layout, find_layouts
-from quorum.knowledge.schema.writer import Detail, Writer
+from quorum.knowledge.schema.writer import DetailLevel, Writer
 from quorum.knowledge.syntax import idioms
 from quorum.knowledge.tokens import estimate_tokens
 
-FULL = Detail(samples=12, sample_chars=60, description_chars=None, contents=True)
+FULL = DetailLevel(samples=12, sample_chars=60, description_chars=None, contents=True)
 """Everything the catalog knows."""
 
-SKELETON = Detail(samples=0, sample_chars=0, description_chars=0)
+SKELETON = DetailLevel(samples=0, sample_chars=0, description_chars=0)
 """Names, types, nested paths and keys alone."""
 
-LEVELS: tuple[Detail, ...] = (
+LEVELS: tuple[DetailLevel, ...] = (
     FULL,
     replace(FULL, contents=False),
-    Detail(3, 40, 400),
-    Detail(3, 30, 240),
-    Detail(2, 30, 160),
-    Detail(2, 24, 120),
-    Detail(1, 24, 100),
-    Detail(1, 20, 80),
-    Detail(1, 16, 60),
-    Detail(1, 12, 40),
-    Detail(0, 0, 40),
-    Detail(0, 0, 24),
+    DetailLevel(3, 40, 400),
+    DetailLevel(3, 30, 240),
+    DetailLevel(2, 30, 160),
+    DetailLevel(2, 24, 120),
+    DetailLevel(1, 24, 100),
+    DetailLevel(1, 20, 80),
+    DetailLevel(1, 16, 60),
+    DetailLevel(1, 12, 40),
+    DetailLevel(0, 0, 40),
+    DetailLevel(0, 0, 24),
     SKELETON,
 )
 """Levels of detail, richest first."""
@@ -132,7 +132,7 @@ def _exceeding(found: SchemaText, catalog: Catalog, budget: int) -> SchemaText:
     return replace(found, text=f"{found.text}{gap}# {excess}\n", left_out=(*found.left_out, excess))
 
 
-def _write(catalog: Catalog, writer: Writer, detail: Detail) -> SchemaText:
+def _write(catalog: Catalog, writer: Writer, detail: DetailLevel) -> SchemaText:
     blocks = writer.write(detail)
     left_out = writer.left_out()
     tables, columns = len(catalog.tables), sum(len(table.columns) for table in catalog.tables)

@@ -117,7 +117,7 @@ _SHORT = 12  # a description up to this long is repeated rather than referred to
 
 
 @dataclass(frozen=True)
-class Detail:
+class DetailLevel:
     """The level of detail beyond names and types.
 
     Attributes:
@@ -159,16 +159,16 @@ class Writer:
         self._members = cache(lambda layout: members(layout, dialect))
         self._spell = cache(spell)
         self._related = {id(la) for layout in layouts if layout.base for la in (layout, layout.base)}
-        self._start(Detail(0, 0, 0))
+        self._start(DetailLevel(0, 0, 0))
 
-    def _start(self, detail: Detail) -> None:
+    def _start(self, detail: DetailLevel) -> None:
         self.detail = detail
         self.used: set[str] = set()
         self._counts: Counter[str] = Counter()
         self._last: dict[str, str] = {}  # the last description of each name
         self._in_rows: set[str] = set()  # columns of the block whose values its rows show
 
-    def write(self, detail: Detail) -> list[str]:
+    def write(self, detail: DetailLevel) -> list[str]:
         """One block for each layout."""
         self._start(detail)
         return ["\n".join(self._block(layout)) for layout in self.layouts]

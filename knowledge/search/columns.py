@@ -39,7 +39,7 @@ class ColumnHit:
 
 
 @dataclass(frozen=True)
-class Fields:
+class ColumnGroup:
     """The columns of one table, or those that the tables of a shared field group have in common.
 
     Attributes:
@@ -67,10 +67,10 @@ class ColumnIndex:
     """
 
     def __init__(self, catalog: Catalog, *, groups: bool = True) -> None:
-        self.fields: list[Fields] = []
+        self.fields: list[ColumnGroup] = []
         self._columns: list[tuple[int, Column]] = []
         for tables in units(catalog) if groups else ((table,) for table in catalog.tables):
-            self.fields.append(Fields(tuple(tables), len(self._columns)))
+            self.fields.append(ColumnGroup(tuple(tables), len(self._columns)))
             self._columns += [(len(self.fields) - 1, column) for column in tables[0].columns]
         about = [f"[Table]: {', '.join(table_names(fields.tables))}; " for fields in self.fields]
         self.texts = [about[number] + column_text(column) for number, column in self._columns]

@@ -18,8 +18,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TypeAlias
 
+from quorum.knowledge.catalog import ColumnRef
 from quorum.knowledge.search.lexical import COMMON, STOPWORDS, WORD, stem, terms
 
 SHOWN = 20
@@ -37,10 +37,6 @@ ALIKE = 0.6
 
 _QUOTED = re.compile(r"'([^']{2,40})'|\"([^\"]{2,40})\"")
 _NAME = re.compile(r"\b[A-Z]\w+(?:[ -][A-Z]\w+)+|\b[A-Z]{2,4}\b")
-
-
-Place: TypeAlias = tuple[str, str]
-"""A table's full name, and a column's."""
 
 
 @dataclass(frozen=True)
@@ -68,9 +64,9 @@ class ValueIndex:
 
     def __init__(
         self,
-        values: Mapping[Place, Sequence[str]],
-        unread: Iterable[Place] = (),
-        cut: Iterable[Place] = (),
+        values: Mapping[ColumnRef, Sequence[str]],
+        unread: Iterable[ColumnRef] = (),
+        cut: Iterable[ColumnRef] = (),
     ) -> None:
         self.values = values
         self.unread, self.cut = frozenset(unread), frozenset(cut)
@@ -108,7 +104,7 @@ class ValueIndex:
                 vocabulary[word[0]].append(word)
         return vocabulary
 
-    def match(self, question: str, k: int = SHOWN, within: Container[Place] | None = None) -> list[Match]:
+    def match(self, question: str, k: int = SHOWN, within: Container[ColumnRef] | None = None) -> list[Match]:
         """The values that the question seems to name, the likeliest first; of the columns ``within`` only."""
         asked = words(question)
         joined = {a + b for a, b in pairwise(asked)} | set(_capitals(question))

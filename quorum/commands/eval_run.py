@@ -182,7 +182,7 @@ def ask_all(
     evaluation: Evaluation, tally: Tally, workers: int, cluster: str, *, quiet: bool
 ) -> tuple[int, str]:
     """Run an evaluation with progress on standard error; returns the exit status and why it is unfinished."""
-    from quorum.eval_progress import Board
+    from quorum.eval_progress import TallyBoard
     from quorum.evals.running.cluster import workers_of
     from quorum.evals.running.runner import GaveUp, run_evaluation
     from quorum.render import console
@@ -197,7 +197,7 @@ def ask_all(
     if not quiet:
         _announce(evaluation, f" on {cluster}" if cluster else f" in {workers} processes" * (workers > 1))
     status, message = 0, ""
-    with Board(tally, console(stderr=True), quiet=quiet) as board:
+    with TallyBoard(tally, console(stderr=True), quiet=quiet) as board:
 
         def stopping() -> None:
             board.stop()

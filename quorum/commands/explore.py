@@ -14,7 +14,7 @@ from quorum.knowledge.errors import QuorumError
 from quorum.text import count, spent
 
 if TYPE_CHECKING:
-    from quorum.graph.exploring import Exploration
+    from quorum.graph.exploring import ExplorationResult
 
 STUCK, STOPPED = 1, 3
 FLAGS = (
@@ -96,7 +96,7 @@ def command(*, as_json: bool, quiet: bool, budget_calls: int | None, **flags: An
         raise SystemExit(STOPPED)
 
 
-def _show(found: Exploration, *, as_json: bool) -> None:
+def _show(found: ExplorationResult, *, as_json: bool) -> None:
     """Print what was learned."""
     if as_json:
         told = asdict(found) | {"coverage": found.coverage, "success": found.success}

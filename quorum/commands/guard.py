@@ -17,7 +17,7 @@ from quorum.text import printable
 from quorum.tools.results.readable import size_text
 
 if TYPE_CHECKING:
-    from quorum.tools.guard import Passed, Refused
+    from quorum.tools.guard import Passed, Rejected
     from quorum.tools.query import Estimate, QueryError
 
 REFUSED = 1
@@ -75,7 +75,7 @@ def command(
 
 async def _by_database(
     sql: str, urls: Sequence[str]
-) -> tuple[Passed | Refused, Estimate | QueryError | None]:
+) -> tuple[Passed | Rejected, Estimate | QueryError | None]:
     """The verdict by the databases' dialect, and what they say that the SQL would read.
 
     A table or column that is not there is named with the nearest ones, before a database is asked.
@@ -103,7 +103,7 @@ async def _by_database(
         return verdict, await estimate(connector, verdict.sql, Limits())
 
 
-def _show(verdict: Passed | Refused, told: Estimate | QueryError | None, *, as_json: bool) -> None:
+def _show(verdict: Passed | Rejected, told: Estimate | QueryError | None, *, as_json: bool) -> None:
     from quorum.tools.guard import Passed
     from quorum.tools.query import QueryError
 

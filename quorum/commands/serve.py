@@ -57,7 +57,7 @@ def command(
     for package in ("starlette", "uvicorn", "mcp"):
         if not is_installed(package):
             raise missing_extra("serve", "`quorum serve`", needs=package)
-    from quorum.serve.keys import Keys, add_key
+    from quorum.serve.keys import KeyFile, add_key
 
     if new_key is not None:
         if key_file is None:
@@ -74,7 +74,7 @@ def command(
             f"At {host} everybody could ask.",
             hint="Name a file of API keys: --keys FILE; --new-key NAME adds one.",
         )
-    keys = Keys(key_file) if key_file else None
+    keys = KeyFile(key_file) if key_file else None
     asyncio.run(_serve(Service(*served(flags), keys=keys), host, port, open_page=open_page))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from quorum.evals.recorded.candidates import Source
     from quorum.evals.recorded.refit import KnownVote, Refit
-    from quorum.evals.recorded.replay import Replay, Row
+    from quorum.evals.recorded.replay import Replay, ReplayRow
     from quorum.evals.recorded.weights import Feedback, OnlineWeights
 
 ORDERS = 20
@@ -219,7 +219,7 @@ def _draw(learned: OnlineWeights, folder: Path) -> None:
     click.echo(f"Curves: {', '.join(str(file) for file in files)}.", err=True)
 
 
-def _table(model: str, rows: Sequence[Row]) -> Table:
+def _table(model: str, rows: Sequence[ReplayRow]) -> Table:
     """Return a model's strategies, the best first and marked."""
     from quorum.render import plain_table
 
@@ -232,12 +232,12 @@ def _table(model: str, rows: Sequence[Row]) -> Table:
     return plain_table(head, cells, one_line(model, 40) + possible)
 
 
-def _order(row: Row) -> tuple[float, float]:
+def _order(row: ReplayRow) -> tuple[float, float]:
     """Sort by accuracy, then by the candidates that were asked for it."""
     return (-round(row.ex or 0.0, 6), round(row.samples_mean, 6))
 
 
-def _cells(row: Row, *, best: bool) -> list[str]:
+def _cells(row: ReplayRow, *, best: bool) -> list[str]:
     return [
         f"{row.strategy} *" if best else row.strategy,
         row.stopping,

@@ -13,7 +13,7 @@ from quorum.evals.reports.vega import styled
 from quorum.graph import values
 from quorum.graph.answer import Answer, AnswerReading
 from quorum.graph.approval import Approval
-from quorum.graph.clarification import Asked, Clarification
+from quorum.graph.clarification import Clarification, HumanRequest
 from quorum.graph.runs import RunSummary
 from quorum.knowledge.catalog import Table
 from quorum.knowledge.errors import in_words
@@ -47,7 +47,7 @@ Text: TypeAlias = Annotated[str, Field(min_length=1, max_length=20_000)]
 Words: TypeAlias = Annotated[str, Field(max_length=1_000, description="'refunds in Muenchen'")]
 Sql: TypeAlias = Annotated[str, Field(min_length=1, max_length=200_000)]
 Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settled the reading")]
-Database: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
+DatabaseName: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
 
 
 class Body(BaseModel):
@@ -60,7 +60,7 @@ class Ask(Body):
     """A question. What is left out is as the server is set; a limit can only be made tighter."""
 
     question: Text
-    database: Database = ""
+    database: DatabaseName = ""
     id: str = Field(
         "",
         pattern=f"^$|{RUN}",
@@ -71,7 +71,7 @@ class Ask(Body):
     clarify: Literal["off", "on", "always"] | None = Field(
         None, description="ask back which reading is meant: the question waits, until a reply is sent"
     )
-    approve: values.Approval | None = Field(
+    approve: values.ApprovalRule | None = Field(
         None, max_length=20, description="ask before queries run: never, always, costly, or a size as 1GiB"
     )
     recipe: str | None = Field(None, max_length=40)
@@ -321,7 +321,7 @@ def chart_body(table: pa.Table, kind: Mark | Literal[""] = "") -> ChartBody:
     return ChartBody(kind=found.mark, alt=found.alt, note=found.note, spec=styled(found.spec()))
 
 
-def asks(asked: Asked, database: str) -> list[str]:
+def asks(asked: HumanRequest, database: str) -> list[str]:
     """Return what a question of a database asks back, in lines of which one is the query to be approved."""
     if isinstance(asked, Clarification):
         lines = ["The question can be read in several ways. Which answer is meant?"]
@@ -335,7 +335,7 @@ def asks(asked: Asked, database: str) -> list[str]:
     return [*filter(None, [asked.refused, *lines, asked.how])]
 
 
-def waiting_body(asked: Asked, database: str) -> dict[str, Any]:
+def waiting_body(asked: HumanRequest, database: str) -> dict[str, Any]:
     """Return what a question of a database waits for; a choice's rows also as text (``shown``)."""
     made = asked.model_dump(mode="json")
     if "database" in made:  # the name by which it is served

@@ -23,7 +23,7 @@ from quorum.graph.context import LONGEST_QUESTION
 from quorum.knowledge.errors import QuorumError
 from quorum.serve.bodies import Body, asks
 from quorum.serve.question import Question, Refused
-from quorum.serve.routes import Call, EventStream, way
+from quorum.serve.routes import ApiCall, EventStream, route
 
 _LINK = re.compile(r"\([^()\s]*/v1/questions/([A-Za-z0-9._-]{1,81})/trace\)")
 
@@ -51,16 +51,16 @@ class Completion(Body):
     stream_options: dict[str, Any] | None = None
 
 
-@way("GET /v1/models", "application/json")
-async def models(call: Call) -> Response:
+@route("GET /v1/models", "application/json")
+async def models(call: ApiCall) -> Response:
     """List the databases as models of the Chat Completions API."""
     about = {"object": "model", "created": 0, "owned_by": "quorum"}
     data = [{"id": name, **about} for name in call.service.databases(call.who)]
     return JSONResponse({"object": "list", "data": data})
 
 
-@way("POST /v1/chat/completions", "application/json", "text/event-stream")
-async def complete(call: Call, body: Completion) -> Response:
+@route("POST /v1/chat/completions", "application/json", "text/event-stream")
+async def complete(call: ApiCall, body: Completion) -> Response:
     """Answer the last message of a chat as OpenAI's API does, whole or streamed."""
     said = [each for each in body.messages if each.role in ("user", "assistant") and each.text]
     if not said or said[-1].role != "user":
@@ -77,7 +77,7 @@ async def complete(call: Call, body: Completion) -> Response:
     return JSONResponse({**head, "object": "chat.completion", "choices": [choice], "usage": used})
 
 
-async def _asked(call: Call, model: str, said: list[Message]) -> Question:
+async def _asked(call: ApiCall, model: str, said: list[Message]) -> Question:
     """Begin the question of the last message; where the one before it waits, reply to that."""
     database, _, recipe = model.partition("/")
     options, text = {"recipe": recipe} if recipe else {}, said[-1].text

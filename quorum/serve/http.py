@@ -31,7 +31,7 @@ from quorum.serve.bodies import ErrorBody, Fault, wrong
 from quorum.serve.keys import Caller
 from quorum.serve.mcp import mcp_server
 from quorum.serve.question import Refused
-from quorum.serve.routes import WAYS, Call, Way, document
+from quorum.serve.routes import ROUTES, ApiCall, ApiRoute, document
 from quorum.serve.service import Service
 
 LARGEST_BODY = 2**20
@@ -61,7 +61,7 @@ def make_app(service: Service, hosts: frozenset[str] = LOOPBACK) -> ASGIApp:
     Args:
         hosts: Names by which the server may be called; empty for any.
     """
-    routes = [Route(way.path, _endpoint(service, way), methods=[way.method]) for way in WAYS]
+    routes = [Route(route.path, _endpoint(service, route), methods=[route.method]) for route in ROUTES]
     assistants, page = Assistants(service), StaticFiles(directory=PAGE, html=True, check_dir=False)
     front = [
         Route("/openapi.json", lambda _: JSONResponse(document())),
@@ -89,14 +89,14 @@ class Assistants:
         await self.manager.handle_request(scope, receive, send)
 
 
-def _endpoint(service: Service, way: Way) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(service: Service, route: ApiRoute) -> Callable[[Request], Awaitable[Response]]:
     async def answered(request: Request) -> Response:
-        who = Caller() if way.open else _admitted(service, request)
-        given = await _given(request, way)
-        made = await way.handler(Call(service, who, request, request.path_params.get("id", "")), **given)
+        who = Caller() if route.open else _admitted(service, request)
+        given = await _given(request, route)
+        made = await route.handler(ApiCall(service, who, request, request.path_params.get("id", "")), **given)
         if isinstance(made, Response):
             return made
-        return Response(made.model_dump_json(), way.status, media_type="application/json")
+        return Response(made.model_dump_json(), route.status, media_type="application/json")
 
     return answered
 
@@ -113,12 +113,12 @@ def _admitted(service: Service, request: Request) -> Caller:
     return who
 
 
-async def _given(request: Request, way: Way) -> dict[str, Any]:
+async def _given(request: Request, route: ApiRoute) -> dict[str, Any]:
     """Return the arguments of a route's handler, of a POST from the body, else from the query."""
     given: Any = dict(request.query_params)
-    if way.method == "POST" and given:
+    if route.method == "POST" and given:
         raise Refused(f"{next(iter(given))}: is not known in the query.", 422, "fields", hint="Use the body.")
-    if way.method == "POST" and (content := await request.body()):
+    if route.method == "POST" and (content := await request.body()):
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":  # a form of another page could send others
             raise Refused("The body must be JSON.", 415, "body", hint="Send content-type: application/json.")
@@ -127,10 +127,10 @@ async def _given(request: Request, way: Way) -> dict[str, Any]:
         except (ValueError, RecursionError) as error:
             raise Refused(f"The body is no JSON: {error}.", 400, "body") from None
     try:
-        made = way.takes.model_validate(given)
+        made = route.takes.model_validate(given)
     except ValidationError as error:
-        raise Refused(wrong(error, way.takes), 422, "fields") from None
-    return {"body": made} if way.whole else dict(made)
+        raise Refused(wrong(error, route.takes), 422, "fields") from None
+    return {"body": made} if route.whole else dict(made)
 
 
 async def _failed(service: Service, _: Request, error: Exception) -> Response:

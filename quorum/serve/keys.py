@@ -63,7 +63,7 @@ _CALLER = TypeAdapter(Caller)
 _LOG = logging.getLogger(__name__)
 
 
-class Keys:
+class KeyFile:
     """The keys of a file, which is read again when it has changed; it holds their SHA-256 only.
 
     Attributes:
@@ -131,7 +131,7 @@ def add_key(file: Path, name: str) -> str:
         entry = _CALLER.validate_python({"name": name, "hash": hash_of(key)})
     except ValidationError as error:
         raise ConfigurationError(f"{name!r} cannot name a key: {first_in_words(error)}.") from None
-    if file.exists() and name in {each.name for each in Keys(file)._callers.values()}:
+    if file.exists() and name in {each.name for each in KeyFile(file)._callers.values()}:
         raise ConfigurationError(
             f"There is a key {name!r} already.", hint=f"Take it out of {file}, or name another."
         )

@@ -24,7 +24,7 @@ from quorum.knowledge.errors import QuorumError
 from quorum.knowledge.schema.render import render
 from quorum.serve.bodies import (
     RUN,
-    Database,
+    DatabaseName,
     Note,
     Sql,
     TaughtBody,
@@ -54,16 +54,16 @@ HEAD, TAIL = "quorum://runs/", "/rows.csv"
 INSTRUCTIONS = """Questions about databases, answered by checked, read-only SQL. Prefer `ask` to SQL of your
 own, and tell the user its doubts, what it assumes and its other readings."""
 
-Context: TypeAlias = ServerRequestContext[Any, Any]
-Result: TypeAlias = types.CallToolResult | types.InputRequiredResult
+McpContext: TypeAlias = ServerRequestContext[Any, Any]
+McpResult: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 _LOG = logging.getLogger(__name__)
 
 Run: TypeAlias = Annotated[str, Field(pattern=RUN, description="the `run` of an earlier result")]
 Most: TypeAlias = Annotated[int, Field(ge=1, le=1_000)]
-Dollars: TypeAlias = Annotated[float | None, Field(gt=0, le=1_000, description="dollars at most")]
+MaxUsd: TypeAlias = Annotated[float | None, Field(gt=0, le=1_000, description="dollars at most")]
 Clarify: TypeAlias = Annotated[bool | None, Field(description="ask back where a likely reading differs")]
-Reply: TypeAlias = Annotated[str, Field(max_length=20_000)]
+ReplyText: TypeAlias = Annotated[str, Field(max_length=20_000)]
 
 
 class Rows(BaseModel):
@@ -122,17 +122,17 @@ class Steps(BaseModel):
 
 
 @dataclass(frozen=True)
-class Call:
+class ToolCall:
     """A call of a tool; the methods that ``GIVES`` names are the tools."""
 
     service: Service
-    context: Context
+    context: McpContext
     who: Caller
     params: types.CallToolRequestParams
 
     async def ask(
-        self, question: Text, database: Database = "", clarify: Clarify = None, max_usd: Dollars = None
-    ) -> Result:
+        self, question: Text, database: DatabaseName = "", clarify: Clarify = None, max_usd: MaxUsd = None
+    ) -> McpResult:
         """Answer a question in plain language about {of}: SQL is written, checked, run and repaired.
 
         Gives rows, how far to trust them and why, what else the question could mean, and the cost. Nothing is
@@ -140,7 +140,7 @@ class Call:
         """
         return await self._begin(question, clarify, max_usd, database=database)
 
-    async def follow_up(self, run: Run, text: Reply, max_usd: Dollars = None) -> Result:
+    async def follow_up(self, run: Run, text: ReplyText, max_usd: MaxUsd = None) -> McpResult:
         """Go on from an earlier answer about {of}: 'and by month?'. Nothing is written to the database.
 
         Of a run with the status needs_choice, the text is the reply: 'B', 'yes', or the user's own words.
@@ -151,7 +151,7 @@ class Call:
             return await self._begin(text, None, max_usd, after=run)
         return await self._outcome(await self.service.reply(self.who, run, text))
 
-    async def run_sql(self, sql: Sql, database: Database = "", rows: Most = 100) -> Result:
+    async def run_sql(self, sql: Sql, database: DatabaseName = "", rows: Most = 100) -> McpResult:
         """Run one query of your own on {of}.
 
         Only pure reads pass the guard; rows, bytes, time are limited.
@@ -162,7 +162,7 @@ class Call:
         first, more = _bounded(found.preview(rows)), bool(found.truncated)
         return _result(Rows(columns=found.columns, rows=first, row_count=found.row_count, truncated=more))
 
-    async def schema(self, words: Words = "", database: Database = "") -> Result:
+    async def schema(self, words: Words = "", database: DatabaseName = "") -> McpResult:
         """Show tables, columns, keys, sample values and what is odd about them in {of}. Read-only.
 
         All, or the tables that some words may mean.
@@ -181,13 +181,13 @@ class Call:
         tables = len(catalog.tables)
         return _result(SchemaText(dialect=catalog.dialect, tables=tables, text=text, left_out=left_out), text)
 
-    async def search_values(self, words: Words, database: Database = "") -> Result:
+    async def search_values(self, words: Words, database: DatabaseName = "") -> McpResult:
         """Find how names, places and codes are written in {of}, by column. Read-only."""
         if not words.strip():
             return _failed("words: say what to look for.")
         return _result(await self.service.search_values(self.who, words, database=database))
 
-    async def trace(self, run: Run) -> Result:
+    async def trace(self, run: Run) -> McpResult:
         """Show the steps of an answer about {of}. Read-only."""
         question = await self.service.question(self.who, run)
         events = await anyio.to_thread.run_sync(lambda: [*question.folder.events()])
@@ -198,7 +198,7 @@ class Call:
         made = Steps(run=question.id, question=question.text, status=question.status, steps=lines, cost=cost)
         return _result(made, "\n".join([f"{made.status}: {made.question}", *lines, cost]))
 
-    async def keep(self, run: Run, note: Note = "") -> Result:
+    async def keep(self, run: Run, note: Note = "") -> McpResult:
         """Keep an answer about {of} as verified, once a person has said that it is right.
 
         Its question is answered by its query from then on. This writes a note into Quorum's knowledge base,
@@ -214,7 +214,7 @@ class Call:
         forms = capabilities.elicitation if capabilities else None
         return forms is not None and (forms.form is not None or forms.url is None)
 
-    async def _begin(self, text: str, clarify: bool | None, max_usd: float | None, **asked: str) -> Result:
+    async def _begin(self, text: str, clarify: bool | None, max_usd: float | None, **asked: str) -> McpResult:
         """Begin a question, which asks back where the user can be asked."""
         usual = self.service.settings.clarify
         wanted = self._can_ask or usual != "off" if clarify is None else clarify
@@ -222,7 +222,7 @@ class Call:
         options |= {"max_usd": max_usd} if max_usd else {}
         return await self._outcome(await self.service.ask(self.who, text, **options))
 
-    async def go_on(self, run: str) -> Result:
+    async def go_on(self, run: str) -> McpResult:
         """Go on where the client was asked for a reply: it repeats its call with that."""
         question = await self.service.question(self.who, run)
         given = (self.params.input_responses or {}).get("reply")
@@ -232,7 +232,7 @@ class Call:
             question = await self.service.reply(self.who, run, reply)
         return await self._outcome(question)
 
-    async def _outcome(self, question: Question) -> Result:
+    async def _outcome(self, question: Question) -> McpResult:
         """Follow a question to its answer, or to what has to be chosen; a cancelled call cancels it."""
         seen, session = 0, self.context.session
         try:
@@ -252,7 +252,7 @@ class Call:
                 await self.service.cancel(self.who, question.id)
             raise
 
-    async def _asked(self, question: Question) -> Result | str:
+    async def _asked(self, question: Question) -> McpResult | str:
         """Return the user's reply to a form, or the result that lets the client ask."""
         (message, schema), reply = _form(question), None
         if self._can_ask and self.context.protocol_version in MODERN_PROTOCOL_VERSIONS:
@@ -276,18 +276,18 @@ GIVES: dict[str, type[BaseModel]] = {
     "keep": TaughtBody,
 }
 """Results by the tool."""
-TAKES = {name: arguments(getattr(Call, name)) for name in GIVES}
+TAKES = {name: arguments(getattr(ToolCall, name)) for name in GIVES}
 
 
-def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[Any]:
+def mcp_server(service: Service, caller: Callable[[McpContext], Caller]) -> Server[Any]:
     """Return the MCP server of a service; ``caller`` says who makes a request."""
 
-    async def listed(context: Context, _: object) -> types.ListToolsResult:
+    async def listed(context: McpContext, _: object) -> types.ListToolsResult:
         who = caller(context)
         mine = [name for name in TAKES if who.sql or name != "run_sql"]
         return types.ListToolsResult(tools=[_declared(name, service.databases(who)) for name in mine])
 
-    async def called(context: Context, params: types.CallToolRequestParams) -> Result:
+    async def called(context: McpContext, params: types.CallToolRequestParams) -> McpResult:
         if params.name not in TAKES:
             raise _wrong(f"There is no tool {params.name[:100]!r}; there are {', '.join(TAKES)}.")
         try:
@@ -295,10 +295,10 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         except ValidationError as error:
             return _failed(wrong(error, TAKES[params.name]))
         try:
-            call = Call(service, context, caller(context), params)
+            call = ToolCall(service, context, caller(context), params)
             if params.request_state:
                 return await call.go_on(params.request_state)
-            made: Result = await getattr(call, params.name)(**dict(given))
+            made: McpResult = await getattr(call, params.name)(**dict(given))
             return made
         except QuorumError as error:
             return _failed(service.clean(str(error)))
@@ -313,7 +313,7 @@ def mcp_server(service: Service, caller: Callable[[Context], Caller]) -> Server[
         rows = types.ResourceTemplate(uri_template=f"{HEAD}{{run}}{TAIL}", name="rows", mime_type="text/csv")
         return types.ListResourceTemplatesResult(resource_templates=[rows])
 
-    async def read(context: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def read(context: McpContext, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = params.uri
         if not (uri.startswith(HEAD) and uri.endswith(TAIL)):
             raise _wrong(f"There is no resource {uri[:100]!r}; there are {HEAD}…{TAIL}.")
@@ -342,7 +342,7 @@ def _declared(name: str, databases: Sequence[str]) -> types.Tool:
     return types.Tool(
         name=name,
         title=name.replace("_", " ").capitalize(),
-        description=" ".join(getattr(Call, name).__doc__.split()).replace("{of}", of),
+        description=" ".join(getattr(ToolCall, name).__doc__.split()).replace("{of}", of),
         input_schema=given,
         output_schema=made,
         annotations=types.ToolAnnotations(**hints),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from quorum.answer import Answer
-from quorum.event_text import Step, step_of
+from quorum.event_text import EventText, step_of
 from quorum.graph.answering import NeedsReply
 from quorum.graph.approval import Approval
 from quorum.graph.clarification import Clarification
@@ -145,7 +145,7 @@ class Question:
 
     async def steps(
         self, after: int = 0, width: int = 100, alive: float | None = None
-    ) -> AsyncIterator[tuple[int, Step | None]]:
+    ) -> AsyncIterator[tuple[int, EventText | None]]:
         """Yield the steps behind number ``after`` with their numbers, as they come, until it ends or waits.
 
         Of a text that is longer than ``quorum.graph.trace.LONG`` an event has the first characters.
@@ -175,7 +175,7 @@ class Question:
                 yield number, None
 
 
-def cleaned(event: Event, clean: Callable[[str], str], width: int = 100) -> Step:
+def cleaned(event: Event, clean: Callable[[str], str], width: int = 100) -> EventText:
     """Return an event's step, whose text is cleaned before it is cut: half a path would not be known."""
     step = step_of(event, sys.maxsize)
     return replace(step, gist=one_line(clean(step.gist), width))

@@ -30,7 +30,7 @@ from quorum.serve.bodies import (
     Ask,
     Body,
     ChartBody,
-    Database,
+    DatabaseName,
     ErrorBody,
     Note,
     QuestionBody,
@@ -58,11 +58,11 @@ TRACE_POLICY = (
 ERRORS = {"4XX": "The request is wrong, or may not be made.", "503": "The server, or what it needs, is busy."}
 
 Limit: TypeAlias = Annotated[int, Field(ge=0, le=200, description="at most")]
-Reading: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
+ReadingNumber: TypeAlias = Annotated[int, Field(ge=0, le=10, description="number of another reading, from 1")]
 
 
 @dataclass(frozen=True)
-class Call:
+class ApiCall:
     """A request whose arguments have been checked; ``id`` is the question's that the path names."""
 
     service: Service
@@ -79,7 +79,7 @@ Handler: TypeAlias = Callable[..., Awaitable[BaseModel | Response]]
 
 
 @dataclass(frozen=True)
-class Way:
+class ApiRoute:
     """A route; the OpenAPI document is made of these. ``open`` ones need no key.
 
     Attributes:
@@ -99,43 +99,43 @@ class Way:
     open: bool
 
 
-WAYS: list[Way] = []
+ROUTES: list[ApiRoute] = []
 _ONE = "/v1/questions/{id}"
 
 
-def way(route: str, *types: str, status: int = 200, open: bool = False) -> Callable[[Handler], Handler]:
-    """Add a handler to the table: its ``route`` is ``GET /health``, its docstring what it does.
+def route(rule: str, *types: str, status: int = 200, open: bool = False) -> Callable[[Handler], Handler]:
+    """Add a handler to the table: its ``rule`` is ``GET /health``, its docstring what it does.
 
     Its arguments are the request's. The model that it returns is the reply; else that is of ``types``.
     """
 
     def add(handler: Handler) -> Handler:
-        (method, _, path), hints = route.partition(" "), get_type_hints(handler)
+        (method, _, path), hints = rule.partition(" "), get_type_hints(handler)
         gives = None if hints["return"] is Response else hints["return"]
         about = handler, bodies.arguments(handler), "body" in hints, gives
-        WAYS.append(Way(method, path, *about, types or ("application/json",), status, open))
+        ROUTES.append(ApiRoute(method, path, *about, types or ("application/json",), status, open))
         return handler
 
     return add
 
 
-@way("GET /health", open=True)
-async def health(call: Call) -> bodies.Health:
+@route("GET /health", open=True)
+async def health(call: ApiCall) -> bodies.Health:
     """Say that the server is there."""
     wrong = await asyncio.to_thread(call.service.keys.look) if call.service.keys else ""
     keys = "The file of keys is wrong; those that were read before count." if wrong else ""
     return bodies.Health(status="ok", keys=keys, running=call.service.running)
 
 
-@way("GET /metrics", "text/plain")
-async def metrics(call: Call) -> Response:
+@route("GET /metrics", "text/plain")
+async def metrics(call: ApiCall) -> Response:
     """Return figures in Prometheus's text format."""
     text = call.service.monitor.text(call.service.running)
     return Response(text, media_type="text/plain; version=0.0.4")
 
 
-@way("GET /v1/databases")
-async def databases(call: Call) -> bodies.Databases:
+@route("GET /v1/databases")
+async def databases(call: ApiCall) -> bodies.Databases:
     """List the databases that can be asked."""
     found = []
     for name in call.service.databases(call.who):
@@ -149,17 +149,17 @@ async def databases(call: Call) -> bodies.Databases:
     return bodies.Databases(databases=found, sql=call.who.sql)
 
 
-@way("POST /v1/questions", status=202)
-async def ask(call: Call, body: Ask) -> QuestionBody:
+@route("POST /v1/questions", status=202)
+async def ask(call: ApiCall, body: Ask) -> QuestionBody:
     """Begin a question."""
     given = body.model_dump(exclude_none=True)
     text, id = given.pop("question"), given.pop("id")
     return await question_body(await call.service.ask(call.who, text, run_id=id, **given))
 
 
-@way(f"GET {_ONE}")
+@route(f"GET {_ONE}")
 async def question(
-    call: Call, wait: Annotated[int, Field(ge=0, le=60, description="seconds to wait for its end")] = 0
+    call: ApiCall, wait: Annotated[int, Field(ge=0, le=60, description="seconds to wait for its end")] = 0
 ) -> QuestionBody:
     """Show a question, how far it is, and its answer."""
     found = await call.question()
@@ -170,8 +170,8 @@ async def question(
     return await question_body(found)
 
 
-@way(f"GET {_ONE}/events", "text/event-stream")
-async def events(call: Call) -> Response:
+@route(f"GET {_ONE}/events", "text/event-stream")
+async def events(call: ApiCall) -> Response:
     """Stream its steps as server-sent events; Last-Event-ID goes on behind one."""
     found, monitor = await call.question(), call.service.monitor
     last = call.request.headers.get("last-event-id", "").strip()
@@ -190,32 +190,32 @@ async def events(call: Call) -> Response:
     return EventStream(counted(), media_type="text/event-stream")
 
 
-@way(f"POST {_ONE}/reply", status=202)
-async def reply(call: Call, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
+@route(f"POST {_ONE}/reply", status=202)
+async def reply(call: ApiCall, reply: Annotated[str, Field(max_length=4 * MAX_REPLY)]) -> QuestionBody:
     """Reply to what it waits for; ``waiting.how`` says what that may be."""
     return await question_body(await call.service.reply(call.who, call.id, reply))
 
 
-@way(f"POST {_ONE}/cancel")
-async def cancel(call: Call) -> QuestionBody:
+@route(f"POST {_ONE}/cancel")
+async def cancel(call: ApiCall) -> QuestionBody:
     """Stop it."""
     return await question_body(await call.service.cancel(call.who, call.id))
 
 
-@way(f"POST {_ONE}/resume", status=202)
-async def resume(call: Call) -> QuestionBody:
+@route(f"POST {_ONE}/resume", status=202)
+async def resume(call: ApiCall) -> QuestionBody:
     """Go on with it, if an end of the server has interrupted it."""
     return await question_body(await call.service.resume(call.who, call.id))
 
 
-@way(f"POST {_ONE}/keep")
-async def keep(call: Call, note: Note = "") -> TaughtBody:
+@route(f"POST {_ONE}/keep")
+async def keep(call: ApiCall, note: Note = "") -> TaughtBody:
     """Keep its answer as verified."""
     return await call.service.keep(call.who, call.id, note=note)
 
 
-@way(f"POST {_ONE}/correct")
-async def correct(call: Call, sql: Sql, note: Note = "") -> TaughtBody:
+@route(f"POST {_ONE}/correct")
+async def correct(call: ApiCall, sql: Sql, note: Note = "") -> TaughtBody:
     """Keep the right query for it."""
     return await call.service.keep(call.who, call.id, sql, note=note)
 
@@ -235,11 +235,11 @@ FORMATS: dict[str, tuple[str, Callable[[pa.Table], bytes]]] = {
 }
 
 
-@way(f"GET {_ONE}/rows", *(kind for kind, _ in FORMATS.values()))
+@route(f"GET {_ONE}/rows", *(kind for kind, _ in FORMATS.values()))
 async def rows(
-    call: Call,
+    call: ApiCall,
     format: Literal["json", "csv", "parquet", "arrow"] = "json",
-    reading: Reading = 0,
+    reading: ReadingNumber = 0,
     candidate: Annotated[str, Field(max_length=20, description="id of a candidate")] = "",
 ) -> Response:
     """Return all rows of its answer."""
@@ -248,15 +248,15 @@ async def rows(
     return Response(await asyncio.to_thread(write, table), media_type=kind, headers=about)
 
 
-@way(f"GET {_ONE}/chart")
-async def chart(call: Call, kind: Literal["", Mark] = "", reading: Reading = 0) -> ChartBody:
+@route(f"GET {_ONE}/chart")
+async def chart(call: ApiCall, kind: Literal["", Mark] = "", reading: ReadingNumber = 0) -> ChartBody:
     """Declare a chart of its rows as Vega-Lite, or say why they have none; without a kind the rows' own."""
     table = await call.service.rows(call.who, call.id, reading)
     return await asyncio.to_thread(bodies.chart_body, table, kind)
 
 
-@way(f"GET {_ONE}/trace", "text/html")
-async def trace(call: Call) -> Response:
+@route(f"GET {_ONE}/trace", "text/html")
+async def trace(call: ApiCall) -> Response:
     """Show every step as a page."""
     from quorum.page import page_of
     from quorum.report import report_of
@@ -269,26 +269,26 @@ async def trace(call: Call) -> Response:
     return HTMLResponse(html, headers={"content-security-policy": TRACE_POLICY})
 
 
-@way("GET /v1/history")
+@route("GET /v1/history")
 async def history(
-    call: Call, words: Words = "", database: Database = "", limit: Limit = 20
+    call: ApiCall, words: Words = "", database: DatabaseName = "", limit: Limit = 20
 ) -> bodies.History:
     """List your questions, the latest first."""
     found = await call.service.history(call.who, words, database=database, limit=limit)
     return bodies.History(questions=found)
 
 
-@way("GET /v1/schema")
-async def schema(call: Call, database: Database = "", words: Words = "") -> bodies.Schema:
+@route("GET /v1/schema")
+async def schema(call: ApiCall, database: DatabaseName = "", words: Words = "") -> bodies.Schema:
     """Show tables and columns, and what is odd about their values."""
     return await call.service.schema(call.who, words, database=database)
 
 
-@way("POST /v1/sql")
+@route("POST /v1/sql")
 async def sql(
-    call: Call,
+    call: ApiCall,
     sql: Sql,
-    database: Database = "",
+    database: DatabaseName = "",
     rows: Annotated[int, Field(ge=1, le=10_000, description="rows at most")] = 100,
     chart: bool = False,
 ) -> Rows:
@@ -301,8 +301,8 @@ async def sql(
     return bodies.rows_body(found.table, sql=found.sql, **about)
 
 
-@way("GET /v1/spent")
-async def spent(call: Call) -> bodies.Spent:
+@route("GET /v1/spent")
+async def spent(call: ApiCall) -> bodies.Spent:
     """Say what you have used this month, and what is left."""
     return await call.service.spent(call.who)
 
@@ -353,12 +353,12 @@ class EventStream(StreamingResponse):
 @cache
 def document() -> dict[str, Any]:
     """Return the OpenAPI document, version 3.1."""
-    kinds: Any = [(way.takes, "validation") for way in WAYS if way.method == "POST"]
-    kinds += [(model, "serialization") for model in [ErrorBody, *(way.gives for way in WAYS if way.gives)]]
+    kinds: Any = [(route.takes, "validation") for route in ROUTES if route.method == "POST"]
+    kinds += [(model, "serialization") for model in [ErrorBody, *(it.gives for it in ROUTES if it.gives)]]
     _, schemas = models_json_schema(kinds, ref_template="#/components/schemas/{model}")
     paths: dict[str, dict[str, Any]] = {}
-    for way in WAYS:
-        paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)
+    for route in ROUTES:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     keys = {"key": {"type": "http", "scheme": "bearer"}}
     return {
         "openapi": "3.1.0",
@@ -368,28 +368,28 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(way: Way) -> dict[str, Any]:
-    content = {kind: {"schema": _schema(way.gives)} if way.gives else {} for kind in way.types}
+def _operation(route: ApiRoute) -> dict[str, Any]:
+    content = {kind: {"schema": _schema(route.gives)} if route.gives else {} for kind in route.types}
     fault = {"application/json": {"schema": _schema(ErrorBody)}}
     made: dict[str, Any] = {
-        "operationId": way.handler.__name__,
-        "summary": way.handler.__doc__,
+        "operationId": route.handler.__name__,
+        "summary": route.handler.__doc__,
         "responses": {
-            str(way.status): {"description": "Done.", "content": content},
+            str(route.status): {"description": "Done.", "content": content},
             **{code: {"description": text, "content": fault} for code, text in ERRORS.items()},
         },
         "parameters": [],
-        "security": [] if way.open else [{}, {"key": []}],
+        "security": [] if route.open else [{}, {"key": []}],
     }
-    if "{id}" in way.path:
+    if "{id}" in route.path:
         id = {"type": "string", "pattern": RUN}
         made["parameters"] = [{"name": "id", "in": "path", "required": True, "schema": id}]
-    takes = way.takes.model_json_schema()
-    if way.method == "GET":
+    takes = route.takes.model_json_schema()
+    if route.method == "GET":
         found = takes["properties"].items()
         made["parameters"] += [{"name": name, "in": "query", "schema": schema} for name, schema in found]
     elif takes["properties"]:
-        content = {"application/json": {"schema": _schema(way.takes)}}
+        content = {"application/json": {"schema": _schema(route.takes)}}
         made["requestBody"] = {"required": "required" in takes, "content": content}
     return made
 

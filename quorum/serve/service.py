@@ -28,7 +28,7 @@ from quorum.graph.resources import Resources
 from quorum.graph.runs import Event, RunFolder, RunSummary, list_runs, new_run_id
 from quorum.knowledge.errors import ConfigurationError, LeaseLost, QuorumError
 from quorum.serve.bodies import RUN, Schema, Spent, TaughtBody, Values, table_body, taught_body
-from quorum.serve.keys import KINDS, Caller, Claim, Keys, Purse
+from quorum.serve.keys import KINDS, Caller, Claim, KeyFile, Purse
 from quorum.serve.monitoring import Monitor
 from quorum.serve.question import Question, Refused, Waiting
 from quorum.serve.takeover import end
@@ -66,7 +66,7 @@ _AT_MOST = ("max_usd", "max_calls", "deadline", "max_bytes", "max_run_bytes", "m
 
 _INSTALLED = Path(__file__).resolve().parents[2]
 
-Asking = Callable[..., Awaitable[Answer]]
+AskFunction = Callable[..., Awaitable[Answer]]
 
 
 class Service:
@@ -88,7 +88,7 @@ class Service:
         chat_models: Mapping[str, BaseChatModel] | None = None,
         shared: Ledger | None = None,
         *,
-        keys: Keys | None = None,
+        keys: KeyFile | None = None,
         remote: bool = True,
     ) -> None:
         self.settings, self.home, self._models = settings, settings.home, chat_models
@@ -198,7 +198,7 @@ class Service:
         about: dict[str, Any] = {"by": who.name, "session": session, "after": after}
         folder = RunFolder(self.home / "runs" / run_id)
         made = Question(folder, self.clean, text=text, database=name, **about)
-        asking: Asking = quorum.ask
+        asking: AskFunction = quorum.ask
         if thread or after:
             chat = await asyncio.to_thread(quorum.chat, thread, run=after)
             made.thread, asking = chat.thread, chat.ask
@@ -373,7 +373,7 @@ class Service:
 
     async def _resume(self, who: Caller, found: Question, reply: Callable[[Any], Any]) -> Question:
         quorum, meta = self._session(who, found.database), await asyncio.to_thread(found.folder.meta)
-        asking: Asking = partial(quorum.ask, resume=found.id)
+        asking: AskFunction = partial(quorum.ask, resume=found.id)
         if thread := str(meta.get("talk", "")):
             answered = (self.home / "runs" / found.after / "answer.json").is_file
             after = found.after if await asyncio.to_thread(answered) else ""
@@ -389,7 +389,7 @@ class Service:
         if self._ending or len(self._running) >= MOST_RUNNING:
             raise _busy()
 
-    async def _begin(self, who: Caller, made: Question, asking: Asking, asks: dict[str, Any]) -> None:
+    async def _begin(self, who: Caller, made: Question, asking: AskFunction, asks: dict[str, Any]) -> None:
         """Begin or go on with a question, once what it may use is claimed."""
         if self.shared and (over := self.shared.spent()):
             raise over
@@ -420,7 +420,7 @@ class Service:
         self._lost.pop(made.id, None)
 
     async def _answered(
-        self, who: Caller, made: Question, asking: Asking, claim: Claim, before: Mapping[str, float]
+        self, who: Caller, made: Question, asking: AskFunction, claim: Claim, before: Mapping[str, float]
     ) -> None:
         """Answer a question, and note what it came to and what it used."""
         status, begun = "failed", time.monotonic()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quorum.evals.folder import MANIFEST, RESULTS
-from quorum.evals.records import Asked, Linking, Manifest, Record
+from quorum.evals.records import Linking, Manifest, PlannedQuestion, Record
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.graph.options import RunOptions
 
@@ -39,13 +39,13 @@ def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[st
     return found
 
 
-def asked(id: str, **values: Any) -> Asked:
+def asked(id: str, **values: Any) -> PlannedQuestion:
     """A question asked for, of database ``shop``."""
     usual = {"database": "shop", "dialect": "sqlite", "difficulty": "", "external_knowledge": False}
-    return Asked(id, **(usual | values))
+    return PlannedQuestion(id, **(usual | values))
 
 
-def manifest(questions: Sequence[Asked], **values: Any) -> Manifest:
+def manifest(questions: Sequence[PlannedQuestion], **values: Any) -> Manifest:
     usual: dict[str, Any] = {
         "suite": "shops",
         "rules": "the rules of shops",
@@ -111,7 +111,7 @@ def write(folder: Path, made: Manifest, records: Sequence[Record]) -> Path:
 
 
 def opened(
-    folder: Path, records: Sequence[Record], questions: Sequence[Asked] | None = None, **values: Any
+    folder: Path, records: Sequence[Record], questions: Sequence[PlannedQuestion] | None = None, **values: Any
 ) -> Opened:
     """An evaluation written and read again; it asks for the records' questions if none are given.
 

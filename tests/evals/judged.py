@@ -11,7 +11,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.running.databases import Databases, OpenDatabase
+from quorum.evals.running.databases import DatabasePool, OpenDatabase
 from quorum.evals.running.verdicts import judge
 from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer, AnswerCandidate
@@ -33,7 +33,7 @@ async def database(
     shops: type[ShopConnector], question: EvalQuestion, tmp_path: Path
 ) -> AsyncIterator[OpenDatabase]:
     given = evaluation(tmp_path, Knowing(), [question])
-    databases = Databases(given.options, chat_models=given.chat_models)
+    databases = DatabasePool(given.options, chat_models=given.chat_models)
     yield await databases.of(question)
     await databases.aclose()
 

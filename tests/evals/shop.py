@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 from quorum.evals.questions import EvalQuestion
-from quorum.tools.databases.sqlite.values import Collector
+from quorum.tools.databases.sqlite.values import SqliteCollector
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
 SHOP = """
@@ -55,7 +55,7 @@ class Runner:
             cursor = self.connection.execute(sql)
         except sqlite3.Error as error:
             return QueryError(ErrorKind.OTHER, f"{error}.")
-        kept = Collector([column[0] for column in cursor.description], self.rows, 2**20)
+        kept = SqliteCollector([column[0] for column in cursor.description], self.rows, 2**20)
         if rows := cursor.fetchall():
             kept.add(rows)
         table, types = kept.finish()

@@ -11,7 +11,7 @@ import pytest
 
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import Asking, Record
+from quorum.evals.records import Record, SimulatedUser
 from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
@@ -58,7 +58,7 @@ async def test_where_no_choice_is_right_none_is_made_and_who_agrees_is_not_asked
     asking = (await answered(disputed(tmp_path / "no", questions(1), LESS, MORE))).asking
     assert ([choice.match for choice in asking.choices], asking.chosen) == ([False, False], "")
     agreed = await answered(disputed(tmp_path / "yes", questions(1), LESS, LESS))
-    assert agreed.asking == Asking()
+    assert agreed.asking == SimulatedUser()
 
 
 async def test_a_run_that_had_asked_is_judged_so_after_a_kill(tmp_path: Path) -> None:

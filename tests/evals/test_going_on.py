@@ -19,7 +19,7 @@ from quorum.graph.nodes.voting import ASKED_ANEW
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.backend import Backend
-from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.failures import FailureKind, NoReply
 from tests.evals.evaluations import differing
 from tests.evals.running import Knowing, evaluation, questions, shops
 
@@ -78,7 +78,7 @@ class Refused(Exception):
 @pytest.fixture
 def refusing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that raises ``Refused`` has refused the request, ``GONE`` is a server's error."""
-    failure = Failure(FailureKind.REQUEST, "It is too odd.")
+    failure = NoReply(FailureKind.REQUEST, "It is too odd.")
     monkeypatch.setattr(Backend, "errors", (Refused,))
     monkeypatch.setattr(Backend, "failure", lambda *_: failure)
 

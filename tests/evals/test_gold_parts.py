@@ -16,7 +16,7 @@ from quorum.evals.questions import EvalQuestion, GoldParts
 from quorum.evals.records import Linking, Record
 from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
-from quorum.evals.running.databases import Databases
+from quorum.evals.running.databases import DatabasePool
 from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.suites.files import sqlite_url
@@ -130,7 +130,7 @@ async def test_an_ordinary_evaluation_shows_everything_and_is_another_one(
 async def test_agents_read_and_sample_what_they_are_shown_and_the_lint_the_whole(
     asked: Sequence[EvalQuestion], tmp_path: Path
 ) -> None:
-    databases = Databases.for_evaluation(evaluation(tmp_path / "run", asked, Asked()))
+    databases = DatabasePool.for_evaluation(evaluation(tmp_path / "run", asked, Asked()))
     try:
         opened = await databases.of(asked[0])
         own = opened.resources_for(asked[0], gold_part(asked[0], opened.resources.catalog, "tables"))

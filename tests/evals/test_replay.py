@@ -11,7 +11,7 @@ import pytest
 
 from quorum.evals.recorded.candidates import load_candidates, source_of
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
-from quorum.evals.recorded.replay import STOPPINGS, Replay, Row, replay
+from quorum.evals.recorded.replay import STOPPINGS, Replay, ReplayRow, replay
 from quorum.evals.recorded.weights import Feedback
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.ballots import Rules
@@ -40,7 +40,7 @@ async def replayed(
     return await replay(source.as_in_paper() if paper else source, feedback=feedback, orders=orders)
 
 
-def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> Row:
+def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> ReplayRow:
     (one,) = [r for r in found.rows if (r.model, r.strategy, r.stopping) == (model, strategy, stopping)]
     return one
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quorum.evals.records import Asking, CandidateRow, ChoiceRow, Course, Linking
+from quorum.evals.records import CandidateRow, ChoiceRow, Course, Linking, SimulatedUser
 from quorum.evals.reports.evaluations import Opened, open_evaluations
 from quorum.evals.reports.format import clock, size
 from quorum.evals.reports.frame import category
@@ -209,11 +209,11 @@ def choices(*met: tuple[int, ...]) -> tuple[ChoiceRow, ...]:
 
 def test_one_question_to_the_user_is_shown_next_to_ex_and_not_as_ex(tmp_path: Path) -> None:
     simulated = [
-        record("right, not asked", asking=Asking()),
-        record("right, asked", asking=Asking(choices=choices((0,), ())), confidence=0.65),
-        record("helped", match=False, asking=Asking(choices=choices((), (0,)))),
-        record("in vain", match=False, asking=Asking(choices=choices((), ()))),
-        record("wrong, not asked", match=False, asking=Asking()),
+        record("right, not asked", asking=SimulatedUser()),
+        record("right, asked", asking=SimulatedUser(choices=choices((0,), ())), confidence=0.65),
+        record("helped", match=False, asking=SimulatedUser(choices=choices((), (0,)))),
+        record("in vain", match=False, asking=SimulatedUser(choices=choices((), ()))),
+        record("wrong, not asked", match=False, asking=SimulatedUser()),
         without_answer("no answer", "no_sql", match=False),
     ]
     found = opened(tmp_path / "run", simulated)
@@ -235,9 +235,9 @@ def test_over_all_readings_each_counts_as_much(tmp_path: Path) -> None:
     found = opened(
         tmp_path / "run",
         [
-            record("a", met=(0,), asking=Asking(2, 1, choices((0,), (1,)), "B")),
-            record("b", met=(0,), asking=Asking(2, 1, choices((0,), ()))),
-            record("c", met=(0,), asking=Asking(1, 0)),
+            record("a", met=(0,), asking=SimulatedUser(2, 1, choices((0,), (1,)), "B")),
+            record("b", met=(0,), asking=SimulatedUser(2, 1, choices((0,), ()))),
+            record("c", met=(0,), asking=SimulatedUser(1, 0)),
         ],
     )
     by_hand = {"with_question": (0.6667, 3), "with_question_all": (0.8333, 3), "in_vain": (0.5, 2)}

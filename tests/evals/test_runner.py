@@ -20,7 +20,7 @@ from quorum.evals.folder import EvalFolder, EvalWriter
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
-from quorum.evals.running.databases import MOST_OPENINGS, Databases
+from quorum.evals.running.databases import MOST_OPENINGS, DatabasePool
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
@@ -354,7 +354,7 @@ async def test_closing_waits_for_what_is_being_opened(
     monkeypatch.setattr(ShopConnector, "open", slow)
     monkeypatch.setattr(ShopConnector, "close", lambda self: asyncio.sleep(0))
     given = evaluation(tmp_path, Knowing(), questions(1))
-    databases = Databases(given.options, chat_models=given.chat_models)
+    databases = DatabasePool(given.options, chat_models=given.chat_models)
     waiting = asyncio.ensure_future(databases.of(given.questions[0]))
     await asyncio.wait_for(opening.wait(), 60)
     waiting.cancel()

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.evals.reports.statistics import (
-    Calibration,
+    CalibrationStats,
     Judged,
     bootstrap_interval,
     calibrate,
@@ -69,7 +69,7 @@ def test_the_interval_is_that_of_resampling_question_by_question(changes: list[f
 # Calibration
 
 
-def calibrated(*answers: Judged) -> Calibration:
+def calibrated(*answers: Judged) -> CalibrationStats:
     found = calibrate(answers)
     assert found is not None
     return found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quorum.evals.questions import is_id, read_ids
-from quorum.evals.running.databases import Databases
+from quorum.evals.running.databases import DatabasePool
 from quorum.evals.scoring import verify_gold
 from quorum.evals.suites.own import load_own
 from quorum.graph.options import RunOptions
@@ -191,7 +191,7 @@ async def test_own_questions_on_their_database(tmp_path: Path, db: str) -> None:
     suite = load_own(file, db)
     found = await verify_gold(suite, suite.questions)
     assert [check.state for check in found.values()] == ["ok", "fails", "missing"]
-    databases = Databases(RunOptions.from_dict({"models": ["offline"]}))
+    databases = DatabasePool(RunOptions.from_dict({"models": ["offline"]}))
     try:
         opened = await databases.of(suite.questions[0])
         documents = opened.resources_for(suite.questions[0]).documents

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quorum.evals.questions import read_ids
-from quorum.evals.running.databases import Databases
+from quorum.evals.running.databases import DatabasePool
 from quorum.evals.scorers.base import Prediction
 from quorum.evals.scoring import verify_gold
 from quorum.evals.suites import load_suite, part_of
@@ -307,7 +307,7 @@ async def test_the_download_of_ambrosia(tmp_path: Path, inner: str, name: str) -
     assert second.question == "Show all. Show them in one table."
     assert second.groups == {"ambiguity": "plain", "kind": "attachment"}
     assert first.url.endswith(file.name)
-    databases = Databases(RunOptions())
+    databases = DatabasePool(RunOptions())
     shown = (await databases.of(first)).resources_for(first)
     await databases.aclose()
     assert first.shown_as == shown.catalog.name == "banking_co_01"

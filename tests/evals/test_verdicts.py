@@ -11,7 +11,7 @@ import pytest
 
 from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
-from quorum.evals.running.databases import GOLD_LIMITS, Databases, GoldRun, Known, OpenDatabase, run_on
+from quorum.evals.running.databases import GOLD_LIMITS, DatabasePool, GoldRun, OpenDatabase, Outcomes, run_on
 from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, why
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.scorers.bird import BirdScorer
@@ -248,7 +248,7 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
     """One endless prediction must not hold up the questions that share the database."""
     for number, (seconds, allowed) in enumerate([(7.0, 7.0), (900.0, GOLD_LIMITS.seconds)]):
         given = evaluation(tmp_path, Knowing(), [question], query_timeout=seconds, max_rows=5)
-        databases = Databases(given.options, chat_models=given.chat_models)
+        databases = DatabasePool(given.options, chat_models=given.chat_models)
         folder = tmp_path / str(number)
         try:
             cut = kept(folder, {"n": [6]})
@@ -264,7 +264,7 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
 async def test_what_runs_gold_keeps_it_and_forgets_predictions(
     question: EvalQuestion, database: OpenDatabase, ran: Queries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known: Known = {}
+    known: Outcomes = {}
     for times in (1, 2):
         run = run_on(database, question, known)
         for _ in range(2):

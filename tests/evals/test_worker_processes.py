@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.records import Record
 from quorum.evals.running import cluster, runner
-from quorum.evals.running.cluster import MOST_LOST, Asking, RemoteAsker, Shares, Workers, workers_of
+from quorum.evals.running.cluster import MOST_LOST, AskingActor, RemoteAsker, Shares, Workers, workers_of
 from quorum.evals.running.evaluation import Evaluation
 from quorum.evals.running.runner import run_evaluation
 from quorum.graph.options import RunOptions
@@ -249,7 +249,7 @@ async def test_what_lacks_for_a_cluster_is_named(monkeypatch: pytest.MonkeyPatch
 
 async def test_an_error_arrives_whole(suite: Suite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Errors of ours as they are; of others, which may not be fit to travel, their traceback."""
-    asking = Asking(evaluation(suite, tmp_path))
+    asking = AskingActor(evaluation(suite, tmp_path))
     try:
         for error in (ConfigurationError("It is wrong.", hint="Mend it."), ValueError(threading.Lock())):
 

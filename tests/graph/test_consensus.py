@@ -418,7 +418,7 @@ def test_verdict_and_exploration_move_it_both_ways(sizes: list[int], calibration
     held = sized(*sizes)
     plain = confidence(held, calibration=calibration)
     by_verdict = [confidence(replace(held, approved=it), calibration=calibration) for it in (False, True)]
-    by_finding = [confidence(held, explored=it, calibration=calibration) for it in (False, True)]
+    by_finding = [confidence(held, confirmed=it, calibration=calibration) for it in (False, True)]
     for worse, better in (by_verdict, by_finding):
         assert worse <= plain <= better
         assert worse < plain or held.low
@@ -431,11 +431,11 @@ def test_a_dispute_is_never_trusted_more_than_unanimity(
 ) -> None:
     held = sized(*sizes, 1, approved=approved, doubt=doubt, stopping="beta:0.9")
     agreed = max(2, min(3, sizes[0]))  # the first batch, of one mind
-    disputed = confidence(held, explored=approved, calibration=calibration)
+    disputed = confidence(held, confirmed=approved, calibration=calibration)
     assert disputed < confidence(sized(agreed, doubt=doubt), calibration=calibration)
     all_at_once = sized(*sizes, 1, approved=approved, doubt=doubt, stopping="never")
     of_as_many = sized(max(2, sizes[0]), doubt=doubt)
-    trusted = confidence(all_at_once, explored=approved, calibration=calibration)
+    trusted = confidence(all_at_once, confirmed=approved, calibration=calibration)
     assert trusted <= confidence(of_as_many, calibration=calibration)
 
 
@@ -470,8 +470,8 @@ def test_that_the_data_cannot_answer_is_trusted_as_an_answer_of_as_many() -> Non
     assert confidence(replace(lacking, cast=1, **heads("c1"))) == LOW < confidence(sized(1))
     disputed = replace(sized(2, stopping="beta:0.9"), cast=8, **heads(*"abcdef"))
     assert disputed.cannot_answer
-    for explored in (None, True):
-        assert confidence(replace(disputed, approved=explored), explored=explored) < confidence(lacking)
+    for confirmed in (None, True):
+        assert confidence(replace(disputed, approved=confirmed), confirmed=confirmed) < confidence(lacking)
 
 
 def test_what_ships_is_a_checked_fit_and_tells_strong_votes_from_weak() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quorum.api import explore
-from quorum.graph.exploring import Exploration
+from quorum.graph.exploring import ExplorationResult
 from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.scripted import Prompt, scripted
@@ -41,7 +41,7 @@ class Searching:
         self.folder, self.shop = folder, make_shop(folder / "shop.db")
         self.prompts: list[Prompt] = []
 
-    async def __call__(self, **given: Any) -> Exploration:
+    async def __call__(self, **given: Any) -> ExplorationResult:
         roles = {name: given.pop(name) for name in ("explorer", "simulator", "describer") if name in given}
         usual: dict[str, Any] = {"explorer": choice(ORDERS, CITIES), "simulator": simulated}
         usual |= {"describer": described()} | roles

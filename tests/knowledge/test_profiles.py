@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Table, from_json, to_json
-from quorum.knowledge.profile.columns import Place, Rows, key_values, profiles, with_key_matches
+from quorum.knowledge.catalog import Catalog, Column, ColumnRef, Table, from_json, to_json
+from quorum.knowledge.profile.columns import RowsOf, key_values, profiles, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind, profile_from
 from quorum.knowledge.schema.oddities import oddities, topics
 from quorum.knowledge.schema.render import render
@@ -199,7 +199,7 @@ def test_rows_of_totals_are_told_where_their_numbers_are_larger() -> None:
     assert not brands["brand"].totals
 
 
-def table(name: str, **columns: list[str]) -> tuple[Table, dict[Place, Rows]]:
+def table(name: str, **columns: list[str]) -> tuple[Table, dict[ColumnRef, RowsOf]]:
     found = profiles(columns, whole=True)
     made = Table(name, tuple(Column(each, "TEXT", profile=found[each]) for each in columns))
     keys = {(name, each): key_values(values, found[each]) for each, values in columns.items()}

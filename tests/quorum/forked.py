@@ -27,7 +27,7 @@ from quorum.cli import main as command
 from quorum.graph.trace import Trace
 from quorum.tools.databases import process
 from quorum.tools.guard import process as guard_process
-from quorum.tools.guard.text import Passed, Refused
+from quorum.tools.guard.text import Passed, Rejected
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.lint import Linter
 from quorum.tools.query import QueryError
@@ -112,7 +112,7 @@ def _end_after(events: float, end: int) -> None:
     Trace.record = last  # type: ignore[method-assign]
 
 
-def judged(sql: str, dialect: str, linter: Linter | None = None) -> Passed | Refused | QueryError:
+def judged(sql: str, dialect: str, linter: Linter | None = None) -> Passed | Rejected | QueryError:
     """Judge in this process, where no process of the guard's is started."""
     found = verdict_on(sql, dialect)
     problem = linter.lint(found.tree) if linter and isinstance(found, Passed) else None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.guard import Passed, Refused, check
+from quorum.tools.guard import Passed, Rejected, check
 from quorum.tools.guard.process import Process
 from quorum.tools.guard.verdict import verdict_on
 from quorum.tools.guard.vocabulary import function_names, words
@@ -22,9 +22,9 @@ def passed(sql: str, dialect: str = "sqlite") -> Passed:
     return verdict
 
 
-def refused(sql: str, dialect: str = "sqlite") -> Refused:
+def refused(sql: str, dialect: str = "sqlite") -> Rejected:
     verdict = verdict_on(sql, dialect)
-    assert isinstance(verdict, Refused), verdict
+    assert isinstance(verdict, Rejected), verdict
     return verdict
 
 
@@ -104,7 +104,7 @@ def test_no_invisible_character_joins_words(dialect: str, space: str) -> None:
 )
 def test_monsters_are_refused_and_nothing_breaks(sql: str) -> None:
     verdict = check(sql, "duckdb")
-    if isinstance(verdict, Refused):
+    if isinstance(verdict, Rejected):
         assert verdict.rule in ("nesting", "too_long", "syntax")
     else:
         assert len(sql) < 1000

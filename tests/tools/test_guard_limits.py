@@ -13,7 +13,7 @@ from string import ascii_lowercase
 import pytest
 
 from quorum.knowledge.catalog import Catalog, Column, Table
-from quorum.tools.guard import Passed, Refused, allowed, check
+from quorum.tools.guard import Passed, Rejected, allowed, check
 from quorum.tools.guard import process as guard_process
 from quorum.tools.guard.process import CATALOGS, MEMORY, TOO_MUCH, GuardFailed, Process
 from quorum.tools.guard.verdict import verdict_on
@@ -50,7 +50,7 @@ def nested(pair: tuple[str, str], depth: int) -> str:
 def test_what_the_parser_reads_in_many_ways_is_refused_by_counts(dialect: str, pair: tuple[str, str]) -> None:
     depth = 30 if len(pair[0]) < 20 else 15
     verdict = verdict_on(nested(pair, depth), dialect)  # 2**30 readings: it would not come back
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert verdict.rule == "too_complex"
     with pytest.raises(SyntaxProblem, match="nests"):  # for all who parse, not for the guard alone
         parse_statements(nested(pair, depth), dialect)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from quorum.tools.guard import Passed, Refused, check, judge_list
+from quorum.tools.guard import Passed, Rejected, check, judge_list
 from quorum.tools.guard.output import render
 from quorum.tools.guard.text import NotPure
 from quorum.tools.sql import parse_statements
@@ -22,7 +22,7 @@ from tests.tools.case_files import cases
 @pytest.mark.parametrize(("dialect", "rule", "sql"), cases("guard_cases/refused", 3))
 def test_an_attack_is_refused_by_its_rule(dialect: str, rule: str, sql: str) -> None:
     verdict = check(sql, dialect)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, Rejected)
     assert verdict.rule == rule
     assert verdict.reason.endswith((".", ")"))
 
@@ -73,7 +73,7 @@ def test_what_real_models_wrote_passes(shared: Path) -> None:
     paths = sorted((shared / "data" / "candidates").glob("*/*/*.sql"))
     ran = [path for path in paths if path.with_suffix(".csv").exists()]
     assert len(ran) > 1000
-    refused = [path for path in ran if isinstance(check(path.read_text(), "snowflake"), Refused)]
+    refused = [path for path in ran if isinstance(check(path.read_text(), "snowflake"), Rejected)]
     assert refused == []
 
 
@@ -184,7 +184,7 @@ def test_neither_a_write_nor_a_call_with_side_effects_passes(
 ) -> None:
     read = data.draw(reads(dialect, evil=not statement))
     sql = statement.strip().replace("{read}", read) or read
-    assert isinstance(check(data.draw(disguised(sql)), dialect), Refused)
+    assert isinstance(check(data.draw(disguised(sql)), dialect), Rejected)
 
 
 WORDS = """

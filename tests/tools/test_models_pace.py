@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from quorum.tools.ledger import Ledger
 from quorum.tools.models import Model, ModelSettings, backend, make_models
-from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.failures import FailureKind, NoReply
 from quorum.tools.models.pace import Pace, backoff, retry_after
 from quorum.tools.models.scripted import ScriptedChatModel
 from quorum.tools.record import no_record
@@ -97,8 +97,8 @@ class Backend(backend.Backend):
     retry_after: float | None = None
 
     @override
-    def failure(self, error: Exception) -> Failure:
-        return Failure(FailureKind.RATE, "Later.", "", self.retry_after)
+    def failure(self, error: Exception) -> NoReply:
+        return NoReply(FailureKind.RATE, "Later.", "", self.retry_after)
 
 
 async def storm(

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from quorum.tools.models.capabilities import blamed
-from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.failures import FailureKind, NoReply
 from quorum.tools.models.structured import (
     Problem,
     ProblemKind,
@@ -133,8 +133,8 @@ ALL = frozenset({"temperature", "seed", "max_tokens", "max_completion_tokens"})
 ALL |= {"response_format", "tools", "stream_options"}
 
 
-def refusal(message: str, parameter: str = "") -> Failure:
-    return Failure(FailureKind.REQUEST, message, parameter=parameter)
+def refusal(message: str, parameter: str = "") -> NoReply:
+    return NoReply(FailureKind.REQUEST, message, parameter=parameter)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database
 from quorum.tools.lint import Linter
-from quorum.tools.sample_rows import SampleRows, Values, sample_rows
+from quorum.tools.sample_rows import Sample, SampleRows, sample_rows
 from quorum.tools.sql.linking import Linked, prune
 from tests.engines import build, opened
 
@@ -47,7 +47,7 @@ async def test_three_rows_of_each_table_stand_column_by_column(database: Databas
 
 
 def test_a_column_of_one_value_is_shown_as_in_figure_3_and_a_comma_is_no_border() -> None:
-    cells: Values = {"a": ["x, y", "z]"], "b": ["1", "1"], "c": ["", ""], "d": [None, None], "e": [None, "2"]}
+    cells: Sample = {"a": ["x, y", "z]"], "b": ["1", "1"], "c": ["", ""], "d": [None, None], "e": [None, "2"]}
     many = Table("t", tuple(Column(name, "TEXT") for name in cells))
     catalog = Catalog("d", "sqlite", (many, replace(many, name="one"), replace(many, name="none")))
     text = SampleRows({"t": cells, "one": {"a": ["x"]}, "none": {}}).text(catalog)

@@ -18,7 +18,7 @@ from quorum.tools.guard import allowed
 from quorum.tools.lint import Linter
 from quorum.tools.query import Limits, QueryError, QueryResult
 from quorum.tools.results.values import plain_rows
-from quorum.tools.silent_errors import Kind, Suspicion, suspicions
+from quorum.tools.silent_errors import Doubt, Suspicion, suspicions
 from quorum.tools.silent_errors.checking import plan
 from quorum.tools.silent_errors.cues import asks_how_many, keeps_ties
 from quorum.tools.silent_errors.doubts import Look
@@ -154,8 +154,8 @@ async def database(
         yield await opened(connector)
 
 
-@pytest.mark.parametrize("kind", list(Kind))
-async def test_a_trap_is_told(database: Database, kind: Kind) -> None:
+@pytest.mark.parametrize("kind", list(Doubt))
+async def test_a_trap_is_told(database: Database, kind: Doubt) -> None:
     every = (*CASES, *OTHER_CASES, *cases_of(f"{database.catalog.dialect} "))
     ours = [case for case in every if case.kind == kind]
     assert ours
@@ -190,7 +190,7 @@ async def test_a_convention_settles_ties(database: Database) -> None:
     assert await said(database, sql, "Which customer has the highest credit?") == []
     assert await said(database, sql, "Show the top 1 customer by credit.") == []
     (found,) = await said(database, sql, "Which customers have the highest credit?")
-    assert found.kind is Kind.CUT_TIES
+    assert found.kind is Doubt.CUT_TIES
     assert "would have 2 rows instead of 1" in found.matters
 
 
@@ -202,7 +202,7 @@ async def test_subqueries_ctes_and_unions_are_read(database: Database) -> None:
         f"SELECT s FROM ({inner}) AS w WHERE t > 19",
         f"{inner} UNION ALL SELECT 'none', 0",
     ):
-        assert Kind.FAN_OUT in {each.kind for each in await said(database, sql)}, sql
+        assert Doubt.FAN_OUT in {each.kind for each in await said(database, sql)}, sql
 
 
 async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Database) -> None:
@@ -297,5 +297,5 @@ async def test_a_files_rows_are_told_apart_by_a_unique_column(tmp_path: Path) ->
     async with connect(str(tmp_path)) as connector:
         sql = "SELECT SUM(o.fee) AS fees FROM orders AS o JOIN lines AS l ON l.order_id = o.order_id"
         (found,) = await said(await opened(connector), sql)
-    assert found.kind is Kind.FAN_OUT
+    assert found.kind is Doubt.FAN_OUT
     assert "one (order_id 1) 3 times" in found.says

@@ -26,7 +26,7 @@ WHOLE = pa.decimal128(20, 0)
 """A type that holds every whole number of Arrow's."""
 
 
-class Kind(NamedTuple):
+class ArrowType(NamedTuple):
     """The type of a column: Arrow's type, None to infer it; and its type if it has no value."""
 
     wanted: pa.DataType | None
@@ -61,7 +61,7 @@ class Capped:
 class Collector(Capped):
     """Rows of Python values as compact columns."""
 
-    def __init__(self, names: Sequence[str], kinds: Sequence[Kind], rows: int, size: int) -> None:
+    def __init__(self, names: Sequence[str], kinds: Sequence[ArrowType], rows: int, size: int) -> None:
         super().__init__(rows, size)
         self._names, self._kinds = names, kinds
         self._chunks: list[list[pa.Array]] = []
@@ -128,7 +128,7 @@ def capped_table(
     return table, truncated
 
 
-def joined(chunks: Sequence[pa.Array], kind: Kind) -> pa.ChunkedArray:
+def joined(chunks: Sequence[pa.Array], kind: ArrowType) -> pa.ChunkedArray:
     """Join the batches of a column, which may differ in their types."""
     common = reduce(_common, {chunk.type: None for chunk in chunks}, pa.null())
     if pa.types.is_null(common):

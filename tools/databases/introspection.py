@@ -12,9 +12,9 @@ from functools import lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from quorum.knowledge.catalog import Catalog, Column, Field, Table
+from quorum.knowledge.catalog import Catalog, Column, ColumnRef, Field, Table
 from quorum.knowledge.errors import DatabaseUnavailable
-from quorum.knowledge.profile.columns import Place, key_values, profiles, with_key_matches
+from quorum.knowledge.profile.columns import key_values, profiles, with_key_matches
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.inferred import infer_fields
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
@@ -95,7 +95,7 @@ class Introspection:
     left_out: list[str] = field(default_factory=list)
     lacking: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {what: {} for what in LACKS})
     unsure: dict[str, tuple[str, dict[str, str], float]] = field(default_factory=dict)
-    keys: dict[Place, Mapping[str, int]] = field(default_factory=dict)
+    keys: dict[ColumnRef, Mapping[str, int]] = field(default_factory=dict)
     profiling: float = 0.0
     quote: Callable[[str], str] = field(default=lambda name: quoted(name))
     started: float = field(default_factory=time.monotonic)

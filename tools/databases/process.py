@@ -63,12 +63,12 @@ class EngineTimeout(EngineDied):
     """The engine did not stop when its time was up; its process was killed."""
 
 
-Reply: TypeAlias = tuple[dict[str, Any], bytes]
+Response: TypeAlias = tuple[dict[str, Any], bytes]
 """A child's answer: its header and an Arrow IPC stream."""
 
 
 @dataclass(frozen=True)
-class Opening:
+class OpenRequest:
     """A session to open: ``module:Class``, the database's absolute path, memory in bytes, other files."""
 
     session: str
@@ -80,14 +80,14 @@ class Opening:
 class Child:
     """One child process with one session, which answers one request at a time."""
 
-    def __init__(self, process: Process, opening: Opening) -> None:
+    def __init__(self, process: Process, opening: OpenRequest) -> None:
         self._process = process
         self._ready = False
         self._killed = False
         self.opening = opening
 
     @classmethod
-    async def spawn(cls, opening: Opening) -> Child:
+    async def spawn(cls, opening: OpenRequest) -> Child:
         """Start a process; ``open`` then opens its database."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "quorum.tools.databases.worker"),
@@ -127,7 +127,7 @@ class Child:
             await self._start(None)
             self._ready = True
 
-    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Reply:
+    async def run(self, sql: str, *, rows: int, size: int, seconds: float) -> Response:
         """Run one statement; the process is killed if it overruns, or if the task is cancelled.
 
         Raises:
@@ -168,7 +168,7 @@ class Child:
 
     async def _ask(
         self, message: dict[str, Any] | None, seconds: float, payload: bytes | memoryview = b""
-    ) -> Reply:
+    ) -> Response:
         """Exchange one request and reply; on any failure the process is closed."""
         sink, source = self._process.stdin, self._process.stdout
         assert sink is not None
@@ -230,7 +230,7 @@ class Pool:
         async with self._slots:
             self._busy += 1
             try:
-                child = await self._take(Opening(self._session, path, memory, self._files))
+                child = await self._take(OpenRequest(self._session, path, memory, self._files))
                 try:
                     yield child
                 finally:
@@ -253,7 +253,7 @@ class Pool:
         children, self._children = self._children, set()
         await asyncio.gather(*(child.close() for child in children))
 
-    async def _take(self, opening: Opening) -> Child:
+    async def _take(self, opening: OpenRequest) -> Child:
         await self._wait_for_idle()
         if self._closed:
             raise EngineDied(None)

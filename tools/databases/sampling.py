@@ -46,7 +46,7 @@ SHARE = 2 / 3
 
 
 @dataclass(frozen=True)
-class Source:
+class Scan:
     """A table to be read.
 
     Attributes:
@@ -74,7 +74,7 @@ def rows_each(columns: int) -> int:
     return rows
 
 
-async def with_values(look: Introspection, sources: Sequence[Source], samples: int) -> list[Table]:
+async def with_values(look: Introspection, sources: Sequence[Scan], samples: int) -> list[Table]:
     """The tables with row counts and values, as far as there is time; what they lack is in ``look``.
 
     Views that cannot be read are left out.
@@ -84,7 +84,7 @@ async def with_values(look: Introspection, sources: Sequence[Source], samples: i
     """
     look.started = time.monotonic()
     rows = rows_each(sum(len(source.texts) for source in sources))
-    reader = _Reader(look, rows, samples)
+    reader = _Sampler(look, rows, samples)
     tables = [source for source in sources if source.countable]
     views = [[source] for source in sources if not source.countable]
     await _each(reader.sample, [*_batches(tables, rows), *views])
@@ -99,7 +99,7 @@ async def with_values(look: Introspection, sources: Sequence[Source], samples: i
     return kept
 
 
-class _Reader:
+class _Sampler:
     """Reads tables.
 
     Attributes:
@@ -109,10 +109,10 @@ class _Reader:
 
     def __init__(self, look: Introspection, rows: int, samples: int) -> None:
         self.found: dict[str, Table] = {}
-        self.partly: list[Source] = []
+        self.partly: list[Scan] = []
         self._look, self._rows, self._samples = look, rows, samples
 
-    async def sample(self, batch: Sequence[Source]) -> None:
+    async def sample(self, batch: Sequence[Scan]) -> None:
         """Read rows of some tables."""
         if self._look.left(SHARE) <= 0:
             for source in batch:
@@ -131,7 +131,7 @@ class _Reader:
             for part in _parts(batch, answer):
                 await self.sample(part)
 
-    async def complete(self, source: Source) -> None:
+    async def complete(self, source: Scan) -> None:
         """Count a table of which not all rows were read, and hold against all what its sample says."""
         name = source.table.full_name
         table = self.found[name]
@@ -140,7 +140,7 @@ class _Reader:
             table = self._look.with_count(table, rows, source.estimate)
         self.found[name] = await self._look.confirmed(table)
 
-    async def _keep(self, source: Source, values: Sequence[Sequence[Any]], *, cut: bool, size: int) -> None:
+    async def _keep(self, source: Scan, values: Sequence[Sequence[Any]], *, cut: bool, size: int) -> None:
         count = len(values[0]) if values else 0
         if source.span is not None and count < self._rows // 2:  # an estimate of long ago: it is small
             await self.sample([replace(source, span=None)])
@@ -152,7 +152,7 @@ class _Reader:
             self._look.doubt(table, source.sql, source.texts, size)
             self.partly.append(source)
 
-    def _failed(self, source: Source) -> None:
+    def _failed(self, source: Scan) -> None:
         name = source.table.full_name
         self._look.lack(UNSAMPLED, source.table)
         self.found[name] = source.table
@@ -171,9 +171,9 @@ async def _each(work: Callable[[T], Awaitable[None]], things: Iterable[T]) -> No
     await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
 
 
-def _batches(sources: Sequence[Source], rows: int) -> Iterator[list[Source]]:
+def _batches(sources: Sequence[Scan], rows: int) -> Iterator[list[Scan]]:
     """Tables of about as many columns together."""
-    batch: list[Source] = []
+    batch: list[Scan] = []
     cells = 0
     for source in sorted(sources, key=lambda source: len(source.texts)):
         wanted = len(source.texts) * min(rows, rows if source.estimate is None else source.estimate + 1)
@@ -186,7 +186,7 @@ def _batches(sources: Sequence[Source], rows: int) -> Iterator[list[Source]]:
         yield batch
 
 
-def _parts(batch: Sequence[Source], answer: QueryResult | QueryError) -> Iterator[Sequence[Source]]:
+def _parts(batch: Sequence[Scan], answer: QueryResult | QueryError) -> Iterator[Sequence[Scan]]:
     """Yield the parts to ask of a batch that failed: one by one if it took too long, else halves."""
     if isinstance(answer, QueryError) and answer.kind is not ErrorKind.TIMEOUT:
         half = len(batch) // 2
@@ -195,7 +195,7 @@ def _parts(batch: Sequence[Source], answer: QueryResult | QueryError) -> Iterato
         yield from ([source] for source in batch)
 
 
-def _sql(sources: Sequence[Source], rows: int) -> str:
+def _sql(sources: Sequence[Scan], rows: int) -> str:
     """One question for rows of several tables, the table's number before each row."""
     width = len(sources[0].texts)
     parts = []
@@ -206,7 +206,7 @@ def _sql(sources: Sequence[Source], rows: int) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _apart(table: pa.Table, sources: Sequence[Source]) -> Iterator[list[list[Any]]]:
+def _apart(table: pa.Table, sources: Sequence[Scan]) -> Iterator[list[list[Any]]]:
     """The values of each source, by column."""
     import pyarrow.compute as pc
 

@@ -236,7 +236,7 @@ def uncallable(sql: str, dialect: str) -> QueryError | None:
     return next(_refusals(found, dialect), None)
 
 
-class Call(NamedTuple):
+class FunctionCall(NamedTuple):
     """A function that a text calls.
 
     Attributes:
@@ -250,7 +250,7 @@ class Call(NamedTuple):
     quoted: bool
 
 
-def calls(found: Sequence[Token], dialect: str) -> Iterator[Call]:
+def calls(found: Sequence[Token], dialect: str) -> Iterator[FunctionCall]:
     """The functions that a text calls."""
     brackets = _brackets(found)
     for place, (token, following) in enumerate(pairwise(found)):
@@ -263,7 +263,7 @@ def calls(found: Sequence[Token], dialect: str) -> Iterator[Call]:
         dotted = place > 0 and found[place - 1].upper == "."
         alone = dotted and found[max(place - 3, 0)].upper != "."
         qualifier = found[place - 2].text.lower() if alone and place > 1 else "?"
-        yield Call(qualifier if dotted else "", name, token.kind == "name")
+        yield FunctionCall(qualifier if dotted else "", name, token.kind == "name")
 
 
 def _refusals(found: Sequence[Token], dialect: str) -> Iterator[QueryError]:

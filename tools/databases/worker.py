@@ -179,7 +179,7 @@ def _listen(requests: SimpleQueue[tuple[dict[str, Any], bytes]]) -> None:
 
 
 def open_session(opening: dict[str, Any]) -> Session:
-    """Open the session that ``quorum.tools.databases.process.Opening`` describes, as a dict."""
+    """Open the session that ``quorum.tools.databases.process.OpenRequest`` describes, as a dict."""
     module, _, attribute = opening["session"].partition(":")
     made: type[Session] = getattr(import_module(module), attribute)
     return made(opening["path"], opening["memory"], opening["files"])

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.guard import process
-from quorum.tools.guard.text import Allowed, Passed, Refused
+from quorum.tools.guard.text import Allowed, Passed, Rejected
 from quorum.tools.query import QueryError
 from quorum.tools.sql import dialect_name
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 VERDICTS = 256
 """Verdicts that one linter remembers."""
 
-__all__ = ["Passed", "Refused", "allowed", "check", "judge_list", "prepare"]
+__all__ = ["Passed", "Rejected", "allowed", "check", "judge_list", "prepare"]
 
 
-def check(sql: str, dialect: str) -> Passed | Refused:
+def check(sql: str, dialect: str) -> Passed | Rejected:
     """Judge ``sql``: a pure read passes, anything else is refused with the reason.
 
     Judging takes at most ``quorum.tools.guard.process.SECONDS`` of work, whatever the text. In an event
@@ -84,7 +84,7 @@ def _allowed(sql: str, linter: Linter) -> Allowed | QueryError:
     if isinstance(found, Passed):
         verdict: Allowed | QueryError = Allowed(found.sql, found.masks)
     else:
-        verdict = found.error() if isinstance(found, Refused) else found
+        verdict = found.error() if isinstance(found, Rejected) else found
     if found is not process.TOO_MUCH:
         linter.verdicts[sql] = verdict
         if len(linter.verdicts) > VERDICTS:

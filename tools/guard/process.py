@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.errors import QuorumError
 from quorum.tools.children import environment
-from quorum.tools.guard.text import Passed, Refused, too_long
+from quorum.tools.guard.text import Passed, Rejected, too_long
 
 if TYPE_CHECKING:
     from quorum.tools.lint import Linter
@@ -44,7 +44,7 @@ CATALOGS = 16
 KILLED = frozenset({0, -signal.SIGKILL, -signal.SIGTERM, -signal.SIGINT, -signal.SIGHUP})
 """Exit codes of a process that somebody else ended, not its text; it is 0 where SIGCHLD is ignored."""
 
-TOO_MUCH = Refused(
+TOO_MUCH = Rejected(
     f"Judging the SQL takes over {SECONDS:g} s or {MEMORY >> 20} MiB; write it shorter or with less nesting.",
     "too_complex",
 )
@@ -63,7 +63,7 @@ class Process:
         self._link: Connection | None = None
         self._killed = False  # the last one, by somebody else
 
-    def ask(self, sql: str, dialect: str, linter: Linter | None = None) -> Passed | Refused | QueryError:
+    def ask(self, sql: str, dialect: str, linter: Linter | None = None) -> Passed | Rejected | QueryError:
         """Return the verdict of guard and, with ``linter``, lint; wait for those who asked before.
 
         Raises:
@@ -81,7 +81,7 @@ class Process:
                     self._tell(linter)
                     found = self._exchange((sql, dialect, number), WAIT_SECONDS)
                 if found is not None:
-                    verdict: Passed | Refused | QueryError = found
+                    verdict: Passed | Rejected | QueryError = found
                     return verdict
                 if not self._killed:
                     break
@@ -204,7 +204,7 @@ def serve(seconds: float, memory: int) -> None:
             continue
         with _limited(seconds, memory):
             found = verdict_on(sql, dialect)
-            reply: Passed | Refused | QueryError = found
+            reply: Passed | Rejected | QueryError = found
             if isinstance(found, Passed):
                 bare = replace(found, tree=None, script=())
                 reply = bare if number is None else linters[number].judge(found)

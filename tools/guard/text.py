@@ -74,7 +74,7 @@ class Allowed(str):
 
 
 @dataclass(frozen=True)
-class Refused:
+class Rejected:
     """SQL that must not reach a database.
 
     Attributes:
@@ -108,7 +108,7 @@ class NotPure(Exception):
     def __init__(self, reason: str, rule: str, at: Token | int | None = None) -> None:
         super().__init__(reason)
         place = (at, None) if at is None or isinstance(at, int) else (at.line, at.col)
-        self.verdict = Refused(reason, rule, *place)
+        self.verdict = Rejected(reason, rule, *place)
 
 
 @dataclass(frozen=True)
@@ -124,12 +124,12 @@ class Scanned:
     tokens: list[Token]
 
 
-def too_long(sql: str) -> Refused | None:
+def too_long(sql: str) -> Rejected | None:
     """Return the refusal of a text that is too long to be read."""
     if len(sql) <= MAX_CHARACTERS:
         return None
     reason = f"The SQL has {len(sql):,} characters; at most {MAX_CHARACTERS:,} are judged."
-    return Refused(reason, "too_long")
+    return Rejected(reason, "too_long")
 
 
 def check_memory(error: BaseException | None) -> None:

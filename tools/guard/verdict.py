@@ -12,7 +12,7 @@ from sqlglot.errors import TokenError
 
 from quorum.tools.guard.output import rebuild, render
 from quorum.tools.guard.rules import judge, strict_text
-from quorum.tools.guard.text import NotPure, Passed, Refused, Scanned, check_memory, is_command, plain, scan
+from quorum.tools.guard.text import NotPure, Passed, Rejected, Scanned, check_memory, is_command, plain, scan
 from quorum.tools.guard.vocabulary import INSPECTION_PRAGMAS, SETTINGS, SHOWN, words
 from quorum.tools.sql import (
     STRICT_DIALECTS,
@@ -44,7 +44,7 @@ _UNREADABLE = (SyntaxProblem, TokenError, RecursionError, TypeError, ValueError,
 _SHOW = re.compile(r"(?P<what>[\w ]+?)(?: ;)*", re.IGNORECASE)
 
 
-def verdict_on(sql: str, dialect: str) -> Passed | Refused:
+def verdict_on(sql: str, dialect: str) -> Passed | Rejected:
     """Return the verdict of ``quorum.tools.guard.check``, with the tree; its time is bounded by counts only.
 
     Raises:
@@ -78,24 +78,24 @@ def verdict_on(sql: str, dialect: str) -> Passed | Refused:
     return Passed(f"{explain} {text}".lstrip(), dialect, last, "explain" if explain else kind, tuple(before))
 
 
-def _unreadable(error: Exception, word: str, dialect: str) -> Refused:
+def _unreadable(error: Exception, word: str, dialect: str) -> Rejected:
     """Return the refusal of a text, by its first ``word``, that the parser does not read or write again."""
     check_memory(error)
     if isinstance(error, TooComplex):
         reason = f"The SQL cannot be judged: {error.message}"
-        return Refused(reason, "too_complex", error.line, error.column)
+        return Rejected(reason, "too_complex", error.line, error.column)
     if isinstance(error, SyntaxProblem):
         if word in words("writes"):
-            return Refused(f"{word} is not a query; only pure reads may run.", "statement")
-        return Refused(
+            return Rejected(f"{word} is not a query; only pure reads may run.", "statement")
+        return Rejected(
             f"The SQL cannot be read as {dialect}: {error.message}", "syntax", error.line, error.column
         )
     if isinstance(error, TokenError):  # in rebuilt text: sqlglot forgets escapes in some texts
         reason = "The SQL holds a text that cannot be written faithfully; write it simpler."
-        return Refused(reason, "rendering")
+        return Rejected(reason, "rendering")
     if isinstance(error, RecursionError):
-        return Refused("The SQL nests too deeply to be judged.", "nesting")
-    return Refused(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
+        return Rejected("The SQL nests too deeply to be judged.", "nesting")
+    return Rejected(f"The SQL holds a form of {dialect} that cannot be judged.", "syntax")
 
 
 def _functions_defined(trees: list[exp.Expr], dialect: str) -> frozenset[str]:

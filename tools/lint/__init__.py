@@ -13,7 +13,7 @@ from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
 from quorum.knowledge.catalog import Column, Table
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import dialect_name
 
@@ -55,7 +55,7 @@ class Linter:
         self.catalog = catalog
         self.number = next(_NUMBERS)
         self.verdicts: dict[str, Allowed | QueryError] = {}
-        self._names = Names(dialect_name(catalog.dialect))
+        self._names = CaseRules(dialect_name(catalog.dialect))
 
     @cached_property
     def _tables(self) -> Tables:

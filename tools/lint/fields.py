@@ -15,8 +15,8 @@ from quorum.tools.guard.vocabulary import function_names, words
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Table
-    from quorum.tools.lint.resolver import Scope, Source
-    from quorum.tools.lint.tables import Names, Tables
+    from quorum.tools.lint.resolver import FromItem, Scope
+    from quorum.tools.lint.tables import CaseRules, Tables
 
 Columns: TypeAlias = "dict[str, str] | None"
 """Column keys with the names people see, in order; None where the columns cannot be known."""
@@ -30,13 +30,13 @@ def is_harmless(key: str) -> bool:
     return key in words("postgres_fields") or key in function_names("postgres")
 
 
-def unnamed(names: Names, item: exp.Expr) -> str:
+def unnamed(names: CaseRules, item: exp.Expr) -> str:
     """Return the key of an output that the engine names itself, with the names that it may give."""
     found = (names.key(node) for node in item.find_all(exp.Identifier))
     return UNNAMED.join(["", str(id(item)), *dict.fromkeys(found)])
 
 
-def returned(names: Names, node: exp.Expr) -> Columns:
+def returned(names: CaseRules, node: exp.Expr) -> Columns:
     """Return the columns of a table function or VALUES; None where they are not known (XMLTABLE)."""
     call = node.this if isinstance(node, exp.Table | exp.Lateral) else node
     known = isinstance(call, exp.Func | exp.Unnest | exp.Values) or node.args.get("rows_from")
@@ -101,7 +101,7 @@ def _in_column(owners: Iterable[Table | None], name: str, key: str, tables: Tabl
     return None if all(_is_plain(column.type) for column in columns) else True  # a type of the user's
 
 
-def _in_rows(rows: list[Source], key: str) -> bool | None:
+def _in_rows(rows: list[FromItem], key: str) -> bool | None:
     if any(source.columns is None for source in rows):
         return None
     return any(key in (source.columns or {}) or may_have(source.columns, key) for source in rows)

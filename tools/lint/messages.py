@@ -11,7 +11,7 @@ from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql.writing import write
 
 if TYPE_CHECKING:
-    from quorum.tools.lint.resolver import Issue, Scope, Source
+    from quorum.tools.lint.resolver import FromItem, Issue, Scope
     from quorum.tools.lint.tables import Tables
 
 _CLAUSES = {
@@ -129,7 +129,7 @@ class Messages:
         message = f"Syntax error near {at.name}: it is a keyword, and nothing here has it as a name."
         return self._error(ErrorKind.SYNTAX, message, at, [])
 
-    def _absence(self, issue: Issue, owners: tuple[Source, ...]) -> str:
+    def _absence(self, issue: Issue, owners: tuple[FromItem, ...]) -> str:
         name = issue.node.name
         if issue.sources:
             source = issue.sources[0]
@@ -174,11 +174,11 @@ def _own(node: exp.Expr) -> bool:
     return alias is not None and alias.alias.casefold() == node.name.casefold()
 
 
-def _label(source: Source) -> str:
+def _label(source: FromItem) -> str:
     return source.table.name if source.table else source.name or "the subquery"
 
 
-def _reach(scope: Scope) -> list[Source]:
+def _reach(scope: Scope) -> list[FromItem]:
     return [source for level in scope.chain() for source in level.sources if source.columns]
 
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from quorum.tools.guard.limits import branches
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.lint.fields import UNNAMED, Columns, has_field, may_have, returned, unnamed
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.sql import STRICT_DIALECTS
 from quorum.tools.sql.writing import write
 
@@ -74,7 +74,7 @@ _TERMS = (exp.Ordered, exp.Paren, exp.Tuple, exp.Rollup, exp.Cube, exp.GroupingS
 
 
 @dataclass(frozen=True)
-class Source:
+class FromItem:
     """One thing in a FROM clause.
 
     Attributes:
@@ -123,7 +123,7 @@ class Scope:
     dialect: str
     ctes: dict[str, Columns]
     parent: Scope | None = None
-    sources: list[Source] = field(default_factory=list)
+    sources: list[FromItem] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
     merged: set[str] = field(default_factory=set)
@@ -142,10 +142,10 @@ class Scope:
         """True if some source may have any column."""
         return any(source.open for source in self.sources)
 
-    def named(self, key: str) -> list[Source]:
+    def named(self, key: str) -> list[FromItem]:
         return [source for source in self.sources if source.key == key]
 
-    def holding(self, key: str) -> list[Source]:
+    def holding(self, key: str) -> list[FromItem]:
         return [source for source in self.sources if source.columns is not None and key in source.columns]
 
     def sees_alias(self, key: str) -> bool:
@@ -179,7 +179,7 @@ class Issue:
     node: exp.Expr
     scope: Scope
     what: str  # table, qualifier, column, alias, ambiguous or field
-    sources: tuple[Source, ...] = ()
+    sources: tuple[FromItem, ...] = ()
     clause: str = ""
 
     @property
@@ -214,7 +214,7 @@ class Resolver:
 
     def __init__(self, tables: Tables, variables: Iterable[str] = ()) -> None:
         self.tables = tables
-        self.names: Names = tables.names
+        self.names: CaseRules = tables.names
         self.dialect = tables.names.dialect
         self.variables = frozenset(name.casefold() for name in variables)
         self.issues: list[Issue] = []
@@ -237,7 +237,7 @@ class Resolver:
         if isinstance(node, exp.Table):
             self._source(node, scope)
             return star_columns(scope)
-        scope.sources.append(Source("", "", {} if self.calls else None))
+        scope.sources.append(FromItem("", "", {} if self.calls else None))
         self._visit(node.iter_expressions(), scope)
         return None
 
@@ -296,7 +296,7 @@ class Resolver:
     ) -> Columns:
         outputs = [self.query(branch, parent, ctes) for branch in branches(node)]
         known = None if None in outputs else {k: v for columns in outputs for k, v in (columns or {}).items()}
-        scope = Scope(self.dialect, ctes, parent, [Source("", "", known)], clause="order")
+        scope = Scope(self.dialect, ctes, parent, [FromItem("", "", known)], clause="order")
         self._visit([order for order in [node.args.get("order")] if order], scope)
         return outputs[0]
 
@@ -363,7 +363,7 @@ class Resolver:
         name = identifier.name if identifier is not None else ""
         key = self.names.key(identifier) if isinstance(identifier, exp.Identifier) else ""
         shards = tables if tables and node.name.endswith("*") else ()
-        scope.sources.append(Source(name, key, columns, tables[0] if tables else None, shards))
+        scope.sources.append(FromItem(name, key, columns, tables[0] if tables else None, shards))
         return pending + self._joins(node, scope)
 
     def _aliased(self, node: exp.Expr, alias: exp.Expr | None, columns: Columns) -> Columns:
@@ -453,7 +453,7 @@ class Resolver:
         elif key is not None and not self._may_have_column(sources, node, key, scope):
             self.issues.append(Issue(node, scope, "column", tuple(sources)))
 
-    def _may_have_column(self, sources: list[Source], node: exp.Column, key: str, scope: Scope) -> bool:
+    def _may_have_column(self, sources: list[FromItem], node: exp.Column, key: str, scope: Scope) -> bool:
         for source in sources:
             if source.columns is None or key in source.columns:
                 return True
@@ -538,7 +538,7 @@ def _renamed(columns: Columns, aliases: dict[str, str]) -> Columns:
     return aliases | dict(list((columns or {}).items())[len(aliases) :])
 
 
-def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
+def output_columns(names: CaseRules, node: exp.Select, scope: Scope) -> Columns:
     """Return the columns of a SELECT, in order; None where an engine may name one in its own way."""
     outputs: dict[str, str] = {}
     for item in node.expressions:
@@ -560,7 +560,7 @@ def output_columns(names: Names, node: exp.Select, scope: Scope) -> Columns:
     return outputs
 
 
-def _expanded(names: Names, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
+def _expanded(names: CaseRules, item: exp.Expr, star: exp.Star, scope: Scope) -> Columns:
     """Return the columns of ``*`` or ``t.*``, with EXCEPT and REPLACE applied; None for RENAME."""
     if star.args.get("rename"):
         return None

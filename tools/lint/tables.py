@@ -35,7 +35,7 @@ _DUAL = ("oracle", "exasol", "doris", "singlestore", "starrocks")
 _OTHER_DATABASES = frozenset({"snowflake", "bigquery", "duckdb", "mysql"})  # one query may reach several
 
 
-class Names:
+class CaseRules:
     """Case rules of a dialect.
 
     Snowflake, Oracle and Exasol fold an unquoted name to upper case, PostgreSQL to lower case, and compare
@@ -94,7 +94,7 @@ class Tables:
         closed: Rules withhold something: a table that is not in the catalog may not be read.
     """
 
-    def __init__(self, catalog: Catalog, names: Names) -> None:
+    def __init__(self, catalog: Catalog, names: CaseRules) -> None:
         self.catalog = catalog
         self.names = names
         self.closed = catalog.withheld is not None

@@ -9,13 +9,13 @@ from sqlglot import exp
 
 from quorum.tools.lint.messages import maybe_text
 from quorum.tools.lint.resolver import Resolver
-from quorum.tools.lint.tables import Names, Tables
+from quorum.tools.lint.tables import CaseRules, Tables
 from quorum.tools.sql import SyntaxProblem, dialect_name
 
 if TYPE_CHECKING:
     from quorum.knowledge.catalog import Catalog, Table
     from quorum.tools.lint.fields import Columns
-    from quorum.tools.lint.resolver import Scope, Source
+    from quorum.tools.lint.resolver import FromItem, Scope
 
 _UNKNOWN = ("table", "qualifier", "column")  # the lint's other issues name something known
 
@@ -32,7 +32,7 @@ def names_used(trees: Iterable[exp.Expr], catalog: Catalog, *, exact: bool = Tru
     Raises:
         SyntaxProblem: They nest too deeply.
     """
-    usage = _Usage(Tables(catalog, Names(dialect_name(catalog.dialect), exact)))
+    usage = _Usage(Tables(catalog, CaseRules(dialect_name(catalog.dialect), exact)))
     try:
         for tree in trees:
             usage.query(tree, None, {})
@@ -100,13 +100,13 @@ class _Usage(Resolver):
                 return self._keep_all(sources)  # a whole row
         return None
 
-    def _keep_column(self, sources: Iterable[Source], key: str) -> None:
+    def _keep_column(self, sources: Iterable[FromItem], key: str) -> None:
         for table in (table for source in sources for table in source.tables):
             self.kept |= {
                 (table.full_name, c.name) for c in table.columns if self.names.stored(c.name) == key
             }
 
-    def _keep_all(self, sources: Iterable[Source]) -> None:
+    def _keep_all(self, sources: Iterable[FromItem]) -> None:
         self._keep(table for source in sources for table in source.tables)
 
     def _keep(self, tables: Iterable[Table]) -> None:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, SecretStr
 from typing_extensions import override
 
 from quorum.tools.models.capabilities import Capabilities
-from quorum.tools.models.failures import Explainer, Failure, NotSupported
+from quorum.tools.models.failures import Explainer, NoReply, NotSupported
 from quorum.tools.models.prices import FREE, Price, price_of
 from quorum.tools.models.structured import Method
 from quorum.tools.urls import url_secrets
@@ -110,7 +110,7 @@ class Backend:
         """
         yield self.chat(), arguments
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> NoReply:
         """Explain an exception."""
         return self.explainer.failure(error)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.failures import FailureKind, NoReply
 from quorum.tools.models.structured import Method
 
 LADDER = (Method.JSON_SCHEMA, Method.FUNCTION_CALLING, Method.JSON_MODE, Method.TEXT)
@@ -39,7 +39,7 @@ class Capabilities:
         """Return the arguments without those that were refused."""
         return {name: value for name, value in arguments.items() if name not in self.dropped}
 
-    def adapt(self, failure: Failure, sent: Collection[str], method: Method | None) -> str:
+    def adapt(self, failure: NoReply, sent: Collection[str], method: Method | None) -> str:
         """Change the settings that made the request fail. Return a description of the change, or "".
 
         If a parallel call has learned the same already, the result is the same.
@@ -69,7 +69,7 @@ class Capabilities:
         return f"structured replies are asked for by {self.ladder[0]} instead of {method}"
 
 
-def blamed(failure: Failure, asked: Collection[str]) -> str:
+def blamed(failure: NoReply, asked: Collection[str]) -> str:
     """Return the sent parameter that a refusal is about; empty if none."""
     named = failure.parameter.replace("tool_choice", "tools")
     known = _WORDS.keys() & set(asked)

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.backend import ModelSettings
-from quorum.tools.models.failures import LATER, Explainer, Failure, FailureKind, causes, sentence
+from quorum.tools.models.failures import LATER, Explainer, FailureKind, NoReply, causes, sentence
 from quorum.tools.urls import mask_url, url_secrets
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -112,15 +112,15 @@ class Endpoint(Explainer):
         response.aiter_bytes = counted_async
 
     @override
-    def _no_completion(self, error: Exception) -> Failure:
+    def _no_completion(self, error: Exception) -> NoReply:
         if any(isinstance(cause, ReplyTooLong) for cause in causes(error)):
             text = f"The reply exceeded {self.reply_bytes // 2**20} MB."
-            return Failure(FailureKind.ENDLESS, text, self.address_hint)
+            return NoReply(FailureKind.ENDLESS, text, self.address_hint)
         if isinstance(error, openai.APIError):  # an error inside a stream
-            return Failure(FailureKind.SERVER, sentence("The endpoint broke off", error.message), LATER)
+            return NoReply(FailureKind.SERVER, sentence("The endpoint broke off", error.message), LATER)
         what = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}, {error}"
         text = sentence(f"{self.endpoint} sent something that is no {self.reply}", what)
-        return Failure(FailureKind.BROKEN, text, self.address_hint)
+        return NoReply(FailureKind.BROKEN, text, self.address_hint)
 
 
 class ReplyTooLong(openai.OpenAIError):

@@ -34,7 +34,7 @@ class FailureKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Failure:
+class NoReply:
     """A try that got no reply, as a value.
 
     Attributes:
@@ -97,7 +97,7 @@ class Explainer:
     key_hint: str = "Is the API key right, and may it use this model?"
     address_hint: str = ""
 
-    def failure(self, error: Exception) -> Failure:
+    def failure(self, error: Exception) -> NoReply:
         """Explain an exception; secrets, and headers that an endpoint echoes, are masked."""
         found = self._meaning(error)
         text = shorten(found.message, _LONGEST)
@@ -105,9 +105,9 @@ class Explainer:
             text = text.replace(secret, REDACTED) if len(secret) > 4 else text
         return replace(found, message=shorten(without_header_values(text), _SHOWN))
 
-    def _meaning(self, error: Exception) -> Failure:
+    def _meaning(self, error: Exception) -> NoReply:
         if isinstance(error, NotSupported):
-            return Failure(FailureKind.REQUEST, str(error), parameter=error.parameter)
+            return NoReply(FailureKind.REQUEST, str(error), parameter=error.parameter)
         for cause in causes(error):
             if status := _status_of(cause):
                 return self._refusal(cause, status)
@@ -115,20 +115,20 @@ class Explainer:
         why = str(root) or type(root).__name__
         if names & _NOT_THERE:
             hint = "Is the address right, the server running, the network up?"
-            return Failure(FailureKind.UNREACHABLE, sentence(f"No connection to {self.endpoint}", why), hint)
+            return NoReply(FailureKind.UNREACHABLE, sentence(f"No connection to {self.endpoint}", why), hint)
         if any("Timeout" in name for name in names):
             text = f"{self.endpoint} was silent for {self.timeout:g} s."
-            return Failure(FailureKind.TIMEOUT, text, "Allow more time (timeout) or try again later.")
+            return NoReply(FailureKind.TIMEOUT, text, "Allow more time (timeout) or try again later.")
         if names & _BROKEN_OFF:
             text = sentence(f"The connection to {self.endpoint} broke", why)
-            return Failure(FailureKind.SERVER, text, LATER)
+            return NoReply(FailureKind.SERVER, text, LATER)
         return self._no_completion(error)
 
-    def _no_completion(self, error: Exception) -> Failure:
+    def _no_completion(self, error: Exception) -> NoReply:
         """Explain an exception that is neither a refusal nor a connection error."""
-        return Failure(FailureKind.BROKEN, f"{type(error).__name__}: {error}")
+        return NoReply(FailureKind.BROKEN, f"{type(error).__name__}: {error}")
 
-    def _refusal(self, error: BaseException, status: int) -> Failure:
+    def _refusal(self, error: BaseException, status: int) -> NoReply:
         """Explain an HTTP status; the client's own class or code counts where it is clearer."""
         from langchain_core.exceptions import ContextOverflowError
 
@@ -139,7 +139,7 @@ class Explainer:
             there = urlsplit(urljoin(self.endpoint, str(headers.get("location", ""))))
             address = f"{there.scheme}://{there.netloc.rpartition('@')[2]}{there.path}"
             text = f"{self.endpoint} redirects to {address}, which was not asked and got nothing."
-            return Failure(FailureKind.DENIED, text, "If that is meant, give the new address as base_url.")
+            return NoReply(FailureKind.DENIED, text, "If that is meant, give the new address as base_url.")
         if code == "insufficient_quota":  # comes as 429, but waiting does not help
             kind, what, hint = FailureKind.DENIED, "The account has no credit", "Check its plan and billing."
         elif status in (408, 409, 425, 429):
@@ -158,7 +158,7 @@ class Explainer:
         if kind in (FailureKind.RATE, FailureKind.SERVER):
             wait = retry_after(headers.get("retry-after"))
         text = sentence(f"{what} ({status})", _words_of(error))
-        return Failure(kind, text, hint, wait, str(getattr(error, "param", "") or ""))
+        return NoReply(kind, text, hint, wait, str(getattr(error, "param", "") or ""))
 
 
 def _status_of(error: BaseException) -> int | None:

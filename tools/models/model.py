@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.tools.ledger import Ledger, Usage
 from quorum.tools.models.backend import Backend, Message, Output
-from quorum.tools.models.failures import Failure, FailureKind
+from quorum.tools.models.failures import FailureKind, NoReply
 from quorum.tools.models.pace import Paces, backoff
 from quorum.tools.models.replies import (
     Reply,
@@ -107,7 +107,7 @@ class Model:
             BudgetExceeded: The run's calls, dollars or time are used up.
             ModelUnavailable: No reply: unreachable, denied, or failing after the last try.
         """
-        call = Call(self, [dict(message) for message in messages], role, output, attempt)
+        call = ModelCall(self, [dict(message) for message in messages], role, output, attempt)
         event = self.recall(call.request)
         if event and (found := recorded_reply(event, output)):
             return found
@@ -129,7 +129,7 @@ class Model:
 
 
 @dataclass
-class Call:
+class ModelCall:
     """One ``complete`` with its tries; ``message`` is what the last one brought, else ``failure`` why not."""
 
     model: Model
@@ -138,7 +138,7 @@ class Call:
     output: Output
     attempt: int
     message: AIMessage | None = None
-    failure: Failure | None = None
+    failure: NoReply | None = None
     method: Method | None = None
     sent: list[dict[str, str]] = field(default_factory=list)  # the messages of the last request
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -192,7 +192,7 @@ class Call:
                 if limit.expired():
                     text = f"The reply was not complete after {most:g} s."
                     hint = "Allow more time (timeout) or ask for less."
-                    self.failure = Failure(FailureKind.ENDLESS, text, hint)
+                    self.failure = NoReply(FailureKind.ENDLESS, text, hint)
             except self.backend.errors as error:
                 self.failure = self.backend.failure(error)
             finally:
@@ -213,7 +213,7 @@ class Call:
         finally:
             self.ledger.release_call(self.least_usd)
 
-    async def recover(self, failure: Failure) -> None:
+    async def recover(self, failure: NoReply) -> None:
         """Change the request or wait, so that it can be tried again; raise if there is no further try."""
         if self.adaptations < MOST_ADAPTATIONS:
             change = self.backend.learned.adapt(failure, self.arguments, self.method)
@@ -244,7 +244,7 @@ class Call:
         asked["content"] += "\n\n" + form
         return [*self.messages[:place], asked, *self.messages[place + 1 :]]
 
-    def wait_after(self, failure: Failure) -> float:
+    def wait_after(self, failure: NoReply) -> float:
         """Return the seconds to wait before the next try; raise if there is none."""
         failed, answered = self.failed, self.pace.successes > 0
         billed = failure.kind in (FailureKind.TIMEOUT, FailureKind.ENDLESS)  # the provider did its work

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from functools import cache
 
-from quorum.tools.offline.schema import Column, Table
+from quorum.tools.offline.schema import ShownColumn, ShownTable
 
 _WORD = re.compile(r"""(?<!\w)(["'“‘])([^"“”]+?)["'”’](?!\w)|\d{4}-\d\d(?:-\d\d)?|\d+|\w+""")
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
@@ -50,14 +50,14 @@ class Hit:
     """The meaning of some words of a question: a table, one of its columns, or a ``value`` of that column."""
 
     at: int
-    table: Table
-    column: Column | None = None
+    table: ShownTable
+    column: ShownColumn | None = None
     value: str = ""
     score: float = 1.0
 
 
 @dataclass
-class Reading:
+class ParsedQuestion:
     """A question as the grammar reads it.
 
     Attributes:
@@ -67,7 +67,7 @@ class Reading:
         ignored: Words that could name something and name nothing that is in reach.
     """
 
-    tables: list[Table]
+    tables: list[ShownTable]
     words: list[str]
     seed: int = 0
     hits: list[Hit] = field(default_factory=list)
@@ -99,7 +99,7 @@ class Reading:
         return [*self.ignored, *(word for word, used in named.items() if used not in query)]
 
     @property
-    def main(self) -> Table:
+    def main(self) -> ShownTable:
         """Return the table that is asked about: the first one named, else that of the first column."""
         return next((hit.table for hit in self.hits if not hit.column), self.hits[0].table)
 
@@ -136,7 +136,7 @@ class Reading:
         if not found and (quoted or (at > 0 and single and text[0].isupper())):
             return [Hit(at, self.tables[0], _label(self.tables[0]), value, _GUESS)]
         if not found and single and "_" in text:  # a column, taken as written
-            column = Column(text, "NUMERIC", key=False, to="", samples=[])
+            column = ShownColumn(text, "NUMERIC", key=False, to="", samples=[])
             return [Hit(at, self.tables[0], column, score=_GUESS)]
         return found
 
@@ -158,17 +158,17 @@ class Reading:
         near = {id(each.table): each for each in reversed(alike) if len(paths[id(each.table)]) == least}
         return list(reversed(near.values()))[self.seed % len(near)] if near else hit
 
-    def paths(self, start: Table) -> dict[int, list[tuple[Table, str]]]:
+    def paths(self, start: ShownTable) -> dict[int, list[tuple[ShownTable, str]]]:
         """Return the shortest chain of tables from ``start``, with conditions, by id of the last table."""
-        paths: dict[int, list[tuple[Table, str]]] = {}
-        queue: list[tuple[Table, list[tuple[Table, str]]]] = [(start, [])]
+        paths: dict[int, list[tuple[ShownTable, str]]] = {}
+        queue: list[tuple[ShownTable, list[tuple[ShownTable, str]]]] = [(start, [])]
         for table, path in queue:
             if id(table) not in paths:
                 paths[id(table)] = path
                 queue += [(other, [*path, (other, on)]) for other, on in self._joined(table)]
         return paths
 
-    def _joined(self, table: Table) -> Iterator[tuple[Table, str]]:
+    def _joined(self, table: ShownTable) -> Iterator[tuple[ShownTable, str]]:
         for one, other in (
             (a, b) for a in self.tables for b in self.tables if table in (a, b) and a is not b
         ):
@@ -183,7 +183,7 @@ class Reading:
         return _Query(self).text()
 
 
-def read(tables: list[Table], question: str, seed: int = 0) -> Reading:
+def read(tables: list[ShownTable], question: str, seed: int = 0) -> ParsedQuestion:
     """Read a question by the grammar."""
     question = re.sub(r"(?i)(\bthe )?(\btotal )?\bnumbers? of\b|\bcount( of)?\b", "how many", question)
     day = "(?: ([0-9]{1,2})(?:st|nd|rd|th)?,?)?"
@@ -191,7 +191,7 @@ def read(tables: list[Table], question: str, seed: int = 0) -> Reading:
     question = re.sub(rf"{_MONTH}{day}(?= (?:to|and) ([0-9]{{4}})-)", _iso, question)
     words = [f"'{found[2]}" if found[1] else found[0] for found in _WORD.finditer(question)]
     digits = {word: str(number) for number, word in enumerate(_DIGITS, 2)}
-    return Reading(tables, [digits.get(word.lower(), word) for word in words], seed)
+    return ParsedQuestion(tables, [digits.get(word.lower(), word) for word in words], seed)
 
 
 def _iso(match: re.Match[str]) -> str:
@@ -202,13 +202,13 @@ def _iso(match: re.Match[str]) -> str:
 class _Query:
     """The clauses of a question's query."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: ParsedQuestion) -> None:
         self.reading, self.words = reading, [word.lower() for word in reading.words]
-        self.used: list[Table] = [reading.main]
+        self.used: list[ShownTable] = [reading.main]
         self.items, self.groups, self.where = list[str](), list[str](), list[str]()
         self.order = self.limit = ""
-        self.listed: list[tuple[Table, Column]] = []
-        self.measured: tuple[Table, Column] | None = None
+        self.listed: list[tuple[ShownTable, ShownColumn]] = []
+        self.measured: tuple[ShownTable, ShownColumn] | None = None
         top = next((word for word in self.words if word in _EXTREMES), "")
         for hit in reading.hits:
             self._add(hit, grouping=not top)
@@ -226,7 +226,7 @@ class _Query:
         if (period := _period(self.words)) and dates:
             self.where += [f"{self._ref(*dates[0])} {sign} '{point}'" for sign, point in period]
 
-    def _ref(self, table: Table, column: Column) -> str:
+    def _ref(self, table: ShownTable, column: ShownColumn) -> str:
         self.used.append(table)
         return f"{table.name}.{column.name}"
 
@@ -285,7 +285,7 @@ class _Query:
         return "\n".join(f"{keyword} {text}" for keyword, text in clauses.items() if text)
 
 
-def _label(table: Table) -> Column:
+def _label(table: ShownTable) -> ShownColumn:
     """Return the column by which people know a row: a name or a title, else the key, else the first."""
     named = [column for column in table.columns if {"nam", "titl"} & {*stems(column.name)}]
     return [*named, *(column for column in table.columns if column.key), *table.columns][0]

@@ -13,8 +13,8 @@ from langchain_core.messages.ai import UsageMetadata
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from quorum.knowledge.errors import ConfigurationError
-from quorum.tools.offline.grammar import Reading, read
-from quorum.tools.offline.schema import Table, read_tables
+from quorum.tools.offline.grammar import ParsedQuestion, read
+from quorum.tools.offline.schema import ShownTable, read_tables
 
 NOTE = "This is a demonstration: rules, no language model."
 UNREAD = "Hardly a word of the question resembles anything in the schema."
@@ -51,7 +51,7 @@ class OfflineChatModel(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_: Any, **sampling: Any) -> ChatResult:
         text = "\n\n".join(str(message.text) for message in messages if message.type != "ai")
-        prompt = Prompt(text, sampling.get("seed") or 0 if sampling.get("temperature") else 0)
+        prompt = PromptText(text, sampling.get("seed") or 0 if sampling.get("temperature") else 0)
         reply = json.dumps(answer(prompt), ensure_ascii=False) if prompt.get("task") else NOTE
         read, written = len(text) // 4 + 1, len(reply) // 4 + 1  # tokens, of four characters
         usage = UsageMetadata(input_tokens=read, output_tokens=written, total_tokens=read + written)
@@ -60,7 +60,7 @@ class OfflineChatModel(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-class Prompt(NamedTuple):
+class PromptText(NamedTuple):
     """The text of a conversation, and the seed of a reply that is sampled."""
 
     text: str
@@ -75,13 +75,13 @@ class Prompt(NamedTuple):
         """Return the content of the last ``<tag>``; empty if there is none."""
         return next(reversed(self.all(tag)), "")
 
-    def read(self, question: str = "") -> Reading:
+    def read(self, question: str = "") -> ParsedQuestion:
         """Read the question by the grammar."""
         return read(tables_of(self.get("schema")), question or self.get("question"), self.seed)
 
 
 @lru_cache(maxsize=16)
-def tables_of(text: str) -> list[Table]:
+def tables_of(text: str) -> list[ShownTable]:
     """Return the tables of the schema in a prompt.
 
     Raises:
@@ -92,7 +92,7 @@ def tables_of(text: str) -> list[Table]:
     raise ConfigurationError("The schema in the prompt has no table with columns to ask about.")
 
 
-def answer(prompt: Prompt) -> dict[str, Any]:
+def answer(prompt: PromptText) -> dict[str, Any]:
     """Return the reply for the prompt's ``<task>``: by its own rule, else by the form that it asks for.
 
     Raises:
@@ -107,12 +107,12 @@ def answer(prompt: Prompt) -> dict[str, Any]:
     raise ConfigurationError(message, hint="Put {{ reply_form }} into its template.")
 
 
-def _filled(form: str, prompt: Prompt) -> dict[str, Any]:
+def _filled(form: str, prompt: PromptText) -> dict[str, Any]:
     """Fill in the form of ``quorum.tools.models.structured.form_of``, field by field."""
     return {name: _value(name, kind, below, prompt) for name, kind, below in _FIELD.findall(form)}
 
 
-def _value(name: str, kind: str, below: str, prompt: Prompt) -> Any:
+def _value(name: str, kind: str, below: str, prompt: PromptText) -> Any:
     """Return the value that commits to least: no, none, the last choice; for a query the one read."""
     shown = prompt.get("sql") or "".join(prompt.all("step"))
     if name in GIVEN:
@@ -135,7 +135,7 @@ def _value(name: str, kind: str, below: str, prompt: Prompt) -> Any:
     return {"true or false": False, "integer": 0, "number": 0.0}.get(kind, [])
 
 
-def self_refiner(prompt: Prompt) -> dict[str, Any]:
+def self_refiner(prompt: PromptText) -> dict[str, Any]:
     """Read the question again with the name that the error suggests; without one keep the query."""
     question, sql = prompt.get("question"), prompt.get("sql")
     if (unknown := _MEANT.search(prompt.get("error"))) and unknown[1] in question:
@@ -143,40 +143,40 @@ def self_refiner(prompt: Prompt) -> dict[str, Any]:
     return {"explanation": f"{unknown[2]} is meant. {NOTE}" if unknown else NOTE, "sql": sql}
 
 
-def schema_linker(prompt: Prompt) -> dict[str, Any]:
+def schema_linker(prompt: PromptText) -> dict[str, Any]:
     """Link all tables whose files are listed."""
     tables = re.findall(r"(?m)^(\S+)\.txt", prompt.get("files"))
     linked = "; ".join(f"{table}()" for table in tables)
     return {"thought": NOTE, "command": None if linked else "ls", "linked_schema": linked or None}
 
 
-def column_explorer(prompt: Prompt) -> dict[str, Any]:
+def column_explorer(prompt: PromptText) -> dict[str, Any]:
     """Look at the values of each column that the question names."""
     named = {(hit.column.name, hit.table.source): None for hit in prompt.read().hits if hit.column}
     queries = [f"SELECT DISTINCT {column}\nFROM {source}\nLIMIT 20" for column, source in named]
     return {"queries": [{"purpose": NOTE, "sql": sql} for sql in queries]}
 
 
-def info_agent(prompt: Prompt) -> dict[str, Any]:
+def info_agent(prompt: PromptText) -> dict[str, Any]:
     """Return the question's own words."""
     words = re.findall(r"\w{4,}", prompt.get("question"))
     return {"keywords": [*dict.fromkeys(words)][:12] or [NOTE]}
 
 
-def explorer(prompt: Prompt) -> dict[str, Any]:
+def explorer(prompt: PromptText) -> dict[str, Any]:
     """Show unused columns of the first table that has any."""
     table, _, names = prompt.get("unused").partition("\n")[0].partition(": ")
     columns = [f"{table}.{name}" for name in names.partition(" and ")[0].split(", ")[:6]]
     return {"reasoning": NOTE, "actions": [{"state": 0, "action": "select_column", "columns": columns}]}
 
 
-def simulator(prompt: Prompt) -> dict[str, Any]:
+def simulator(prompt: PromptText) -> dict[str, Any]:
     """Select the columns of the first step from their table."""
     columns = re.findall(r"(?m)^1\. \w+ (.+?)(?: \(.*\))?$", prompt.get("steps"))[0]
     return {"sql": f"SELECT {columns}\nFROM {columns.partition(', ')[0].rpartition('.')[0]}"}
 
 
-def question_rewriter(prompt: Prompt) -> dict[str, Any]:
+def question_rewriter(prompt: PromptText) -> dict[str, Any]:
     """Take the turn for a question that stands alone."""
     return {"reasoning": NOTE, "ask": "question", "question": prompt.get("turn")}
 

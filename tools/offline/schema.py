@@ -17,7 +17,7 @@ _COLUMN = re.compile(
 
 
 @dataclass
-class Column:
+class ShownColumn:
     """A column; its name, and the column that it refers to (``to``), are as SQL must spell them."""
 
     name: str
@@ -40,12 +40,12 @@ class Column:
 
 
 @dataclass
-class Table:
+class ShownTable:
     """A table, or several that differ in a number of their name (``members``), as SQL must spell them."""
 
     name: str
     members: list[str]
-    columns: list[Column] = field(default_factory=list)
+    columns: list[ShownColumn] = field(default_factory=list)
 
     @property
     def source(self) -> str:
@@ -56,10 +56,10 @@ class Table:
         return f"({union}) AS {self.name}"
 
 
-def read_tables(text: str) -> list[Table]:
+def read_tables(text: str) -> list[ShownTable]:
     """Return the tables of schema text (``quorum.knowledge.schema.writer``), without nested paths."""
-    tables: list[Table] = []
-    block: list[Table] = []
+    tables: list[ShownTable] = []
+    block: list[ShownTable] = []
     for line in text.split("\n"):
         if found := re.match(rf"tables? (.*?)(?: \([^)]*\))?(?: like ({_FULL}))?(?: -- .*)?$", line):
             block = _members(found[1])
@@ -75,11 +75,11 @@ def read_tables(text: str) -> list[Table]:
             samples = next(csv.reader([found[5] or ""], skipinitialspace=True), [])
             for name in re.findall(_NAME, found[1]):
                 for table in block:
-                    table.columns.append(Column(name, found[2], bool(found[3]), found[4] or "", samples))
+                    table.columns.append(ShownColumn(name, found[2], bool(found[3]), found[4] or "", samples))
     return [table for table in tables if table.columns]
 
 
-def _members(text: str) -> list[Table]:
+def _members(text: str) -> list[ShownTable]:
     """Return the tables of a header; ``sales_{1..3}`` is one of three members."""
     tables, qualifier = [], ""
     for before, item in _ITEM.findall(text):
@@ -88,7 +88,7 @@ def _members(text: str) -> list[Table]:
         numbers, _, end = rest.partition("}")
         values = [value for part in numbers.split(", ") for value in _expanded(part)] if brace else [""]
         last = re.findall(_NAME, start)[-1] if not brace else f"{start.rstrip('_')}{end.lstrip('_')}"
-        tables.append(Table(last, [f"{qualifier}{start}{value}{end}" for value in values]))
+        tables.append(ShownTable(last, [f"{qualifier}{start}{value}{end}" for value in values]))
     return tables
 
 

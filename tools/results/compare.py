@@ -20,7 +20,7 @@ import pyarrow as pa
 from quorum.tools.results.canonical import Canonical, canonical
 from quorum.tools.results.cells import Cells, Keys, agree, mix
 
-Result: TypeAlias = pa.Table | Canonical
+TableLike: TypeAlias = pa.Table | Canonical
 Relation: TypeAlias = Literal["equal", "contains", "within", "overlaps", "differs"]
 
 FORM = b"quorum-result-2"  # part of every fingerprint; changes when the canonical form does
@@ -30,7 +30,7 @@ HEAD = 1_000  # sorted cells that are compared before all are
 FINGERPRINT_DIGITS = 32
 
 
-def fingerprint(result: Result, *, ordered: bool = False) -> str:
+def fingerprint(result: TableLike, *, ordered: bool = False) -> str:
     """Return a key (32 hex digits) of what a result says; the same for every form of the same content.
 
     A column is known by the sum of its cells' hashes, a row by the sum of its cells' hashes
@@ -61,7 +61,7 @@ def row_hashes(form: Canonical, columns: Sequence[np.uint64] = ()) -> Keys:
     return rows
 
 
-def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
+def equal(a: TableLike, b: TableLike, *, ordered: bool = False) -> bool:
     """True if two results say the same, numbers within the tolerance of ``cells.agree``.
 
     Not transitive, as no tolerance is. Where many columns hold the same values, only the first
@@ -75,7 +75,7 @@ def equal(a: Result, b: Result, *, ordered: bool = False) -> bool:
     return _embeds(first, second, ordered)
 
 
-def relation(a: Result, b: Result, *, ordered: bool = False) -> Relation:
+def relation(a: TableLike, b: TableLike, *, ordered: bool = False) -> Relation:
     """Return how two results are related.
 
     ``contains``: ``a`` has all columns of ``b``, row by row, and more; ``within``: the reverse;
@@ -92,7 +92,7 @@ def relation(a: Result, b: Result, *, ordered: bool = False) -> Relation:
     return "overlaps" if _share(first, second) else "differs"
 
 
-def column_pairs(a: Result, b: Result) -> list[tuple[int, int]]:
+def column_pairs(a: TableLike, b: TableLike) -> list[tuple[int, int]]:
     """Return pairs (column of ``a``, column of ``b``) with the same values in any order, each used once."""
     first, second = canonical(a), canonical(b)
     pairs: list[tuple[int, int]] = []
@@ -107,7 +107,7 @@ def column_pairs(a: Result, b: Result) -> list[tuple[int, int]]:
     return pairs
 
 
-def cluster_keys(results: Sequence[Result], *, ordered: bool = False) -> list[str]:
+def cluster_keys(results: Sequence[TableLike], *, ordered: bool = False) -> list[str]:
     """Return a key for each result; results that say the same share it: their least fingerprint.
 
     Results are joined wherever ``equal`` holds between any two, so that their order does not matter.

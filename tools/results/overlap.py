@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from quorum.tools.results.canonical import Canonical, canonical
 from quorum.tools.results.cells import Cells, Keys, agree, mix
-from quorum.tools.results.compare import Relation, Result, relation
+from quorum.tools.results.compare import Relation, TableLike, relation
 
 BETA = 2.0
 """A missing column weighs twice what an extra one does (van Rijsbergen's F): it cannot be overlooked."""
@@ -31,7 +31,7 @@ LONG = 10_000  # distinct values from which on columns are compared by a sample 
 SAMPLE = 2_000
 
 Places: TypeAlias = npt.NDArray[np.int64]
-Rows: TypeAlias = tuple[Keys, Keys]
+RowKeys: TypeAlias = tuple[Keys, Keys]
 """A key for each row of the one result and for each of the other."""
 
 
@@ -80,7 +80,7 @@ class Overlap:
         return replace(self, relation=turned, columns=self.columns[::-1])
 
 
-def overlap(a: Result, b: Result, *, ordered: bool = False) -> Overlap:
+def overlap(a: TableLike, b: TableLike, *, ordered: bool = False) -> Overlap:
     """Measure how far two results agree, column by column and row by row.
 
     The order of columns does not count. That of rows counts with ``ordered`` for the relation, and
@@ -123,7 +123,7 @@ class _Column:
 
 
 @dataclass(frozen=True, eq=False)
-class _Pair:
+class _ColumnPair:
     """A column of each result; ``spelled`` are the second's values, as the first's where they agree."""
 
     left: _Column
@@ -145,7 +145,7 @@ class _Pair:
         longer = max(len(self.left.rows), len(self.right.rows))
         return float(np.minimum(self.left.counts[i], often[j]).sum()) / longer
 
-    def join(self, rows: Rows) -> Rows:
+    def join(self, rows: RowKeys) -> RowKeys:
         left, right = self.left.cells.keys[self.left.rows], self.spelled[self.right.rows]
         return mix(rows[0] + mix(left)), mix(rows[1] + mix(right))
 
@@ -158,7 +158,7 @@ def _matched(a: Canonical, b: Canonical) -> float:
     """
     if not (a.rows and b.rows):
         return 0.0
-    rows: Rows = np.zeros(a.rows, np.uint64), np.zeros(b.rows, np.uint64)
+    rows: RowKeys = np.zeros(a.rows, np.uint64), np.zeros(b.rows, np.uint64)
     heap = [(-pair.share, pair.rank, n, pair) for n, pair in enumerate(_pairs(a, b))]
     heapq.heapify(heap)
     used: set[tuple[str, int]] = set()
@@ -179,9 +179,9 @@ def _matched(a: Canonical, b: Canonical) -> float:
     return matched
 
 
-def _pairs(a: Canonical, b: Canonical) -> list[_Pair]:
+def _pairs(a: Canonical, b: Canonical) -> list[_ColumnPair]:
     left, right = ([_Column.of(i, c) for i, c in enumerate(f.columns) if not c.null] for f in (a, b))
-    return [_Pair(p, q, _spelled(q.cells, p.cells)) for p in left for q in right if _may_share(p, q)]
+    return [_ColumnPair(p, q, _spelled(q.cells, p.cells)) for p in left for q in right if _may_share(p, q)]
 
 
 def _may_share(a: _Column, b: _Column) -> bool:
@@ -220,7 +220,7 @@ def _spelled(cells: Cells, like: Cells) -> Keys:
     return keys
 
 
-def _share(rows: Rows) -> float:
+def _share(rows: RowKeys) -> float:
     """Rows that both have, each as often as both have it, over the rows of the longer result."""
     (one, often), (other, times) = (np.unique(keys, return_counts=True) for keys in rows)
     _, i, j = np.intersect1d(one, other, assume_unique=True, return_indices=True)

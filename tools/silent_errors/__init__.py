@@ -8,6 +8,6 @@ speaks only where the result changes.
 from __future__ import annotations
 
 from quorum.tools.silent_errors.checking import suspicions
-from quorum.tools.silent_errors.doubts import Kind, Suspicion
+from quorum.tools.silent_errors.doubts import Doubt, Suspicion
 
-__all__ = ["Kind", "Suspicion", "suspicions"]
+__all__ = ["Doubt", "Suspicion", "suspicions"]

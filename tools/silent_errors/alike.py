@@ -7,12 +7,10 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeAlias
 
-from quorum.knowledge.profile.columns import plain_text, unpadded
+from quorum.knowledge.profile.columns import RowsOf, plain_text, unpadded
 from quorum.knowledge.profile.forms import amounts, read_date, skeletons
 from quorum.knowledge.profile.model import ColumnProfile, Kind
 
-Rows: TypeAlias = Mapping[str, int]
-"""How many rows have each value."""
 Alike: TypeAlias = dict[str, str | None]
 """Values, and what is written for each; NULL for one that says that there is none."""
 
@@ -38,7 +36,7 @@ def factor(unit: str, other: str) -> float | None:
     return next((each[one] / each[two] for each in _FACTORS if one in each and two in each), None)
 
 
-def written_alike(counted: Rows, profile: ColumnProfile, named: frozenset[str]) -> Alike:
+def written_alike(counted: RowsOf, profile: ColumnProfile, named: frozenset[str]) -> Alike:
     """Return the values that are not written as most of the column are, with what would be.
 
     Args:
@@ -51,7 +49,7 @@ def written_alike(counted: Rows, profile: ColumnProfile, named: frozenset[str]) 
     return _dates(real, profile) if profile.kind is Kind.DATE else _words(real, profile, named)
 
 
-def typed(counted: Rows, profile: ColumnProfile) -> Alike:
+def typed(counted: RowsOf, profile: ColumnProfile) -> Alike:
     """Return the number, or the ISO date, in each text that a CAST does not read as one."""
     if profile.kind is Kind.NUMBER:
         sizes = _numbers(counted)[1]
@@ -68,7 +66,7 @@ def _read(texts: Iterable[str], profile: ColumnProfile) -> dict[str, tuple[str, 
     return {text: read_date(text, orders) for text in texts}
 
 
-def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
+def _usual(shapes: Mapping[str, str], counted: RowsOf) -> str:
     """Return the form of most rows, but none with a month's name, or the brackets that mean minus."""
     rows = defaultdict[str, int](int)
     for text, shape in shapes.items():
@@ -76,7 +74,7 @@ def _usual(shapes: Mapping[str, str], counted: Rows) -> str:
     return max(rows, key=rows.__getitem__, default="")
 
 
-def _numbers(counted: Rows) -> tuple[Alike, dict[str, float]]:
+def _numbers(counted: RowsOf) -> tuple[Alike, dict[str, float]]:
     """Return numbers in the usual form, and the size of each in the usual unit."""
     numbers = amounts(skeletons(counted), counted)
     shapes = {text: each.shape for text, each in numbers.items()}
@@ -115,7 +113,7 @@ def _number(size: float, form: re.Match[str]) -> str:
     )
 
 
-def _dates(counted: Rows, profile: ColumnProfile) -> Alike:
+def _dates(counted: RowsOf, profile: ColumnProfile) -> Alike:
     """Return days in the usual form; one that may be two days stays, and one with a time that most lack."""
     read = _read(counted, profile)
     shapes = {text: form for text, (form, found) in read.items() if found}
@@ -139,7 +137,7 @@ def _day(usual: str, text: str, form: str, meant: frozenset[str]) -> str:
     return day + (found[0] if (found := re.search(r"[ T]\d\d?:.*", text.strip())) else "")
 
 
-def _words(counted: Rows, profile: ColumnProfile, named: frozenset[str]) -> Alike:
+def _words(counted: RowsOf, profile: ColumnProfile, named: frozenset[str]) -> Alike:
     """Return each spelling of a word as the query names it, else as most rows have it."""
     sides = {word.strip().casefold(): nth for nth, words in enumerate(profile.variants) for word in words}
 

@@ -74,7 +74,7 @@ async def suspicions(
     table = await asyncio.to_thread(result)
     if len(table) > MAX_ROWS:
         return []
-    asked = _Asked(database, planned[0], table, agent, candidate, end)
+    asked = _Suspect(database, planned[0], table, agent, candidate, end)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(asked.suspicion(doubt)) for doubt in planned[1]]
@@ -99,7 +99,7 @@ def plan(
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Suspect:
     """A query under suspicion and the database that is asked about it, until ``end`` (monotonic seconds)."""
 
     database: Database

@@ -16,7 +16,7 @@ ROW_IDS = {"sqlite": "rowid", "duckdb": "rowid", "postgres": "ctid"}
 
 
 @dataclass(frozen=True)
-class Source:
+class FromItem:
     """One thing in a FROM clause.
 
     Attributes:
@@ -119,7 +119,7 @@ class Core:
         """Return the columns below ``node`` without those of subqueries."""
         return (each for each in own_nodes(node) if isinstance(each, exp.Column) and not each.is_star)
 
-    def owner(self, column: exp.Column) -> Source | None:
+    def owner(self, column: exp.Column) -> FromItem | None:
         """Return the source of a column; None where that is not known."""
         qualifier, name = column.table.casefold(), column.name.casefold()
         if qualifier:
@@ -130,7 +130,7 @@ class Core:
             return None
         return holders[0] if holders and holders[0].columns is not None else None
 
-    def stored(self, column: exp.Column) -> tuple[Source, Column] | None:
+    def stored(self, column: exp.Column) -> tuple[FromItem, Column] | None:
         """Return the catalog's column behind a column of a table; None if there is none."""
         source = self.owner(column)
         found = source.table.column(column.name) if source and source.table else None
@@ -151,7 +151,7 @@ class Core:
             self.same(column, one) and any(self.same(other, each) for each in wanted) for one, other in sides
         )
 
-    def owners(self, node: exp.Expr) -> list[Source] | None:
+    def owners(self, node: exp.Expr) -> list[FromItem] | None:
         """Return the sources of all columns below ``node``, each once; None where one is not known."""
         found = [self.owner(column) for column in self.columns(node)]
         return None if None in found else list({id(each): each for each in found if each}.values())
@@ -176,7 +176,7 @@ class Core:
 
         return node.copy().transform(meant)
 
-    def key(self, source: Source) -> list[exp.Column]:
+    def key(self, source: FromItem) -> list[exp.Column]:
         """Return the columns that identify a table's rows; [] where none are known to, and for a subquery."""
         if source.table is None:
             return []
@@ -247,7 +247,7 @@ class Core:
             made.set("with_", exp.With(expressions=ctes, recursive=self._recursive))
         return made
 
-    def _source(self, node: exp.Expr, join: exp.Join | None) -> Source:
+    def _source(self, node: exp.Expr, join: exp.Join | None) -> FromItem:
         alias = node.args.get("alias")
         named = alias.this if alias is not None else node.this
         name = named if isinstance(named, exp.Identifier) else exp.to_identifier("")
@@ -258,12 +258,12 @@ class Core:
             table = None if inner else self._catalog.table(".".join(part.name for part in node.parts))
             if table is not None:
                 columns = frozenset(column.name.casefold() for column in table.columns)
-                return Source(name, node, join, columns, table)
+                return FromItem(name, node, join, columns, table)
             if inner is not None:
-                return Source(name, node, join, self._inner_columns(inner), inner=inner)
+                return FromItem(name, node, join, self._inner_columns(inner), inner=inner)
         if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query) and not odd:
-            return Source(name, node, join, self._inner_columns(node.this), inner=node.this)
-        return Source(name, node, join, None)
+            return FromItem(name, node, join, self._inner_columns(node.this), inner=node.this)
+        return FromItem(name, node, join, None)
 
     def _cte(self, node: exp.Table) -> exp.Query | None:
         if node.args.get("db"):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Column
 from quorum.tools.silent_errors.cores import Core, own_nodes
-from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, many, number, value
+from quorum.tools.silent_errors.doubts import Doubt, Query, Rows, Trial, many, number, value
 from quorum.tools.sql.writing import write
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -77,4 +77,4 @@ def _trial(query: Query, core: Core, node: exp.Expr, bound: exp.Expr, text: bool
         place.set("this", day_of(column, dialect, text))
         return tree
 
-    return Trial(Kind.CUT_DAY, rows, tell, mend)
+    return Trial(Doubt.CUT_DAY, rows, tell, mend)

@@ -23,7 +23,7 @@ Rows: TypeAlias = list[list[Any]]
 """What evidence returned, as ``quorum.tools.results.values.plain_rows`` gives it."""
 
 
-class Kind(StrEnum):
+class Doubt(StrEnum):
     """An error that no engine reports: the query runs, and its rows are wrong."""
 
     FAN_OUT = "fan_out"  # a join repeats rows that are added up, averaged or counted
@@ -51,7 +51,7 @@ class Suspicion:
         matters: What that changes in the result: one sentence.
     """
 
-    kind: Kind
+    kind: Doubt
     says: str
     sql: str
     mended: str = ""
@@ -71,7 +71,7 @@ class Trial:
         partly: True if the query without the doubt shows only that the result changes, not how far.
     """
 
-    kind: Kind
+    kind: Doubt
     evidence: exp.Query
     tell: Callable[[Rows], str]
     mend: Callable[[], exp.Expr]

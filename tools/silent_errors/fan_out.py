@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from quorum.tools.databases.introspection import is_private
-from quorum.tools.silent_errors.cores import ROW_IDS, Core, Source
+from quorum.tools.silent_errors.cores import ROW_IDS, Core, FromItem
 from quorum.tools.silent_errors.cues import asks_how_many
 from quorum.tools.silent_errors.doubts import (
-    Kind,
+    Doubt,
     Query,
     Rows,
     Trial,
@@ -42,7 +42,7 @@ def trials(query: Query) -> Iterator[Trial]:
                 yield _trial(query, core, place, nodes)
 
 
-def _is_finest(core: Core, source: Source) -> bool:
+def _is_finest(core: Core, source: FromItem) -> bool:
     """True if all others have one row at most for each of its rows, for they are joined by their keys."""
     safe, left = [source], [each for each in core.sources if each is not source]
     while left:
@@ -56,7 +56,7 @@ def _is_finest(core: Core, source: Source) -> bool:
     return True
 
 
-def _is_looked_up(core: Core, source: Source, by: list[Source]) -> bool:
+def _is_looked_up(core: Core, source: FromItem, by: list[FromItem]) -> bool:
     theirs = [column for pair in core.links for column in pair if core.owner(column) in by]
     return all(core.linked(column, theirs) for column in core.key(source))
 
@@ -72,7 +72,7 @@ def _aggregated(query: Query, core: Core, node: exp.AggFunc) -> int | None:
     return core.sources.index(owners[0]) if len(owners) == 1 else None
 
 
-def _counted(core: Core, node: exp.Count) -> list[Source]:
+def _counted(core: Core, node: exp.Count) -> list[FromItem]:
     """Return the sources that COUNT(*) or COUNT(key) may count; the question says which is meant."""
     if isinstance(node.this, exp.Star):
         return list(core.sources)
@@ -83,17 +83,17 @@ def _counted(core: Core, node: exp.Count) -> list[Source]:
     return [each for each in core.sources if each is not mine and core.linked(node.this, sides[id(each)])]
 
 
-def _names_it(core: Core, group: exp.Expr, source: Source, node: exp.AggFunc) -> bool:
+def _names_it(core: Core, group: exp.Expr, source: FromItem, node: exp.AggFunc) -> bool:
     """True if a group is one row of a source, or one value of what is counted."""
     ones = [node.this, *core.key(source)]
     return any(core.same(group, each) for each in ones) or core.linked(group, ones)
 
 
-def _is_asked(query: Query, source: Source) -> bool:
+def _is_asked(query: Query, source: FromItem) -> bool:
     return asks_how_many(query.question, _table(source))
 
 
-def _table(source: Source) -> str:
+def _table(source: FromItem) -> str:
     return source.table.name if source.table else ""
 
 
@@ -122,7 +122,7 @@ def _trial(query: Query, core: Core, place: int, nodes: list[exp.AggFunc]) -> Tr
         take_once(Core(select, query.catalog), place, aggregates)
         return tree
 
-    return Trial(Kind.FAN_OUT, _evidence(core, key, groups, nodes[0]), tell, mend)
+    return Trial(Doubt.FAN_OUT, _evidence(core, key, groups, nodes[0]), tell, mend)
 
 
 def _evidence(core: Core, key: list[exp.Column], groups: list[exp.Expr], node: exp.AggFunc) -> exp.Query:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from quorum.knowledge.catalog import Column
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.cores import Core, own_nodes
-from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
+from quorum.tools.silent_errors.doubts import Doubt, Look, Query, Rows, Trial, by, listed, many, number, value
 from quorum.tools.sql.writing import write
 
 MOST = 6
@@ -158,4 +158,4 @@ class _Compared:
                 text.replace(exp.Literal.string(near[0]))
             return tree
 
-        return Trial(Kind.ABSENT_VALUE, rows, tell, mend)
+        return Trial(Doubt.ABSENT_VALUE, rows, tell, mend)

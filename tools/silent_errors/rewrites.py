@@ -17,11 +17,10 @@ from sqlglot import exp
 
 from quorum.knowledge.catalog import Column, Table
 from quorum.knowledge.profile.columns import unpadded
-from quorum.knowledge.profile.model import ColumnProfile
-from quorum.knowledge.profile.model import Kind as Values
+from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.tools.databases.introspection import is_private
 from quorum.tools.silent_errors.alike import Alike, factor, typed, written_alike
-from quorum.tools.silent_errors.doubts import Kind, Look, Query, Rows, Trial, by, listed, many, number, value
+from quorum.tools.silent_errors.doubts import Doubt, Look, Query, Rows, Trial, by, listed, many, number, value
 
 VALUES, KEYS = 2_000, 20_000
 """Different values of a column that are read, the most frequent first; of a key or what refers to it."""
@@ -33,16 +32,16 @@ _ROWS = exp.alias_(exp.Count(this=exp.Star()), "rows_with")
 _PATTERNS = (exp.Like, exp.ILike, exp.Glob, exp.SimilarTo, exp.RegexpLike, exp.RegexpFullMatch)
 _SORTED = (exp.GT, exp.GTE, exp.LT, exp.LTE, exp.Between, exp.Min, exp.Max, exp.Ordered, exp.Cast)
 _COMPUTED = {
-    Values.NUMBER: (*_SORTED, exp.Sum, exp.Avg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
-    Values.DATE: (*_SORTED, exp.TimeToStr, exp.Date, exp.Extract, exp.Year, exp.Month),
+    Kind.NUMBER: (*_SORTED, exp.Sum, exp.Avg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Neg),
+    Kind.DATE: (*_SORTED, exp.TimeToStr, exp.Date, exp.Extract, exp.Year, exp.Month),
 }
 """What takes a text for the number or the date in it."""
 _PASSED = (exp.Select, exp.Alias, exp.Group, exp.Count, exp.Distinct, exp.Is)
 _SAYS = {
-    Kind.MISREAD: "{rows} {held} in {place}, which says that there is none: the query takes it for a value.",
-    Kind.STAND_IN: "{rows} {held} in {place}, far from all others, and the query takes it for a value.",
-    Kind.TOTALS: "{rows} {held} in {place}, which adds up others, and the query takes it with those.",
-    Kind.KEYS: "{rows} {held} in {place}: these find no partner in {key}, which spells them otherwise.",
+    Doubt.MISREAD: "{rows} {held} in {place}, which says that there is none: the query takes it for a value.",
+    Doubt.STAND_IN: "{rows} {held} in {place}, far from all others, and the query takes it for a value.",
+    Doubt.TOTALS: "{rows} {held} in {place}, which adds up others, and the query takes it with those.",
+    Doubt.KEYS: "{rows} {held} in {place}: these find no partner in {key}, which spells them otherwise.",
 }
 
 
@@ -82,12 +81,12 @@ def trials(query: Query) -> Iterator[Look | Trial]:
         used = [each for each in places if each.column.name.casefold() in query.words]
         for place in places:
             if place.profile.totals and _is_added(query):
-                yield from _odd(place, Kind.TOTALS, place.profile.totals)
+                yield from _odd(place, Doubt.TOTALS, place.profile.totals)
         for place in used:
             if not is_private(place.column.name):
                 yield from _of_column(place)
         for one, unit in [*pairwise(places), *pairwise(places[::-1])]:
-            if unit.profile.units and unit not in used and one in used and one.profile.kind is Values.NUMBER:
+            if unit.profile.units and unit not in used and one in used and one.profile.kind is Kind.NUMBER:
                 yield _units(one, unit)
         yield from _repeats(query, table)
 
@@ -96,9 +95,9 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
     profile, query, name = place.profile, place.query, place.column.name.casefold()
     uses = [each for each in query.tree.find_all(exp.Column) if each.name.casefold() == name]
     computed = place.is_text and _is_computed(profile.kind, uses)
-    yield from _odd(place, Kind.STAND_IN, profile.sentinels)
-    if not (computed and profile.kind is Values.NUMBER):
-        yield from _odd(place, Kind.MISREAD, profile.no_value)
+    yield from _odd(place, Doubt.STAND_IN, profile.sentinels)
+    if not (computed and profile.kind is Kind.NUMBER):
+        yield from _odd(place, Doubt.MISREAD, profile.no_value)
     joined = False
     for key in profile.keys:
         table = query.catalog.table(key.table)
@@ -115,7 +114,7 @@ def _of_column(place: _Place) -> Iterator[Look | Trial]:
         yield _forms(place, computed)
 
 
-def _odd(place: _Place, kind: Kind, counts: Iterable[tuple[str, int]]) -> Iterator[Trial]:
+def _odd(place: _Place, kind: Doubt, counts: Iterable[tuple[str, int]]) -> Iterator[Trial]:
     """Yield one for values that stand for none, or for sums: as NULL, or without their rows."""
     folded = {each.casefold().strip() for each in place.query.named}
     every = [text for text, _ in counts]
@@ -123,7 +122,7 @@ def _odd(place: _Place, kind: Kind, counts: Iterable[tuple[str, int]]) -> Iterat
     if not texts:
         return
     evidence, tell = place.values(texts), partial(_tell, kind, place)
-    if kind is Kind.TOTALS:
+    if kind is Doubt.TOTALS:
         other = exp.not_(_among(place.column, texts))
         left = exp.or_(exp.Is(this=_held(place.column), expression=exp.Null()), other)
         yield Trial(kind, evidence, tell, partial(_over, place, where=left))
@@ -132,13 +131,13 @@ def _odd(place: _Place, kind: Kind, counts: Iterable[tuple[str, int]]) -> Iterat
         yield _written(place, kind, evidence, tell, dict.fromkeys(texts, new))
 
 
-def _tell(kind: Kind, place: _Place, found: Rows, key: str = "") -> str:
+def _tell(kind: Doubt, place: _Place, found: Rows, key: str = "") -> str:
     rows = many(sum(row[1] for row in found), "row has", "rows have")
     return _SAYS[kind].format(rows=rows, held=_listed(found), place=place.name, key=key)
 
 
 def _written(
-    place: _Place, kind: Kind, evidence: exp.Select, tell: Callable[[Rows], str], alike: Alike, to: str = ""
+    place: _Place, kind: Doubt, evidence: exp.Select, tell: Callable[[Rows], str], alike: Alike, to: str = ""
 ) -> Trial:
     """Return a trial of the query over a column in which some values are written otherwise."""
     kept: Alike = dict(islice(alike.items(), WRITTEN))
@@ -152,7 +151,7 @@ def _written(
 
 def _forms(place: _Place, computed: bool) -> Look:
     """Ask for the values, to write them as most are; the numbers and ISO dates in them, if ``computed``."""
-    to = "double" * (computed and place.profile.kind is Values.NUMBER)
+    to = "double" * (computed and place.profile.kind is Kind.NUMBER)
 
     def follow(found: Rows) -> Trial | None:
         counted = {row[0]: row[1] for row in found if isinstance(row[0], str)}
@@ -176,12 +175,12 @@ def _forms(place: _Place, computed: bool) -> Look:
             ways = f"{value(like)} and, in {rows}, {_listed(odd)}"
             return f"{place.name} is written in several ways, {ways}, and the query tells them apart."
 
-        return _written(place, Kind.MISREAD, place.values(), tell, alike, to) if alike or to else None
+        return _written(place, Doubt.MISREAD, place.values(), tell, alike, to) if alike or to else None
 
     return Look(place.values(), follow)
 
 
-def _is_computed(kind: Values, uses: Sequence[exp.Column]) -> bool:
+def _is_computed(kind: Kind, uses: Sequence[exp.Column]) -> bool:
     """True if a query takes a text for the number or the date in it, and does nothing else with it."""
     own = [each.parent for each in uses if not isinstance(each.parent, _PASSED)]
     names = {each.name.casefold() for each in uses}
@@ -239,8 +238,8 @@ def _keys(place: _Place, key: _Place) -> Look:
         def trial(rows: Rows) -> Trial | None:
             alike: Alike = {text: partners[unpadded(text).casefold()] for text, _ in odd(rows)}
             whole = alike and len(rows) < KEYS > len(found)
-            tell = lambda rows: _tell(Kind.KEYS, place, odd(rows), key.name)  # noqa: E731
-            return _written(place, Kind.KEYS, values, tell, alike) if whole else None
+            tell = lambda rows: _tell(Doubt.KEYS, place, odd(rows), key.name)  # noqa: E731
+            return _written(place, Doubt.KEYS, values, tell, alike) if whole else None
 
         return Look(values, trial)
 
@@ -265,7 +264,7 @@ def _units(place: _Place, unit: _Place) -> Look:
                 case = case.when(one, exp.Mul(this=held.copy(), expression=exp.Literal.number(repr(scale))))
             return case.else_(held)
 
-        return Trial(Kind.UNITS, unit.values(), tell, partial(_over, place, scaled)) if scales else None
+        return Trial(Doubt.UNITS, unit.values(), tell, partial(_over, place, scaled)) if scales else None
 
     return Look(unit.values(), follow)
 
@@ -291,7 +290,7 @@ def _repeats(query: Query, table: Table) -> Iterator[Trial]:
         return f"Rows of {table.name} repeat exactly: {every:,} rows have {table.distinct_rows:,} {key}."
 
     place = _Place(query, table, table.columns[0])
-    yield Trial(Kind.REPEATS, rows, tell, partial(_over, place, distinct=True))
+    yield Trial(Doubt.REPEATS, rows, tell, partial(_over, place, distinct=True))
 
 
 def _counts(query: Query) -> bool:

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from quorum.tools.silent_errors.cores import Core
 from quorum.tools.silent_errors.cues import keeps_ties
-from quorum.tools.silent_errors.doubts import Kind, Query, Rows, Trial, by, value
+from quorum.tools.silent_errors.doubts import Doubt, Query, Rows, Trial, by, value
 
 EXAMPLES = 3
 
@@ -88,4 +88,4 @@ def _trial(query: Query, core: Core, places: int) -> Trial:
             select.replace(made)
         return tree
 
-    return Trial(Kind.CUT_TIES, evidence, tell, mend)
+    return Trial(Doubt.CUT_TIES, evidence, tell, mend)

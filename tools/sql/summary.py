@@ -59,12 +59,12 @@ def summarise(sql: str, dialect: str) -> QuerySummary | None:
     name = dialect_name(dialect)
     try:
         scopes = traverse_scope(parse_one_statement(sql, name))
-        return _Reader(name).summary(scopes) if scopes else None
+        return _Summarizer(name).summary(scopes) if scopes else None
     except (SyntaxProblem, SqlglotError, RecursionError):
         return None
 
 
-class _Reader:
+class _Summarizer:
     """Reads one query."""
 
     def __init__(self, dialect: str) -> None:

@@ -19,7 +19,7 @@ import uvicorn
 
 from quorum import Settings
 from quorum.serve.http import make_app
-from quorum.serve.keys import Keys
+from quorum.serve.keys import KeyFile
 from quorum.serve.service import Service
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
 from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, make_shop, script, sql, written
@@ -88,7 +88,7 @@ def serving(home: Path, *flags: str, **variables: str) -> Iterator[tuple[str, li
 
 
 @asynccontextmanager
-async def served(service: Service, keys: Keys | None = None) -> AsyncIterator[httpx.AsyncClient]:
+async def served(service: Service, keys: KeyFile | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the service over a socket."""
     service.keys = keys
     config = uvicorn.Config(make_app(service), log_level="warning", port=0)

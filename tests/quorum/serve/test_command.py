@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from quorum.cli import cli
 from quorum.commands.serve import named_databases
 from quorum.knowledge.errors import ConfigurationError
-from quorum.serve.keys import Keys
+from quorum.serve.keys import KeyFile
 from tests.graph.shop import written
 from tests.quorum.roles import by_role
 from tests.quorum.serve.conftest import serving
@@ -32,7 +32,7 @@ def test_databases_get_names_and_other_hosts_need_keys(workplace: Path) -> None:
         named_databases(["a.db", "sqlite:///other/a.db"])
     made = CliRunner().invoke(cli, ["serve", "--keys", "keys.toml", "--new-key", "me"])
     assert made.exit_code == 0
-    caller = Keys(workplace / "keys.toml").caller(made.stdout.strip())
+    caller = KeyFile(workplace / "keys.toml").caller(made.stdout.strip())
     assert caller.name == "me"
     busy = create_server(("127.0.0.1", 0))
     taken = str(busy.getsockname()[1])

@@ -20,7 +20,7 @@ from quorum.graph.runs import RunFolder
 from quorum.knowledge.errors import ConfigurationError
 from quorum.serve import routes
 from quorum.serve.http import LARGEST_BODY
-from quorum.serve.keys import Caller, Keys, add_key
+from quorum.serve.keys import Caller, KeyFile, add_key
 from quorum.serve.service import Service
 from quorum.tools.models.scripted import scripted
 from tests.graph.shop import GOOD, QUESTION, make_shop, script, written
@@ -172,7 +172,7 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         .replace('name = "ours"', 'name = "ours"\nsql = false')
         .replace('name = "theirs"', 'name = "theirs"\ndatabases = []\nper_minute = 9')
     )
-    keys = Keys(file)
+    keys = KeyFile(file)
     async with served(make(), keys) as client:
         said = set[str]()
         for given in (
@@ -209,10 +209,10 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
         file.write_text(re.sub(r'name = "theirs"\n', 'name = "theirs"\nbad = 1\n', file.read_text()))
         assert (await client.get("/v1/history")).status_code == 429, "a file being edited changes nothing"
     with pytest.raises(ConfigurationError, match=r"Cannot read the keys .*bad"):
-        Keys(file)
+        KeyFile(file)
     file.write_text('[[key]]\nname = "hashless"\n')
     with pytest.raises(ConfigurationError, match=r"Cannot read the keys .*hash"):
-        Keys(file)
+        KeyFile(file)
     with pytest.raises(ConfigurationError, match="cannot name a key"):
         add_key(workplace / "more.toml", "../x")
 

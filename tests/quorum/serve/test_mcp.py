@@ -19,7 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server import Server
 
 from quorum import Settings
-from quorum.serve.keys import Caller, Keys, add_key
+from quorum.serve.keys import Caller, KeyFile, add_key
 from quorum.serve.mcp import TAKES, mcp_server
 from quorum.serve.service import Service
 from quorum.tools.ledger import Budget, Ledger
@@ -235,7 +235,7 @@ async def test_over_http_a_key_has_its_own_questions_and_databases(
     mine, other = (f"Bearer {add_key(file, name)}" for name in ("mine", "other"))
     file.write_text(f"{file.read_text().rstrip()}\ndatabases = []\n")
 
-    async with served(service, Keys(file)) as there:
+    async with served(service, KeyFile(file)) as there:
         url = str(there.base_url.join("/mcp"))
 
         @asynccontextmanager

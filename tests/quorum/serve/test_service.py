@@ -16,7 +16,7 @@ from quorum.graph.answering import NeedsReply
 from quorum.graph.clarification import Clarification
 from quorum.graph.context import Context
 from quorum.knowledge.errors import ConfigurationError, QuorumError
-from quorum.serve.keys import Caller, Keys, Purse, add_key
+from quorum.serve.keys import Caller, KeyFile, Purse, add_key
 from quorum.serve.question import Question, Refused, cleaned
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
 from quorum.tools.execute import Database
@@ -266,7 +266,7 @@ def test_while_the_file_of_keys_is_wrong_those_before_count_and_it_is_said(
 ) -> None:
     file = tmp_path / "keys.toml"
     key = add_key(file, "me")
-    keys, right = Keys(file), file.read_text()
+    keys, right = KeyFile(file), file.read_text()
     for wrong, said in (
         (f"{right}sqll = true\n", "key 1, sqll: "),
         ("key = [1]", "key 1"),

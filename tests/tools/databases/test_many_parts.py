@@ -18,7 +18,7 @@ from quorum.tools.databases.base import Connector
 from quorum.tools.databases.many import connector as many
 from quorum.tools.databases.many.catalog import united
 from quorum.tools.databases.many.connector import ManyConnector
-from quorum.tools.databases.many.plan import Plan, UnionTables, split
+from quorum.tools.databases.many.plan import QueryPlan, UnionTables, split
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import build, start_no_process
 from tests.tools.case_files import cases
@@ -80,7 +80,7 @@ def parts_of(sql: str, dialect: str, rows: int = 100) -> list[str]:
     other = Catalog("other", "duckdb", (Table("u", (Column("n", "BIGINT"),), schema="main"),))
     _, held = united([(told(dialect), mine), (told("duckdb"), other)])
     plan = split(sql, UnionTables(held), rows)
-    assert isinstance(plan, Plan), plan
+    assert isinstance(plan, QueryPlan), plan
     return [part.sql for part in plan.parts]
 
 
@@ -206,7 +206,7 @@ def test_names_that_duckdb_takes_for_one_differ_and_keys_follow() -> None:
     assert catalog.tables[0].columns[2].fields == (), "it arrives as text"
     assert (catalog.notes, catalog.left_out) == (("main_db: n",), ("main_db: n",))
     plan = split('SELECT "ID_2" FROM "Users_2"', UnionTables(held), 10)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, QueryPlan)
     assert plan.parts[0].sql == 'SELECT "p"."ID" FROM "public"."Users" AS "p" LIMIT 11'
 
 

@@ -17,7 +17,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.snowflake.scope import check
-from quorum.tools.databases.snowflake.url import Place, Target
+from quorum.tools.databases.snowflake.url import Schemas, Target
 from quorum.tools.databases.texts import unsendable
 from quorum.tools.guard import Passed
 from quorum.tools.guard import check as guard
@@ -334,7 +334,7 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs(
     assert await odd.estimate(sql, Limits()) == Estimate(bytes=size)
 
 
-class Everywhere(Place):
+class Everywhere(Schemas):
     """All places of an account."""
 
     def holds(self, database: str, schema: str) -> bool:

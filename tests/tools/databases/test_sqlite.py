@@ -20,7 +20,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.databases.sqlite.catalog import comments_of
-from quorum.tools.databases.sqlite.values import Collector
+from quorum.tools.databases.sqlite.values import SqliteCollector
 from quorum.tools.query import ErrorKind, Limits
 from tests.engines import build, start_no_process
 from tests.tools.case_files import cases
@@ -268,7 +268,7 @@ VALUES = st.one_of(
 
 @given(st.lists(VALUES), st.integers(1, 5))
 def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
-    collector = Collector(["v"], rows=10**6, size=2**30)
+    collector = SqliteCollector(["v"], rows=10**6, size=2**30)
     for start in range(0, len(values), cuts):
         collector.add([(value,) for value in values[start : start + cuts]])
     table, _ = collector.finish()
@@ -289,6 +289,6 @@ def test_nothing_is_lost(values: list[Any], cuts: int) -> None:
 
 def test_whole_numbers_among_reals_are_doubles_where_none_is_lost() -> None:
     for whole, kind in ((1, pa.float64()), (2**53 + 1, pa.string())):
-        collector = Collector(["v"], rows=10, size=10**6)
+        collector = SqliteCollector(["v"], rows=10, size=10**6)
         collector.add([(whole,), (0.5,)])
         assert collector.finish()[0]["v"].type == kind

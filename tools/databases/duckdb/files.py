@@ -18,7 +18,7 @@ from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_
 from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief
 from quorum.tools.databases.duckdb.headers import BELOW, FOUND, SEPARATORS, Header, Lines, find, footer, split
-from quorum.tools.databases.duckdb.sources import PACKED, Source, named, sources_of
+from quorum.tools.databases.duckdb.sources import PACKED, FileTable, named, sources_of
 from quorum.tools.databases.embedded import file_of, read_stream, states_of
 from quorum.tools.databases.introspection import quoted
 from quorum.tools.databases.process import EngineDied, EngineFailed, Pool
@@ -52,7 +52,7 @@ NO_HEADER = "no-header"
 """The value of ``?skip=`` for a table whose first line is data."""
 
 
-class Unreadable(str):
+class UnreadableFile(str):
     """A sentence: the reason for which a file cannot be read, and what to do."""
 
 
@@ -128,7 +128,7 @@ class FilesConnector(DuckdbConnector):
         left_out = (*self._left_out, *found.left_out)
         return replace(found, left_out=left_out, notes=(*self._left_out, *self._notes, *found.notes))
 
-    async def _sheets(self, source: Source) -> list[Source]:
+    async def _sheets(self, source: FileTable) -> list[FileTable]:
         """Return the sheets of a workbook, each written to a Parquet file; a CSV file without its footer."""
         if source.reader != "xlsx" or not source.size:
             return [await asyncio.to_thread(self._without_footer, source)]
@@ -149,7 +149,7 @@ class FilesConnector(DuckdbConnector):
         finally:
             await pool.close()
 
-    async def _sheets_of(self, source: Source, pool: Pool) -> list[Source]:
+    async def _sheets_of(self, source: FileTable, pool: Pool) -> list[FileTable]:
         import pyarrow.parquet as pq
 
         sheets = (await self._of_workbook(source, pool, "")).to_pylist()
@@ -180,7 +180,7 @@ class FilesConnector(DuckdbConnector):
         alone = self.path.is_file()
         return [each if alone else replace(each, table=f"{stem}_{each.table}") for each in found]
 
-    def _without_footer(self, source: Source) -> Source:
+    def _without_footer(self, source: FileTable) -> FileTable:
         """Return a copy of a CSV file whose last lines are no rows, without them; another source as it is."""
         plain = Path(source.file).suffix.lower() in (".csv", ".tsv") and source.size <= SHEET_BYTES
         if not plain or self._line(source.shown) is not None:
@@ -198,18 +198,18 @@ class FilesConnector(DuckdbConnector):
         copy.write_bytes(Path(source.file).read_bytes().removesuffix(b"".join(last[-cut:])))
         return replace(source, file=str(copy))
 
-    async def _of_workbook(self, source: Source, pool: Pool, asked: str) -> pa.Table:
+    async def _of_workbook(self, source: FileTable, pool: Pool, asked: str) -> pa.Table:
         async with pool.child(source.file, LOOK.memory) as child:
             _, rows = await child.run(asked, rows=LOOK.rows, size=SHEET_BYTES, seconds=LOOK.seconds)
         return await read_stream(rows)
 
-    async def _build(self, source: Source) -> bool:
+    async def _build(self, source: FileTable) -> bool:
         """Make the view of a source; else warn why it is left out."""
         if not source.size:
             self._warn(source, f"{source.shown} is left out: it is empty, 0 bytes.")
             return False
         reading = await self._reading(source)
-        if isinstance(reading, Unreadable):
+        if isinstance(reading, UnreadableFile):
             self._warn(source, f"{source.shown} is left out: {reading}")
             return False
         made = await self.run(f"CREATE VIEW {quoted(source.table)} AS FROM {reading}", LOOK)
@@ -220,7 +220,7 @@ class FilesConnector(DuckdbConnector):
         await self.run(f"COMMENT ON VIEW {quoted(source.table)} IS {text(source.shown)}", LOOK)
         return True
 
-    async def _reading(self, source: Source) -> str | Unreadable:
+    async def _reading(self, source: FileTable) -> str | UnreadableFile:
         """Return the call that reads a source, with its columns if they had to be found."""
         if source.reader in ("parquet", "xlsx"):
             return f"read_parquet({text(source.file)}, hive_partitioning=false)"
@@ -232,17 +232,17 @@ class FilesConnector(DuckdbConnector):
         options = f"hive_partitioning=false, sample_size={-1 if small else SAMPLE}"
         return f"read_json({text(source.file)}, {options})"
 
-    async def _csv(self, source: Source) -> str | Unreadable:
+    async def _csv(self, source: FileTable) -> str | UnreadableFile:
         """Return the call that reads a CSV file in the form that was found, so that queries need not find it.
 
         If DuckDB cannot read it otherwise, lines may have several lengths, and a warning says so.
         """
         raw = await asyncio.to_thread(_read, source.file)
         if raw.startswith(ZIP):
-            return Unreadable("it is a ZIP archive. If it is a workbook, name it .xlsx.")
+            return UnreadableFile("it is a ZIP archive. If it is a workbook, name it .xlsx.")
         start, encodings = _decoded(raw)
         if "\0" in start:
-            return Unreadable("it holds NUL characters. If it is a text, save it as UTF-8.")
+            return UnreadableFile("it holds NUL characters. If it is a text, save it as UTF-8.")
         lines = split(start, whole=len(raw) < HEAD)
         line = self._line(source.shown)
         header = Header.in_line(line) if line is not None else find(lines.rows, lines.width)
@@ -271,9 +271,9 @@ class FilesConnector(DuckdbConnector):
                 return self._described(source, sniffed, extra, encoding)
         above = f" (line 1 is {header.title!r})" if header and header.title else ""
         remedy = f"Save it as CSV in UTF-8, or say in which line its header is: {self._example(source)}"
-        return Unreadable(f"its lines do not divide into columns{above}. {remedy}")
+        return UnreadableFile(f"its lines do not divide into columns{above}. {remedy}")
 
-    def _remark(self, source: Source, lines: Lines, header: Header | None, *, uneven: bool) -> None:
+    def _remark(self, source: FileTable, lines: Lines, header: Header | None, *, uneven: bool) -> None:
         """Warn of what is unusual in a CSV file's form."""
         if header and self._line(source.shown) is None:
             self._warn(source, header.remark(source.shown, self._example(source)))
@@ -285,14 +285,14 @@ class FilesConnector(DuckdbConnector):
             self._warn(source, f"{source.shown}: {differ}. {effect}")
 
     async def _sniff(
-        self, source: Source, form: Mapping[str, str], encoding: str, sample: int
+        self, source: FileTable, form: Mapping[str, str], encoding: str, sample: int
     ) -> QueryResult | QueryError:
         given = {**form, "sample_size": str(sample), "encoding": text(encoding)}
         options = ", ".join(f"{name}={value}" for name, value in given.items())
         return await self.run(f"FROM sniff_csv({text(source.file)}, {options})", LOOK)
 
     def _described(
-        self, source: Source, form: dict[str, Any], extra: Mapping[str, str], encoding: str
+        self, source: FileTable, form: dict[str, Any], extra: Mapping[str, str], encoding: str
     ) -> str:
         columns = form["Columns"]
         if len(columns) == 1 and any(mark in columns[0]["name"] for mark in SEPARATORS):
@@ -308,10 +308,10 @@ class FilesConnector(DuckdbConnector):
         given = ", ".join(f"{name}={value}" for name, value in options.items())
         return f"read_csv({text(source.file)}, auto_detect=false, encoding={text(encoding)}, {given})"
 
-    def _guessed(self, source: Source) -> None:
+    def _guessed(self, source: FileTable) -> None:
         self._notes.append(f"The types of {source.shown} are those of its first {SAMPLE:,} rows.")
 
-    def _warn(self, source: Source, sentence: str) -> None:
+    def _warn(self, source: FileTable, sentence: str) -> None:
         if line := " ".join(sentence.split()):  # names of files may hold line breaks
             self._left_out.append(line)
             self._about[line] = self._copied.get(source.shown, source.file)
@@ -324,7 +324,7 @@ class FilesConnector(DuckdbConnector):
         """Return the line of the header of a file, or of a sheet, that the user names."""
         return next((self._headers[name] for name in (*reversed(names), "") if name in self._headers), None)
 
-    def _example(self, source: Source, sheet: str = "") -> str:
+    def _example(self, source: FileTable, sheet: str = "") -> str:
         """Return an example of how the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
         return f"--db '{self.path}?skip={f'{quote(name)}:' if name else ''}LINES'"

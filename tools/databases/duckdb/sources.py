@@ -36,7 +36,7 @@ NAMED = 10
 
 
 @dataclass(frozen=True)
-class Source:
+class FileTable:
     """A table to be.
 
     Attributes:
@@ -64,7 +64,7 @@ def reader_of(name: str) -> str:
     return READERS.get(suffix, "")
 
 
-def sources_of(path: Path) -> tuple[list[Source], list[str]]:
+def sources_of(path: Path) -> tuple[list[FileTable], list[str]]:
     """Return the sources in a data file or folder (see ``named``), and sentences on what is left out.
 
     Raises:
@@ -95,9 +95,9 @@ def sources_of(path: Path) -> tuple[list[Source], list[str]]:
     return found[:MAX_TABLES], left_out
 
 
-def _inside(folder: Path, left_out: list[str]) -> list[Source]:
+def _inside(folder: Path, left_out: list[str]) -> list[FileTable]:
     """Return a source for each data file of a folder."""
-    found: list[Source] = []
+    found: list[FileTable] = []
     others: list[str] = []
     for path in sorted(folder.iterdir()):
         if path.name.startswith((".", "_", "~$")) or path.name == BESIDE:  # ~$: Excel's lock
@@ -116,16 +116,16 @@ def _inside(folder: Path, left_out: list[str]) -> list[Source]:
     return found
 
 
-def _source(file: Path) -> Source:
+def _source(file: Path) -> FileTable:
     """Return a source without its name yet."""
-    return Source("", reader_of(file.name), str(file), file.stat().st_size, file.name)
+    return FileTable("", reader_of(file.name), str(file), file.stat().st_size, file.name)
 
 
-def named(sources: Sequence[Source]) -> list[Source]:
+def named(sources: Sequence[FileTable]) -> list[FileTable]:
     """Return the sources with names that differ even without case: ``orders_csv`` if ``orders`` is taken."""
     stems = [_identifier(source) for source in sources]
     often = Counter(stem.casefold() for stem in stems)
-    found: dict[str, Source] = {}
+    found: dict[str, FileTable] = {}
     for stem, source in zip(stems, sources, strict=True):
         name = stem if often[stem.casefold()] == 1 else f"{stem}_{source.reader}"
         number, first = 2, name
@@ -135,7 +135,7 @@ def named(sources: Sequence[Source]) -> list[Source]:
     return list(found.values())
 
 
-def _identifier(source: Source) -> str:
+def _identifier(source: FileTable) -> str:
     stem = source.table or Path(source.shown).name
     while Path(stem).suffix.lower() in (*READERS, *PACKED):
         stem = Path(stem).stem

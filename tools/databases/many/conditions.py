@@ -52,7 +52,7 @@ _TYPED = {
 
 
 @dataclass(frozen=True)
-class Found:
+class Pushdown:
     """The part of a condition that can be handed down.
 
     Attributes:
@@ -66,14 +66,14 @@ class Found:
     strict: bool
 
 
-def conjunction(found: Sequence[Found | None], word: str = "AND") -> Found | None:
+def conjunction(found: Sequence[Pushdown | None], word: str = "AND") -> Pushdown | None:
     """Join conditions. An AND leaves out what cannot be handed down; an OR needs all of them."""
     known = [each for each in found if each]
     if not known or (word == "OR" and len(known) < len(found)):
         return None
     whole = len(known) == len(found) and all(each.whole for each in known)
     strict = (any if word == "AND" else all)(each.strict for each in known)
-    return Found(joined([each.sql for each in known], word), whole, strict)
+    return Pushdown(joined([each.sql for each in known], word), whole, strict)
 
 
 def joined(conditions: Sequence[str], word: str) -> str:
@@ -93,7 +93,7 @@ class Reader:
     column: Callable[[exp.Expr], tuple[str, str] | None]
     dialect: str
 
-    def read(self, node: exp.Expr) -> Found | None:
+    def read(self, node: exp.Expr) -> Pushdown | None:
         """Return the part of a condition that can be handed down."""
         node = node.unnest()
         if any(name not in PARTS for name, value in node.args.items() if value):
@@ -114,7 +114,7 @@ class Reader:
             return self._compared(node.this, operator, [node.expression])
         return self._compared(node.expression, _TURNED[operator], [node.this]) if operator else None
 
-    def _compared(self, node: exp.Expr, operator: str, values: Sequence[exp.Expr]) -> Found | None:
+    def _compared(self, node: exp.Expr, operator: str, values: Sequence[exp.Expr]) -> Pushdown | None:
         """Return a column's comparison with constants; without values it is IS NULL."""
         found = self.column(node.unnest())
         kind = comparable(found[1], self.dialect) if found else ""
@@ -125,14 +125,14 @@ class Reader:
             return None
         column = write(exp.column(found[0], table=ALIAS, quoted=True), self.dialect)
         if operator == "IS NULL":
-            return Found(f"{column} IS NULL", whole=True, strict=False)
+            return Pushdown(f"{column} IS NULL", whole=True, strict=False)
         right = f"({', '.join(constants)})" if operator == "IN" else constants[0]
         sql = f"{column} {operator} {right}"
         if self.dialect == "sqlite" and kind != "text":  # values of other classes are all kept
             own = "'text'" if kind == "date" else "'integer', 'real'"
             collation = " COLLATE BINARY" if kind == "date" else ""
             sql = f"({sql}{collation} OR typeof({column}) NOT IN ({own}, 'null'))"
-        return Found(sql, whole=self.dialect != "sqlite" and kind != "text", strict=True)
+        return Pushdown(sql, whole=self.dialect != "sqlite" and kind != "text", strict=True)
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -40,7 +40,7 @@ from quorum.tools.results.readable import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from quorum.tools.databases.many.plan import PartQuery, Plan, UnionTables
+    from quorum.tools.databases.many.plan import PartQuery, QueryPlan, UnionTables
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class ManyConnector(Connector):
                 unknown = f"{part.database}: {each.unknown}"
         return Estimate(None if unknown else size, billed=billed, unknown=unknown, parts=tuple(lines))
 
-    async def _plan(self, sql: str, limits: Limits) -> Plan | QueryError:
+    async def _plan(self, sql: str, limits: Limits) -> QueryPlan | QueryError:
         """Split a query into parts.
 
         Its errors are found over empty parts, before any part is read or paid for.
@@ -241,7 +241,7 @@ class ManyConnector(Connector):
     def _in_place(self, part: PartQuery) -> bool:
         return part.table.owner in self._attached
 
-    def _loads(self, plan: Plan, tables: Sequence[pa.Table] | None) -> list[Load]:
+    def _loads(self, plan: QueryPlan, tables: Sequence[pa.Table] | None) -> list[Load]:
         """Return what the joining process takes before the query; without tables its parts are empty."""
         fetched = iter(tables or ())
         loads: list[Load] = [({}, b"")]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from quorum.tools.databases.many.catalog import UnionTable
-from quorum.tools.databases.many.conditions import ALIAS, Found, Reader, conjunction, joined
+from quorum.tools.databases.many.conditions import ALIAS, Pushdown, Reader, conjunction, joined
 from quorum.tools.guard.rules import is_cte
 from quorum.tools.query import ErrorKind, QueryError
 from quorum.tools.sql import SyntaxProblem, parse_one_statement, sqlglot_dialect
@@ -72,7 +72,7 @@ class PartQuery:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """The parts of a query.
 
     Attributes:
@@ -110,7 +110,7 @@ class _Reference:
     node: exp.Table
     table: UnionTable
     whole: bool = True
-    condition: Found | None = None
+    condition: Pushdown | None = None
 
     def position(self, column: str) -> int | None:
         """Return the position of a column by its combined name in lower case."""
@@ -118,7 +118,7 @@ class _Reference:
         return next((i for i, each in enumerate(columns) if each.name.casefold() == column), None)
 
 
-def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
+def split(sql: str, tables: UnionTables, rows: int) -> QueryPlan | QueryError:
     """Return the parts that a query needs; at most ``rows`` rows of its result are kept."""
     try:
         tree = parse_one_statement(sql, "duckdb")
@@ -131,7 +131,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
         return references
     by_node = {id(each.node): each for each in references}
     for select in tree.find_all(exp.Select):
-        _Scope(select, by_node).read()
+        _SelectNeeds(select, by_node).read()
     unsure = any(isinstance(node, UNSURE) for node in tree.walk())
     bare = {node.name.casefold() for node in tree.find_all(exp.Column) if not node.table}
     for each in references:  # a bare name of a table is its whole row as one value
@@ -144,7 +144,7 @@ def split(sql: str, tables: UnionTables, rows: int) -> Plan | QueryError:
         message = f"The query reads {len(by_table)} tables; over several databases {MOST_PARTS} are the most."
         return QueryError(ErrorKind.RESOURCES, message)
     path = dict.fromkeys(each.table.path[:2] for each in references if len(each.node.parts) < 3)
-    return Plan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
+    return QueryPlan(tuple(_part(group, names, limit) for group in by_table.values()), tuple(path))
 
 
 def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | QueryError:
@@ -177,7 +177,7 @@ def _references(tree: exp.Expr, tables: UnionTables) -> list[_Reference] | Query
 
 
 @dataclass
-class _Scope:
+class _SelectNeeds:
     """One SELECT: the tables that its FROM names, and what it needs of each."""
 
     select: exp.Select
@@ -213,7 +213,7 @@ class _Scope:
                 found.add(column.table.casefold() if isinstance(column, exp.Column) else "")
         return found
 
-    def _conditions(self, name: str) -> Found | None:
+    def _conditions(self, name: str) -> Pushdown | None:
         """Return the conditions of WHERE and ON that bear on one table alone."""
         reference = self.tables[name]
         reader = Reader(lambda node: self._column(node, name), reference.table.owner.dialect)

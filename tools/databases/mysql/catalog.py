@@ -18,7 +18,7 @@ from quorum.tools.databases.introspection import (
     literal,
     nothing_to_read,
 )
-from quorum.tools.databases.sampling import Source, with_values
+from quorum.tools.databases.sampling import Scan, with_values
 
 if TYPE_CHECKING:
     from quorum.tools.databases.mysql.connector import MysqlConnector
@@ -88,7 +88,7 @@ async def introspect(connector: MysqlConnector, *, samples: int = 3) -> Catalog:
             foreign_keys=tuple(_foreign(keys[name], columns)),
         )
         texts = [_as_text(column, exact) for column in table.columns]
-        sources.append(Source(table, quoted(*name), texts, row["estimate"], countable=not view))
+        sources.append(Scan(table, quoted(*name), texts, row["estimate"], countable=not view))
     if not sources:
         rows = await look.ask(SCHEMAS)
         who = "@".join(f"'{part}'" for part in rows[0]["account"].rsplit("@", 1)) if rows else "the account"

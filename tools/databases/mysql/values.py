@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.arrow import Kind
+from quorum.tools.databases.arrow import ArrowType
 
 UNSIGNED = 32
 """The flag of a column without negative numbers."""
@@ -26,7 +26,7 @@ BYTES = {"text": "blob", "tinytext": "tinyblob", "mediumtext": "mediumblob", "lo
 BYTES |= {"varchar": "varbinary", "char": "binary"}
 
 
-def kind_of(field: Any) -> Kind:
+def kind_of(field: Any) -> ArrowType:
     """Return Arrow's type for a column of a result; ``field`` is the driver's description of it."""
     code = field.type_code
     wanted: pa.DataType | None = None
@@ -43,7 +43,7 @@ def kind_of(field: Any) -> Kind:
         wanted = pa.binary()
     elif code in TIMES:
         wanted = TIMES[code]
-    return Kind(wanted, wanted or pa.string())
+    return ArrowType(wanted, wanted or pa.string())
 
 
 def type_name(field: Any) -> str:

@@ -19,7 +19,7 @@ from quorum.tools.databases.introspection import (
     quoted,
 )
 from quorum.tools.databases.postgres.code import POLICED
-from quorum.tools.databases.sampling import Source, with_values
+from quorum.tools.databases.sampling import Scan, with_values
 
 if TYPE_CHECKING:
     from quorum.tools.databases.postgres.connector import PostgresConnector
@@ -212,11 +212,11 @@ def _foreign(
             )
 
 
-def _source(table: Table, row: Row, version: int) -> Source:
+def _source(table: Table, row: Row, version: int) -> Scan:
     """Return how values are read. Rows fill a table's pages about evenly, so some are found by their page."""
     rows, pages = row["estimate"] or 0, row["pages"] or 0
     spread = row["kind"] in "rm" and pages > 0 and rows >= SAMPLE_ROWS and version >= TID_RANGES
-    return Source(
+    return Scan(
         table,
         quoted(table.schema, table.name),
         [_as_text(column) for column in table.columns],

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.arrow import Kind
+from quorum.tools.databases.arrow import ArrowType
 
 NUMERIC = 1700
 _FLAT = {
@@ -92,9 +92,9 @@ def loader(read: Callable[[str], Any]) -> type:
     return Loader
 
 
-def kind_of(number: int) -> Kind:
+def kind_of(number: int) -> ArrowType:
     """Return Arrow's type for a column of the type with that number."""
     wanted = ARROW.get(number)
     if wanted is not None:
-        return Kind(wanted, wanted)
-    return Kind(None, pa.decimal128(38, 0) if number == NUMERIC else pa.string())
+        return ArrowType(wanted, wanted)
+    return ArrowType(None, pa.decimal128(38, 0) if number == NUMERIC else pa.string())

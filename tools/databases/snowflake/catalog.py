@@ -29,7 +29,7 @@ from quorum.tools.databases.introspection import (
     quoted,
 )
 from quorum.tools.databases.server import Gone, Refusal
-from quorum.tools.databases.snowflake.url import Place
+from quorum.tools.databases.snowflake.url import Schemas
 from quorum.tools.query import ErrorKind, Limits, QueryError
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ async def introspect(connector: SnowflakeConnector, *, samples: int = 3) -> Cata
 
 
 async def missing_right(
-    connector: SnowflakeConnector, place: str, wanted: Sequence[Place], tables: Mapping[Name, int]
+    connector: SnowflakeConnector, place: str, wanted: Sequence[Schemas], tables: Mapping[Name, int]
 ) -> DatabaseUnavailable:
     """Return why the role sees no table; Snowflake does not tell what is absent from what it may not see.
 
@@ -117,7 +117,7 @@ async def missing_right(
     return next(filter(None, problems))
 
 
-async def _listed(connector: SnowflakeConnector, place: Place) -> list[Table]:
+async def _listed(connector: SnowflakeConnector, place: Schemas) -> list[Table]:
     """Return all tables of a place that the role may know of."""
     where = "table_schema <> 'INFORMATION_SCHEMA'"
     if place.schemas:

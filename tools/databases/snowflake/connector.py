@@ -16,7 +16,7 @@ from quorum.tools.databases.server import GRACE_SECONDS, Gone, Refusal, ServerCo
 from quorum.tools.databases.snowflake.catalog import introspect, missing_right
 from quorum.tools.databases.snowflake.errors import driver_errors, failure, query_error
 from quorum.tools.databases.snowflake.session import Session, SnowflakeLink
-from quorum.tools.databases.snowflake.url import Place, Target
+from quorum.tools.databases.snowflake.url import Schemas, Target
 from quorum.tools.query import Limits, QueryError
 from quorum.tools.urls import names_in
 
@@ -147,7 +147,7 @@ class SnowflakeConnector(ServerConnector[SnowflakeLink, Target]):
     async def _schema_hidden(self) -> DatabaseUnavailable:
         """Return why there is no session in the schema that the URL names; a session without it tells."""
         wanted = self.target.current
-        async with SnowflakeConnector(replace(self.target, places=(Place(wanted.database),))) as database:
+        async with SnowflakeConnector(replace(self.target, places=(Schemas(wanted.database),))) as database:
             try:
                 return await missing_right(database, self.place, (wanted,), {})
             except (Gone, Refusal, TimeoutError) as error:

@@ -40,7 +40,7 @@ _AUTHENTICATOR = re.compile(r"[A-Za-z_]+|https://[\w./-]+")
 
 
 @dataclass(frozen=True)
-class Place:
+class Schemas:
     """A database, or some of its schemas, by their exact names."""
 
     database: str
@@ -55,13 +55,13 @@ class Place:
         return "/".join(filter(None, (self.database, ",".join(self.schemas))))
 
 
-def together(places: Iterable[Place]) -> tuple[Place, ...]:
+def together(places: Iterable[Schemas]) -> tuple[Schemas, ...]:
     """Places with each database once: all of it, if one of them means that."""
     schemas: dict[str, list[tuple[str, ...]]] = {}
     for place in places:
         schemas.setdefault(place.database, []).append(place.schemas)
     return tuple(
-        Place(database, tuple(dict.fromkeys(name for names in found for name in names)) if all(found) else ())
+        Schemas(database, tuple(dict.fromkeys(n for names in found for n in names)) if all(found) else ())
         for database, found in schemas.items()
     )
 
@@ -77,7 +77,7 @@ class Target(ServerTarget):
     """
 
     secrets = SECRETS
-    places: tuple[Place, ...] = ()
+    places: tuple[Schemas, ...] = ()
     connection: str = ""
 
     @classmethod
@@ -109,7 +109,7 @@ class Target(ServerTarget):
         if path:
             database, _, schemas = path.partition("/")
             names = dict.fromkeys(exact(unquote(each).strip()) for each in schemas.split(",") if schemas)
-            places.insert(0, Place(exact(unquote(database).strip()), tuple(names)))
+            places.insert(0, Schemas(exact(unquote(database).strip()), tuple(names)))
         return cls(parameters, tuple(places), connection)
 
     def joined(self, other: Target) -> Target | None:
@@ -126,7 +126,7 @@ class Target(ServerTarget):
         return f"snowflake://{self.parameters['account']}/{' + '.join(map(str, self.places))}"
 
     @property
-    def current(self) -> Place:
+    def current(self) -> Schemas:
         """The place where unqualified names are looked up."""
         return self.places[0]
 
@@ -151,7 +151,7 @@ class Target(ServerTarget):
         places = self.places
         if self.connection and connection.get("database"):
             schema = str(connection.get("schema") or "")
-            main = Place(exact(str(connection["database"])), (exact(schema),) if schema else ())
+            main = Schemas(exact(str(connection["database"])), (exact(schema),) if schema else ())
             places = (main, *places)
         if not places:
             message = f"The connection {self.connection} names no database."
@@ -170,12 +170,12 @@ def exact(name: str) -> str:
     return name[1:-1].replace('""', '"') if name.startswith('"') else name.upper()
 
 
-def _other(text: str) -> Place:
+def _other(text: str) -> Schemas:
     """``DATABASE`` or ``DATABASE.SCHEMA``."""
     names = re.fullmatch(rf"({_NAME.pattern})(?:\.({_NAME.pattern}))?", text.strip())
     if names is None:
         raise ConfigurationError("database=NAME or NAME.SCHEMA names another database.", hint=EXAMPLE)
-    return Place(exact(names[1]), (exact(names[2]),) if names[2] else ())
+    return Schemas(exact(names[1]), (exact(names[2]),) if names[2] else ())
 
 
 def _endpoint(text: str) -> dict[str, Any]:

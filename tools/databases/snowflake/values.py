@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from quorum.tools.databases.arrow import Kind, joined
+from quorum.tools.databases.arrow import ArrowType, joined
 
 if TYPE_CHECKING:
     from snowflake.connector.cursor import ResultMetadata
@@ -46,7 +46,7 @@ def plain_batches(chunks: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
 
 def table_of(batches: Sequence[pa.RecordBatch], names: Sequence[str], types: Sequence[str]) -> pa.Table:
     """The batches as one table; a column's types differ where numbers of 64 bits were not enough for all."""
-    kinds = [Kind(None, _empty(kind)) for kind in types]
+    kinds = [ArrowType(None, _empty(kind)) for kind in types]
     columns = [joined([batch.column(i) for batch in batches], kind) for i, kind in enumerate(kinds)]
     return pa.Table.from_arrays(columns, names=list(names))
 

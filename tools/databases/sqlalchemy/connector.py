@@ -16,7 +16,7 @@ from quorum.tools.databases.sqlalchemy.errors import query_error
 from quorum.tools.databases.sqlalchemy.session import AlchemyLink, engine_of, missing
 from quorum.tools.databases.sqlalchemy.url import Target
 from quorum.tools.databases.texts import uncallable
-from quorum.tools.guard import Refused, check
+from quorum.tools.guard import Rejected, check
 from quorum.tools.plugins import installed
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult, timed_out
 
@@ -86,7 +86,7 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         self._check_open()
         if not self.sealed:
             found = await asyncio.to_thread(check, sql, self.dialect)
-            if isinstance(found, Refused):
+            if isinstance(found, Rejected):
                 return found.error()
             sql = found.sql
         outcome = await super().run(sql, limits, own=own)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from quorum.tools.databases.arrow import Kind
+from quorum.tools.databases.arrow import ArrowType
 
 _KNOWN = frozenset({type(None), bool, int, float, str, bytes, Decimal, date, datetime, time, timedelta})
 
@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-KIND = Kind(None, pa.string())
+KIND = ArrowType(None, pa.string())
 """The kind of every column: the type that its values have, for drivers tell types in ways of their own."""
 
 

@@ -119,14 +119,14 @@ class SqliteSession:
             self._connection.text_factory = str
 
     def _run(self, sql: str, rows: int, size: int) -> Fetched:
-        from quorum.tools.databases.sqlite.values import Collector
+        from quorum.tools.databases.sqlite.values import SqliteCollector
 
         cursor = self._connection.cursor()
         try:
             cursor.execute(sql)
             if cursor.description is None:
                 raise sqlite3.ProgrammingError("The text holds no query.")
-            kept = Collector([item[0] for item in cursor.description], rows, size)
+            kept = SqliteCollector([item[0] for item in cursor.description], rows, size)
             while not kept.truncated and (batch := cursor.fetchmany(kept.next_batch)):
                 kept.add(batch)
                 if self._overdue():

@@ -20,11 +20,11 @@ BATCH_BYTES = 2**20
 ARROW = {int: pa.int64(), float: pa.float64(), str: pa.string(), bytes: pa.binary()}
 NAMES = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
-Chunk = dict[type, pa.Array]
+ColumnBatch = dict[type, pa.Array]
 """Values of one column in one batch, by storage class; each array is NULL where another has the value."""
 
 
-class Collector(Capped):
+class SqliteCollector(Capped):
     """Rows as compact columns, up to a cap on rows and one on bytes.
 
     Attributes:
@@ -35,7 +35,7 @@ class Collector(Capped):
         super().__init__(rows, size)
         self.next_batch = 16
         self._names = names
-        self._chunks: list[list[Chunk]] = []  # batch by batch, each column by column
+        self._chunks: list[list[ColumnBatch]] = []  # batch by batch, each column by column
         self._lengths: list[int] = []
 
     def add(self, batch: Sequence[tuple[Any, ...]]) -> None:
@@ -57,11 +57,11 @@ class Collector(Capped):
         return table, tuple(name for _, name in columns)
 
 
-def _chunks(batch: Sequence[tuple[Any, ...]]) -> list[Chunk]:
+def _chunks(batch: Sequence[tuple[Any, ...]]) -> list[ColumnBatch]:
     return [chunk(values) for values in zip(*batch, strict=True)]
 
 
-def chunk(values: Sequence[Any]) -> Chunk:
+def chunk(values: Sequence[Any]) -> ColumnBatch:
     """Split one batch of a column by storage class. A batch of NULLs only has no entry."""
     kinds = {type(value) for value in values} - {type(None)}
     if len(kinds) == 1:
@@ -74,12 +74,12 @@ def chunk(values: Sequence[Any]) -> Chunk:
     }
 
 
-def nbytes(chunks: Sequence[Chunk]) -> int:
+def nbytes(chunks: Sequence[ColumnBatch]) -> int:
     """Bytes that the arrays of a batch take."""
     return sum(array.nbytes for chunk in chunks for array in chunk.values())
 
 
-def column(chunks: Sequence[Chunk], lengths: Sequence[int]) -> tuple[pa.ChunkedArray, str]:
+def column(chunks: Sequence[ColumnBatch], lengths: Sequence[int]) -> tuple[pa.ChunkedArray, str]:
     """One column out of its batches, and SQLite's name of its type (``INTEGER|TEXT`` if mixed)."""
     kinds = [kind for kind in ARROW if any(kind in chunk for chunk in chunks)]
     if not kinds:

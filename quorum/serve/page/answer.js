@@ -21,14 +21,10 @@ function inline(head, texts) {
 
 /** The rows of an answer or a reading, with the buttons that take them away. */
 function rowsOf(run, result, note, caption, reading = "") {
-  const said = h("span", { class: "soft" }, note);
-  const whole = async () => {
-    const all = await get(`/v1/questions/${run}/rows`, { format: "json", reading });
-    said.textContent = note.replace(/^the first [\d,]+ of /, "");
-    return all;
-  };
-  const place = table(result, caption, result.row_count > result.rows.length ? whole : null);
-  return [place, h("div", { class: "row under" }, said, h("span", { class: "row" }, takeaway(run, result, place.arranged, reading)))];
+  const whole = () => get(`/v1/questions/${run}/rows`, { format: "json", reading });
+  const load = result.row_count > result.rows.length ? whole : null;
+  const place = table(result, caption, load, note.replace(/^the first [\d,]+ of /, ""));
+  return [place, h("div", { class: "row under" }, place.said, h("span", { class: "row" }, takeaway(run, result, place.arranged, reading)))];
 }
 
 /** The other readings: what each shows, its query, and the button that asks for it. */

@@ -209,7 +209,18 @@ def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) ->
         for part in ("Read as: Counts all.", f"If you meant: {MEANT}", f"It is {POISON}.", "doubtful"):
             assert part in text
         assert tab.run("document.querySelector('ul.warn').previousSibling.textContent") == "The data shows"
-        tab.run("document.querySelector('.reading .row button').click()")
+        click(tab, "I meant this", ".reading")
+        tab.wait("document.activeElement.textContent == 'Answer as you meant it'")
+        assert "no model was asked" in tab.run("document.querySelector('.answer').innerText")
+        region = "document.querySelector('.answer tbody tr:first-child').innerText.split('\\t')"
+        assert tab.run("document.querySelectorAll('.answer tbody tr').length") == 5
+        assert tab.run(f"{region}.length") == 2, "the columns of the query that was meant"
+        assert tab.run("document.querySelectorAll('article').length") == 1
+        fits(tab)
+        click(tab, "Back to the first answer")
+        tab.wait("document.querySelector('.answer .reading')")
+        click(tab, "I meant this", ".reading")
+        click(tab, "Ask it anew")
         tab.wait("document.querySelectorAll('.answer').length == 2")
         fits(tab)
         said = tab.run("document.querySelector('article:last-of-type .asked').textContent")

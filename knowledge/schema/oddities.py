@@ -17,26 +17,52 @@ LONGEST = 30
 """Characters of a value."""
 _TEXT = re.compile(r"char|text|clob|string|^$", re.IGNORECASE)
 _MISREAD = re.compile(r"^\s|\s$|^$|^\.$|\s{2}|[;!\"]| -- |, ")
-_STEPS = {"trim": "trimming", "case": "folding case", "zeros": "dropping leading zeros"}
+_WORDS = {
+    "form": ("form {}", "all are written as {}"),
+    "forms": ("forms {}{}", "written in different ways (9 is any digit): {}{}"),
+    "as": (" as", ", such as"),
+    "flag": ("{}", "several words mean the same: {}"),
+    "spellings": (
+        "{} in several spellings, {} not the main one: {}",
+        "{} spelled in several ways, {} rarer: {}",
+    ),
+    "padded": ("outer blanks {} as {}", "{} have outer spaces, such as {}"),
+    "no_value": ("no value: {} {}", "words for a missing value: {}, in {} of the rows"),
+    "far": ("far from others{}: {}", "so far from the rest{} that it may stand for no value: {}"),
+    "totals": ("adds up other rows: {}", "rows that are totals of others, which a sum counts twice: {}"),
+    "units": ("units: {}", "different units: {}"),
+    "keys": (
+        "matches {} only after {} in {} as {}",
+        "to match {}, ignore {}: {} of the rows differ, such as {}",
+    ),
+    "trim": ("trimming", "outer spaces"),
+    "case": ("folding case", "upper and lower case"),
+    "zeros": ("dropping leading zeros", "leading zeros"),
+    "numbers": ("numbers", "numbers stored as text"),
+}
+"""What is said of each oddity: to a model, and to a person."""
 
 
-def oddities(column: Column, dialect: str = "", *, keyless: bool = False, ends: bool = True) -> str:
+def oddities(
+    column: Column, dialect: str = "", *, keyless: bool = False, ends: bool = True, plain: bool = False
+) -> str:
     """Return what a query has to mind about the column's values, and the range of dates.
 
     Args:
         keyless: True if the table declares no primary key, so that a unique column is named.
         ends: True if the range is shown where nothing is odd.
+        plain: True if it is said to a person, who knows no notation.
 
     Example: ``forms $9,999.99 90%, USD 9,999.99 10% as "USD 86,000"; no value: n/a, - 4%``.
     """
     profile = column.profile
     if profile is None:
         return ""
-    parts = [*_parts(profile, dialect)]
+    parts = [*_parts(profile, dialect, plain)]
     low, high = profile.low, profile.high
     codes = (low + high).isdigit() and not len(low) < len(high) <= 3 and not profile.no_value
     if profile.kind is Kind.NUMBER and low and _TEXT.search(column.type) and not codes:
-        parts.append("numbers")
+        parts.append(_WORDS["numbers"][plain])
     if ends and keyless and profile.unique and profile.key_like:
         parts.append("unique")
     elif ends and profile.kind is Kind.DATE and profile.exact and not (profile.sentinels or column.complete):
@@ -52,7 +78,9 @@ def topics(profile: ColumnProfile) -> set[str]:
     return {name if name in ("no_value", "keys") else f"{kind} {name}" for name in odd} | dates
 
 
-def _parts(profile: ColumnProfile, dialect: str) -> Iterator[str]:
+def _parts(profile: ColumnProfile, dialect: str, plain: bool) -> Iterator[str]:
+    say = {kind: words[plain].format for kind, words in _WORDS.items()}
+
     def share(rows: int) -> str:
         percent = round(100 * rows / max(1, profile.rows))
         return "<1%" if percent < 1 else f"{percent}%"
@@ -62,35 +90,36 @@ def _parts(profile: ColumnProfile, dialect: str) -> Iterator[str]:
 
     first = profile.forms[0].text if profile.forms else ""
     if len(profile.forms) == 1:
-        yield f"form {_shape(first)}"
+        yield say["form"](_shape(first))
     elif first:
         shown = [f"{_shape(form.text)} {share(form.rows)}" for form in profile.forms[:MOST]]
         shown += [f"{len(profile.forms) - MOST} more"] * (len(profile.forms) > MOST)
         rarest = profile.forms[-1]
-        example = f" as {_value(rarest.example)}" if rarest.example != rarest.text else ""
-        yield f"forms {', '.join(shown)}{example}"
+        example = f"{say['as']()} {_value(rarest.example)}" if rarest.example != rarest.text else ""
+        yield say["forms"](", ".join(shown), example)
     if profile.kind is Kind.FLAG and profile.variants:
-        yield " / ".join(_listed(side, 2 * MOST) for side in profile.variants)
+        yield say["flag"](" / ".join(_listed(side, 2 * MOST) for side in profile.variants))
     elif profile.variants and not (profile.keys and profile.kind is Kind.CODE):  # the keys say more
         values = "a value" if len(profile.variants) == 1 else f"{len(profile.variants)} values"
         example = _listed(max(profile.variants, key=len), 3)
-        yield f"{values} in several spellings, {share(profile.variant_rows)} not the main one: {example}"
+        yield say["spellings"](values, share(profile.variant_rows), example)
     if profile.padded and not profile.keys:
-        yield f"outer blanks {share(sum(dict(profile.padded).values()))} as {_value(profile.padded[0][0])}"
+        rows = sum(dict(profile.padded).values())
+        yield say["padded"](share(rows), _value(profile.padded[0][0]))
     if profile.no_value:
         texts = dict(profile.no_value)
-        yield f"no value: {_listed([*texts], MOST)} {share(sum(texts.values()))}"
+        yield say["no_value"](_listed([*texts], MOST), share(sum(texts.values())))
     if profile.sentinels:
         others = f" (others {profile.low} to {profile.high})" if profile.low else ""
-        yield f"far from others{others}: {shares(profile.sentinels)}"
+        yield say["far"](others, shares(profile.sentinels))
     if profile.totals:
-        yield f"adds up other rows: {shares(profile.totals)}"
+        yield say["totals"](shares(profile.totals))
     if profile.units:
-        yield f"units: {shares(profile.units)}"
+        yield say["units"](shares(profile.units))
     for key in profile.keys:
         name = write_full_name([*key.table.split("."), key.column], dialect)
-        steps = " and ".join(_STEPS[step] for step in key.after)
-        yield f"matches {name} only after {steps} in {share(key.rows)} as {_value(key.example)}"
+        steps = " and ".join(say[step]() for step in key.after)
+        yield say["keys"](name, steps, share(key.rows), _value(key.example))
 
 
 def _shape(form: str) -> str:

@@ -296,7 +296,7 @@ def table_body(table: Table, dialect: str) -> TableBody:
         ColumnBody(
             **{name: getattr(each, name) for name in ("name", "type", "description", "nullable")},
             samples=each.samples[:5],
-            odd=oddities(each, dialect, ends=False),
+            odd=oddities(each, dialect, ends=False, plain=True),
             key=each.name in table.primary_key,
             refers_to=refers.get(each.name, ""),
         )

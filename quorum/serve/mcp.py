@@ -168,7 +168,7 @@ class ToolCall:
         All, or the tables that some words may mean.
         """
         opened = await self.service.resources(self.who, database)
-        catalog = opened.catalog
+        catalog = replace(opened.catalog, name=database or self.service.databases(self.who)[0])
         if words:
             near = await anyio.to_thread.run_sync(opened.columns.tables, words, FOUND)
             catalog = replace(catalog, tables=tuple(filter(None, map(catalog.table, near))))

@@ -141,6 +141,7 @@ class Question:
             found.turn, became = turn, str(meta["question"])
             found.became = found.became or (became if became != turn else "")
         said: dict[str, Any] = {name: self.clean(getattr(found, name)) for name in ("error", "hint")}
+        said["database"] = self.database or found.database  # by the name under which it is served
         return Answer.of(found).model_copy(update=said | {"warnings": [*map(self.clean, found.warnings)]})
 
     async def steps(

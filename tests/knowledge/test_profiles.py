@@ -149,6 +149,26 @@ def test_what_is_odd_is_told(values: list[str | None], expected: str) -> None:
     assert told(values).startswith(expected)
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (
+            mostly(NUMBERS["9 %"], "0.10", 20),
+            "written in different ways (9 is any digit): 9 % 80%, 9.99 20%, such",
+        ),
+        (several("Zürich", "Zurich", "Lund"), "a value spelled in several ways, 34% rarer: Zürich, Zu"),
+        (several("Yes", "no", "Y", "0", "TRUE"), "several words mean the same: Yes, Y, TRUE / no, 0"),
+        (several("x", "y", "n/a", ""), 'words for a missing value: n/a, "", in 50% of the rows'),
+        (
+            mostly(lambda i: str(i % 80), "999"),
+            "so far from the rest (others 0 to 79) that it may stand for no",
+        ),
+    ],
+)
+def test_a_person_is_told_it_without_notation(values: list[str | None], expected: str) -> None:
+    assert oddities(Column("c", "TEXT", profile=profile(values)), plain=True).startswith(expected)
+
+
 FEW = [
     "F M", "H D", "S M L XL", "Y N", "0 1", "+ -", "A+ A A-", "NA EU ME", "None Small Large", "0 5 10 15",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quorum.knowledge.errors import BudgetExceeded
+from quorum.knowledge.errors import BudgetExceeded, LeaseLost
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import process
@@ -160,6 +161,28 @@ async def test_query_stops_when_the_last_asker_leaves(database: Database) -> Non
     await asyncio.gather(*asking, return_exceptions=True)
     await until(lambda: not child.is_running())
     assert (await run(database, "SELECT min(n) FROM numbers")).row_count == 1
+
+
+async def test_a_query_that_fails_when_its_last_asker_has_left_says_so_to_nobody() -> None:
+    """It is cancelled, and its event cannot be written, for the run is another process's by then."""
+    cache, begun, told = QueryCache(), asyncio.Event(), list[str]()
+
+    async def query() -> QueryError:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            raise LeaseLost("This process has lost the run.")
+
+    asyncio.get_running_loop().set_exception_handler(lambda _, about: told.append(about["message"]))
+    asking = asyncio.create_task(cache.outcome("SELECT 1", query))
+    await begun.wait()
+    asking.cancel()
+    await asyncio.wait([asking])
+    await until(lambda: len(asyncio.all_tasks()) == 1)
+    del asking
+    gc.collect()
+    assert told == []
 
 
 async def test_deadline_that_cuts_a_query_ends_the_run(

@@ -2,7 +2,7 @@
 
 import { download, get, hasKey, post } from "./api.js";
 import { chart } from "./chart.js";
-import { fill, h, marked } from "./dom.js";
+import { button, fill, find, h, marked } from "./dom.js";
 import { keeping, query } from "./sql.js";
 import { table, takeaway } from "./table.js";
 
@@ -21,22 +21,41 @@ function inline(head, texts) {
 
 /** The rows of an answer or a reading, with the buttons that take them away. */
 function rowsOf(run, result, note, caption, reading = "") {
-  const said = h("span", { class: "soft" }, note);
-  const whole = async () => {
-    const all = await get(`/v1/questions/${run}/rows`, { format: "json", reading });
-    said.textContent = note.replace(/^the first [\d,]+ of /, "");
-    return all;
-  };
-  const place = table(result, caption, result.row_count > result.rows.length ? whole : null);
-  return [place, h("div", { class: "row under" }, said, h("span", { class: "row" }, takeaway(run, result, place.arranged, reading)))];
+  const whole = () => get(`/v1/questions/${run}/rows`, { format: "json", reading });
+  const load = result.row_count > result.rows.length ? whole : null;
+  const place = table(result, caption, load, note.replace(/^the first [\d,]+ of /, ""));
+  return [place, h("div", { class: "row under" }, place.said, h("span", { class: "row" }, takeaway(run, result, place.arranged, reading)))];
 }
 
-/** The other readings: what each shows, its query, and the button that asks for it. */
-function readings({ id, answer, database }, ask) {
+/** The card of another reading that was run already, in the place of the answer's; no model is asked. */
+function chosen({ id, answer, database }, each, n, back, anew) {
+  const raw = answer.readings[n - 1];
+  const keep = keeping("Keep it", (note) => post(`/v1/questions/${id}/correct`, { sql: raw.sql, note }));
+  return h(
+    "section",
+    { class: "card answer" },
+    h("div", { class: "badges" }, h("h3", { class: "badge warn", tabindex: -1 }, "Answer as you meant it"), h("span", { class: "badge soft" }, "not rated")),
+    inline("You chose", [each.says]),
+    h("p", { class: "soft" }, "Its rows were here already: no model was asked. A follow-up still goes on from the first answer, unless you ask for this one anew."),
+    h("div", { class: "row" }, button("Ask it anew", anew), button("Back to the first answer", back)),
+    rowsOf(id, { ...raw, shown: each.rows }, each.rows_note, "Rows of the answer", n),
+    [h("h4", {}, "SQL"), query(each.sql, database).place],
+    h("div", { class: "verdict own-sql" }, keep),
+  );
+}
+
+/** The other readings: what each shows, its query, and the button that takes it for the answer, or asks for it. */
+function readings(asked, ask) {
+  const { id, answer, database } = asked;
   const { shown } = answer;
   const meant = (says) => ask(`${answer.question.trim()}\n\nTo be precise: ${says}`);
-  const choose = (says) =>
-    h("button", { type: "button", onclick: () => meant(says), "aria-label": `I meant this: ${says}` }, "I meant this");
+  const choose = (says, take = () => meant(says)) => button("I meant this", take, { "aria-label": `I meant this: ${says}` });
+  const takes = (each, n) => (pressed) => {
+    const card = pressed.closest(".card");
+    const other = chosen(asked, each, n, () => other.replaceWith(card), () => meant(each.says));
+    card.replaceWith(other);
+    find("h3", other).focus();
+  };
   const numbers = answer.readings.flatMap((each, n) => (each.sql ? [n + 1] : []));
   return [
     shown.readings.map((each, n) => {
@@ -44,7 +63,7 @@ function readings({ id, answer, database }, ask) {
       return h(
         "section",
         { class: "reading" },
-        h("div", { class: "row" }, h("h4", {}, `If you meant: ${each.says}`), choose(each.says)),
+        h("div", { class: "row" }, h("h4", {}, `If you meant: ${each.says}`), choose(each.says, takes(each, numbers[n]))),
         rowsOf(id, { ...raw, shown: each.rows }, each.rows_note, `If you meant: ${each.says}`, numbers[n]),
         h("details", {}, h("summary", {}, "Its query"), query(each.sql, database).place),
       );

@@ -67,7 +67,12 @@ export const post = async (path, body = {}) => (await request(path, { body })).j
 
 /** Save a file of the server under a name. A link could not send the key. */
 export async function download(path, name) {
-  const url = URL.createObjectURL(await (await request(path)).blob());
+  save(await (await request(path)).blob(), name);
+}
+
+/** Save what is here already. */
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob);
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 60_000);

@@ -1,9 +1,10 @@
 /** What was asked before, and what the database holds. */
 
 import { get } from "./api.js";
-import { count, fault, fill, find, h } from "./dom.js";
+import { button, count, fault, fill, find, h } from "./dom.js";
 
 const LIMIT = 30;
+const MOST = 200; // that the server lists
 const STATUS = { answered: "answered", no_answer: "no answer", unanswerable: "the data cannot answer it", stopped: "stopped by a limit" };
 
 /** Search while someone types, and show what was found last. */
@@ -43,17 +44,14 @@ export function history(database) {
       h("span", { class: "soft" }, [STATUS[run.status] ?? run.status, when(run.started), run.demonstration && "demonstration"].filter(Boolean).join(" · ")),
     );
   return searched(find("#history"), async (words) => {
-    const page = (before) => get("/v1/history", { words, database: database(), before, limit: LIMIT });
-    const { questions } = await page("");
+    const page = async (limit) => (await get("/v1/history", { words, database: database(), limit })).questions;
+    const questions = await page(LIMIT);
     if (!questions.length) return h("p", { class: "soft" }, words ? "No question has these words." : "Nothing was asked yet.");
     const list = h("ul", { class: "runs" }, questions.map(line));
-    let last = questions;
-    const earlier = h("button", { type: "button", class: "quiet", hidden: last.length < LIMIT }, "Earlier ones");
-    earlier.addEventListener("click", async () => {
-      last = (await page(last.at(-1).id)).questions;
-      list.append(...last.map(line));
-      earlier.hidden = last.length < LIMIT;
-    });
+    const earlier = button("Earlier ones", async () => {
+      fill(list, (await page(MOST)).map(line));
+      earlier.replaceWith(list.children.length < MOST ? "" : "Search for those before.");
+    }, { class: "quiet", hidden: questions.length < LIMIT });
     return [list, earlier];
   });
 }

@@ -3,7 +3,9 @@
 import { post } from "./api.js";
 import { draw } from "./chart.js";
 import { announce, button, count, fault, fill, find, h, sqlText } from "./dom.js";
-import { copyButton, table } from "./table.js";
+import { copyButton, table, takeawayOf } from "./table.js";
+
+const MOST = 10_000; // rows that the server gives
 
 /** What was kept, in words. */
 export function taught({ replaced, warning, dates }) {
@@ -40,14 +42,16 @@ export function editor(sql, database, { run = "", correcting = false, onClose = 
   async function execute() {
     fill(out, h("p", { class: "soft" }, "Running…"));
     try {
-      const found = await post("/v1/sql", { sql: text.value, database, chart: true });
+      const found = await post("/v1/sql", { sql: text.value, database, rows: MOST, chart: true });
       const plot = h("div", { class: "plot" });
       const rows = `${count(found.row_count, "row")} in ${found.seconds.toFixed(2)} s`;
-      announce(rows);
+      const cut = found.truncated && "; cut off at the limit, there are more in the database: narrow the query to see them";
+      const place = table(found, "Result of your query", null, rows + cut);
+      announce(rows + cut);
       fill(
         out,
-        table(found, "Result of your query"),
-        h("p", { class: "soft" }, [rows, found.truncated && "cut off at the limit, there are more in the database"].filter(Boolean).join("; ")),
+        place,
+        h("div", { class: "row under" }, place.said, h("span", { class: "row" }, takeawayOf(found, place.arranged))),
         plot,
         run && correcting && keeping("This is right: keep it", (note) => post(`/v1/questions/${run}/correct`, { sql: text.value, note })),
       );

@@ -1,6 +1,6 @@
 /** Tables of results: sorted by any column, copied, saved. */
 
-import { at, download, get } from "./api.js";
+import { at, download, get, save } from "./api.js";
 import { announce, button, count, fill, find, h } from "./dom.js";
 
 const PAGE = 100; // rows shown at a time
@@ -25,8 +25,9 @@ function cells(row, texts, numeric) {
  *
  * `result` has `columns`, `types`, `rows` (values) and `shown` (the same as text, as all of Quorum shows them).
  * With `load`, the first sort fetches all rows that were kept, so that the order is that of the whole result.
+ * What is made holds `said`, the `note` behind how many rows are shown, and `arranged`, which sorts rows alike.
  */
-export function table(result, caption, load = null) {
+export function table(result, caption, load = null, note = "") {
   let { rows, shown } = result;
   let limit = PAGE;
   let by = -1;
@@ -35,6 +36,7 @@ export function table(result, caption, load = null) {
     result.types?.[n] ? NUMBER.test(result.types[n]) : rows.every((row) => row[n] === null || typeof row[n] === "number"),
   );
   const body = h("tbody");
+  const said = h("span", { class: "soft" });
   const more = button("Show more rows", async () => {
     if (load) await whole();
     limit += PAGE;
@@ -57,6 +59,7 @@ export function table(result, caption, load = null) {
     const lines = arranged(rows.map((_, n) => n), (n) => rows[n]).slice(0, limit).map((n) => h("tr", {}, cells(rows[n], shown[n], numeric)));
     fill(body, lines.length ? lines : h("tr", {}, h("td", { class: "null", colspan: result.columns.length || 1 }, "no rows")));
     more.hidden = !load && rows.length <= limit;
+    said.textContent = lines.length < result.row_count ? `the first ${lines.length.toLocaleString("en-US")} of ${note}` : note;
     heads.forEach((head, n) => {
       head.setAttribute("aria-sort", n !== by ? "none" : down ? "descending" : "ascending");
     });
@@ -76,14 +79,17 @@ export function table(result, caption, load = null) {
   draw();
   const scroll = { class: "scroll", tabindex: 0, role: "region", "aria-label": caption };
   const place = h("div", { class: "result" }, h("div", scroll, h("table", {}, h("thead", {}, h("tr", {}, heads)), body)), more);
-  return Object.assign(place, { arranged });
+  return Object.assign(place, { arranged, said });
 }
 
-/** Rows as text that a spreadsheet takes: tabs between values, which hold none themselves. */
-function pasted({ columns, rows }) {
+/** Rows as lines of text: pasted into a spreadsheet, or as CSV. */
+function written({ columns, rows }, between, cell) {
   const plain = (value) => (value === null ? "" : typeof value === "object" ? JSON.stringify(value) : String(value));
-  return [columns, ...rows].map((row) => row.map((value) => plain(value).replace(/[\t\r\n]+/g, " ")).join("\t")).join("\n");
+  return [columns, ...rows].map((row) => row.map((value) => cell(plain(value))).join(between)).join("\n");
 }
+
+const pasted = (all) => written(all, "\t", (text) => text.replace(/[\t\r\n]+/g, " "));
+const csv = (all) => `${written(all, ",", (text) => (/[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text))}\n`;
 
 async function copy(place, text) {
   if (!navigator.clipboard) throw Error("This browser copies only from https, or from this machine.");
@@ -99,11 +105,18 @@ export const copyButton = (label, text) => button(label, async (place) => copy(p
 /** The buttons that take rows away: to the clipboard, in the order in which they are shown, as CSV, as Parquet. */
 export function takeaway(run, result, arranged, reading = "") {
   const path = (format) => at(`/v1/questions/${run}/rows`, { format, reading });
-  const save = (format, name) =>
+  const saved = (format, name) =>
     button(name, () => download(path(format), `${run}${reading && `-reading-${reading}`}.${format}`), { class: "quiet", title: `Download all ${count(result.row_count, "row")} as ${name}` });
   const all = async () => {
     const { columns, rows } = await get(path("json"));
     return pasted({ columns, rows: arranged(rows) });
   };
-  return [copyButton("Copy", all), save("csv", "CSV"), save("parquet", "Parquet")];
+  return [copyButton("Copy", all), saved("csv", "CSV"), saved("parquet", "Parquet")];
+}
+
+/** The same of rows that are all here, and of no run. */
+export function takeawayOf(result, arranged) {
+  const all = () => ({ columns: result.columns, rows: arranged(result.rows) });
+  const file = () => save(new Blob([csv(all())], { type: "text/csv" }), "query.csv");
+  return [copyButton("Copy", async () => pasted(all())), button("CSV", file, { class: "quiet", title: `Download ${count(result.row_count, "row")} as CSV` })];
 }

@@ -115,6 +115,7 @@ async def try_every_tool(sent: Callable[..., Any]) -> str:
     many = (await call("run_sql", sql="SELECT order_id FROM orders", rows=2))["structuredContent"]
     assert (many["row_count"], many["truncated"]) == (2, True)
     some = await call("schema", words="refunds of returned parcels")
+    assert text_of(some).startswith("# database sample (sqlite)")
     assert "table returns" in text_of(some)
     assert some["structuredContent"]["tables"] < 18
     values = await call("search_values", words="orders from Germany")
@@ -152,6 +153,7 @@ async def test_every_tool(mode: str, sample: Service) -> None:
     async with Client(server_of(sample), mode=mode) as client:
         turn = await sample.question(ME, await try_every_tool(sender(client)))
     assert turn.folder.meta()["talk"] < turn.id, "the conversation is named by its first run"
+    assert (await turn.answer()).database == "sample", "as it is served, whatever its file is called"
 
 
 async def test_tools_say_which_database_and_what_writes(sample: Service) -> None:

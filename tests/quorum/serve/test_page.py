@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import sqlite3
@@ -32,6 +33,10 @@ BY_REGION = f"SELECT region, COUNT(*) AS n, AVG(LENGTH(note)) AS {LONG} FROM ord
 WITH_NOTE = "SELECT region, COUNT(note) AS n FROM orders GROUP BY region"
 EACH = "SELECT id, region, note FROM orders ORDER BY id"
 MEANT = f"Counts only orders with a note, {POISON}."
+MANY = """import("/page/api.js").then(api => Promise.all([...Array(31).keys()].map(async n => {
+  const { id } = await api.post("/v1/questions", { question: `How many orders are there? ${n}` });
+  await api.get(`/v1/questions/${id}`, { wait: 30 });
+})))"""
 LOOKS = [(420, False), (420, True), (1300, False), (1300, True)]
 
 
@@ -204,7 +209,18 @@ def test_what_else_was_meant_is_a_press_away(browser: Browser, poisoned: str) ->
         for part in ("Read as: Counts all.", f"If you meant: {MEANT}", f"It is {POISON}.", "doubtful"):
             assert part in text
         assert tab.run("document.querySelector('ul.warn').previousSibling.textContent") == "The data shows"
-        tab.run("document.querySelector('.reading .row button').click()")
+        click(tab, "I meant this", ".reading")
+        tab.wait("document.activeElement.textContent == 'Answer as you meant it'")
+        assert "no model was asked" in tab.run("document.querySelector('.answer').innerText")
+        region = "document.querySelector('.answer tbody tr:first-child').innerText.split('\\t')"
+        assert tab.run("document.querySelectorAll('.answer tbody tr').length") == 5
+        assert tab.run(f"{region}.length") == 2, "the columns of the query that was meant"
+        assert tab.run("document.querySelectorAll('article').length") == 1
+        fits(tab)
+        click(tab, "Back to the first answer")
+        tab.wait("document.querySelector('.answer .reading')")
+        click(tab, "I meant this", ".reading")
+        click(tab, "Ask it anew")
         tab.wait("document.querySelectorAll('.answer').length == 2")
         fits(tab)
         said = tab.run("document.querySelector('article:last-of-type .asked').textContent")
@@ -262,7 +278,9 @@ def test_rows_are_sorted_copied_and_saved(browser: Browser, poisoned: str, tmp_p
         fits(tab)
 
 
-def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Browser, poisoned: str) -> None:
+def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(
+    browser: Browser, poisoned: str, tmp_path: Path
+) -> None:
     with browser.tab(poisoned, width=420) as tab:
         ask(tab, "List what is wrong")
         click(tab, "Edit and run")
@@ -274,6 +292,22 @@ def test_a_query_is_edited_and_run_refused_and_kept_as_the_right_one(browser: Br
         tab.run(f"{editor}.value = 'SELECT 7 AS seven'")
         click(tab, "Run")
         tab.wait("document.querySelector('.out td')?.textContent == '7'")
+        tab.run(f"{editor}.value = {EACH!r}")
+        click(tab, "Run")
+        tab.wait(
+            "document.querySelector('.out .under')?.innerText.startsWith('the first 100 of 900 rows in ')"
+        )
+        click(tab, "Show more rows", ".out")
+        tab.wait("document.querySelector('.out .under').innerText.startsWith('the first 200 of 900 rows')")
+        click(tab, "id", ".out th")
+        tab.run("navigator.clipboard.writeText = async text => { window.copied = text; }; 0")
+        click(tab, "Copy", ".out .under")
+        tab.wait("window.copied")
+        lines = tab.run("window.copied").split("\n")
+        assert (lines[0], lines[1].split("\t")[0], len(lines)) == ("id\tregion\tnote", "899", 901)
+        file = tab.download(control("CSV", ".out"), tmp_path)
+        rows = list(csv.reader(file.open(newline="")))
+        assert (file.name, rows[2], len(rows)) == ("query.csv", ["898", "N/A", POISON], 901)
         tab.run(f"{editor}.value = {BY_REGION!r}")
         click(tab, "Run")
         tab.wait("document.querySelector('.out .drawing svg')")
@@ -357,6 +391,12 @@ def test_a_right_answer_is_kept_and_found_in_the_history(browser: Browser, sampl
         tab.run("document.querySelector('.runs a').click()")
         tab.wait("document.querySelector('.asked').textContent == 'How many reviews are there?'")
         tab.wait("document.querySelector('.answer')")
+        tab.run(MANY)
+        tab.run("const words = document.querySelector('#history input'); words.value = '';"
+                "words.dispatchEvent(new Event('input'))")  # fmt: skip
+        tab.wait("document.querySelectorAll('.runs a').length == 30")
+        click(tab, "Earlier ones")
+        tab.wait("document.querySelectorAll('.runs a').length > 30")
         click(tab, "Schema", "header")
         tab.wait("document.querySelector('#schema details')")
         tab.write("loyalty")

@@ -205,6 +205,10 @@ async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restar
     await until(lambda: len(slow.asked) == 2)
     cancelled = await service.cancel(ME, gone.id)
     assert cancelled.status == "cancelled"
+    assert {run.id: run.status for run in await service.history(ME)} == {
+        gone.id: "cancelled",
+        kept.id: "running",
+    }
     assert (await kinds_of(gone))[-1][1] == "cancelled"
     with pytest.raises(QuorumError, match="was cancelled"):
         await gone.answer()
@@ -213,6 +217,7 @@ async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restar
     assert (await service.question(ME, gone.id)).status == "cancelled"
     found = await service.question(ME, kept.id)
     assert found.status == "interrupted"
+    assert [run.status for run in await service.history(ME)] == ["interrupted", "cancelled"]
     assert (await (await service.resume(ME, kept.id)).answer()).status == "answered"
     assert {run.status for run in await service.history(ME)} == {"cancelled", "answered"}
 

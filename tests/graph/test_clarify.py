@@ -106,9 +106,16 @@ async def test_the_experts_learn_from_the_choice(
     assert (book.votes, book.vote_mistakes) == (1, 0 if reply == "A" else 1)
 
 
-async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(asked: Any) -> None:
+async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(
+    asked: Any, tmp_path: Path
+) -> None:
+    """What was found for the prompts before stays found."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
+    pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
+    KnowledgeBase(tmp_path / "kb").keep(pair)
     both = {"m:0": script(action=sql(ABOVE_SIX)), "m:1": script(action=precise)}
-    ask = asked(both)
+    ask = asked(both, documents=str(tmp_path / "docs"), kb=str(tmp_path / "kb"))
     answer = await ask.replying("Only large ones.")
     assert len(ask.questions) == 1
     assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
@@ -116,23 +123,8 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
     assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
     assert answer["disagreement"] == []
-
-
-async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
-    asked: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
-    pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
-    KnowledgeBase(tmp_path / "kb").keep(pair)
-    given = {"documents": str(tmp_path / "docs"), "kb": str(tmp_path / "kb")}
-    for replies in (("",), ("Only large ones.", "")):
-        ask = asked(rivals(GOOD, ABOVE_SIX), **given)
-        answer = await ask.replying(*replies)
-        assert (len(ask.questions), answer["vote"]["settled"]) == (len(replies), "")
-        assert answer["disagreement"], "no reply keeps the vote"
-        assert answer["sources"] == ["t.md"]
-        assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
+    assert answer["sources"] == ["t.md"]
+    assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
 
 
 async def test_nobody_is_asked_for_ever(asked: Any) -> None:
@@ -143,6 +135,7 @@ async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     assert "too much" in third.refused
     assert MAX_ASKED == 3
     assert answer["vote"]["settled"] == ""
+    assert answer["disagreement"], "it is said where nobody chose"
 
 
 async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:

@@ -156,9 +156,7 @@ async def test_what_each_round_grounds(
     assert [name for name in EIGHT if f"table {name} (" in last] == expected[-1]
 
 
-async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(
-    ask: Run,
-) -> None:
+async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(ask: Run) -> None:
     first = "SELECT COUNT(*), town FROM customers WHERE id > 0"
     adds = {"reasoning": "So.", "add": ["orders.note"]}
     said = agents(

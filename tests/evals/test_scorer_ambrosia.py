@@ -36,11 +36,6 @@ def plain(gold: str) -> EvalQuestion:
     return replace(asking(gold), groups={"ambiguity": "plain", "kind": "vague"})
 
 
-@pytest.fixture
-def run() -> Runner:
-    return Runner()
-
-
 def test_results_are_the_same_cells(subtests: pytest.Subtests) -> None:
     for found, gold, ordered, is_same in (
         ([(1, "a"), (2, "b")], [("b", 2), ("a", 1)], False, True),

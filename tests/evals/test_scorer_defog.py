@@ -19,11 +19,6 @@ from tests.evals.shop import Runner, question
 SCORER = DefogScorer()
 
 
-@pytest.fixture
-def run() -> Runner:
-    return Runner()
-
-
 def seen(verdict: Verdict) -> tuple[float | None, float | None]:
     return verdict.metrics["ex"], verdict.metrics["exact"]
 

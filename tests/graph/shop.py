@@ -83,6 +83,11 @@ def repaired(sql: str | None) -> dict[str, Any]:
     return {"explanation": "So.", "sql": sql}
 
 
+def unknown(prompt: Prompt) -> dict[str, Any]:
+    """A SelfRefiner whose every query names another column that does not exist."""
+    return repaired(f"SELECT nothing_{prompt.turn} FROM customers")
+
+
 def explored(*queries: dict[str, str]) -> dict[str, Any]:
     """The ColumnExplorer's reply."""
     return {"queries": list(queries)}
@@ -97,11 +102,6 @@ def corrected(sql: str, **later: str) -> dict[str, Any]:
 def number(prompt: Prompt) -> int:
     """The number of the candidate that asks, from 1."""
     return int((prompt.candidate or "c0")[1:])
-
-
-def in_turn(*queries: str) -> Callable[[Prompt], Any]:
-    """A writer of whose candidates each has its own query."""
-    return lambda prompt: written(queries[number(prompt) - 1])
 
 
 def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:

@@ -50,15 +50,11 @@ def test_a_drawn_graph_has_the_declared_edges_and_no_others(subtests: pytest.Sub
 def test_nodes_that_ask_agents_bear_their_names(name: str) -> None:
     """Every agent of a recipe stands in its graph; what is no agent's node has a verb."""
     drawn = {node.rpartition(":")[2] for node in build_graph(name).get_graph(xray=1).nodes}
-    agents = {_node_of(agent) for agent in RECIPES[name].agents}
+    asked = {agent: find_role(agent) for agent in RECIPES[name].agents}
+    agents = {role.title if role else agent.title().replace("_", "") for agent, role in asked.items()}
     named = {node for node in drawn if node[0].isupper()}
     assert named - {"Consensus", "PreSQLConsensus"} <= agents
     assert agents - named <= OPTIONAL
-
-
-def _node_of(agent: str) -> str:
-    role = find_role(agent)
-    return role.title if role else agent.title().replace("_", "")
 
 
 def test_an_unknown_recipe_and_a_wrong_switch_are_named(subtests: pytest.Subtests) -> None:

@@ -16,7 +16,7 @@ from quorum.graph.disagreement import close_rivals
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
-from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Ran, Run, script, sql
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Run, script, sql
 
 SAID = [
     "Answer A and answer B agree in `city`.",
@@ -28,16 +28,6 @@ SAID = [
 def rivals(*queries: str, **roles: Any) -> dict[str, Any]:
     """Models that each write one of the queries."""
     return {f"m:{n}": script(action=sql(query), **roles) for n, query in enumerate(queries)}
-
-
-async def voted(run: Run, by_model: dict[str, Any], **given: Any) -> Ran:
-    """A run in which nobody is asked."""
-    return await run(by_model, models=list(by_model), **{"votes": len(by_model), **given})
-
-
-def precise(prompt: Prompt) -> Any:
-    """Reads the question's addition, and writes the stricter query then."""
-    return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
 
 
 @pytest.fixture
@@ -65,7 +55,7 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert (answer["vote"]["settled"], answer["vote"]["winner"]) == ("user", "c3")
     assert answer["disagreement"] == []
     assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
-    plain = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
+    plain = await run(rivals(GOOD, GOOD, ABOVE_SIX), models=["m:0", "m:1", "m:2"], votes=3)
     assert len(ask.of("model_call")) == answer["usage"]["model_calls"] == plain.answer.usage["model_calls"]
 
 
@@ -114,6 +104,10 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
     pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
     KnowledgeBase(tmp_path / "kb").keep(pair)
+
+    def precise(prompt: Prompt) -> Any:
+        return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
+
     both = {"m:0": script(action=sql(ABOVE_SIX)), "m:1": script(action=precise)}
     ask = asked(both, documents=str(tmp_path / "docs"), kb=str(tmp_path / "kb"))
     answer = await ask.replying("Only large ones.")

@@ -97,7 +97,7 @@ async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(ask: Run,
     assert without.of("examples")[0]["triplets"] == []
 
 
-async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
+async def test_triplets_of_a_changed_table_or_in_a_damaged_file_are_not_shown_and_that_is_said(
     shop: Path, tmp_path: Path, explored: Explored
 ) -> None:
     folder = explored(*TRIPLETS)
@@ -106,14 +106,8 @@ async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
     ran = await run_graph(tmp_path / "home", url, agents(), **given)
     assert ran.of("examples")[0]["triplets"] == [2]
     assert any("1 of 2 explored triplets are of tables that changed" in text for text in ran.answer.warnings)
-
-
-async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
-    ask: Run, explored: Explored, shop: Path
-) -> None:
-    folder = explored(*TRIPLETS)
     (folder_of(folder, shop) / "triplets.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 4000)
-    ran = await ask(agents(), explored=folder)
+    ran = await run_graph(tmp_path / "home", url, agents(), **given)
     assert ran.answer.status == "answered"
     assert any("cannot be read" in text for text in ran.answer.warnings)
 

@@ -180,11 +180,6 @@ async def test_a_full_disk_tears_no_line_and_ends_no_run(trace: Trace) -> None:
     assert not list(trace.folder.rglob("*.part"))
 
 
-def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Path) -> None:
-    with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
-        Trace.create(tmp_path, meta={"question": "x" * 100})
-
-
 async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +238,8 @@ def test_a_taken_id_and_a_bad_home_are_clear_errors(trace: Trace, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="Cannot write traces"):
         Trace.create(tmp_path / "file")
+    with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
+        Trace.create(tmp_path, meta={"question": "x" * 100})
 
 
 def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:

@@ -131,6 +131,12 @@ READING = {"meaning": "Counts the sales that were shipped to each city.", "sql":
     [
         (Draft, {"sql": f"\n{SQL} "}, "sql", SQL),
         (Draft, {"sql": SQL, "readings": None}, "readings", []),
+        *(
+            (Draft, {"sql": SQL, "missing": text}, "missing", None)
+            for text in ("", " ", "null", "None", "N/A")
+        ),
+        (Draft, {"sql": "", "missing": "There is no weight."}, "sql", None),
+        (Draft, {"sql": SQL, "readings": "N/A"}, "readings", []),
         (Readings, {"readings": []}, "answered", ""),
         (Readings, {"readings": [], "answered": " Counts\nall sales. "}, "answered", "Counts all sales."),
         (Readings, {"readings": [], "answered": "None."}, "answered", ""),

@@ -118,6 +118,7 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
     assert answer["disagreement"] == []
     assert answer["sources"] == ["t.md"]
+    assert "those of its customers" in str(ask.of("model_call")[-1]["messages"])
     assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
 
 

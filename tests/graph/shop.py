@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Literal, Self, get_args, get_origin
 
 from langchain_core.language_models import BaseChatModel
@@ -115,17 +115,19 @@ def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
     return write
 
 
-def _of(kind: Any, name: str) -> Any:
-    """A value for a field of a reply: queries are right, judgements approve."""
+def example(kind: Any, name: str = "") -> Any:
+    """A value for a field of a reply: queries are right, judgements approve, what may be null mostly is."""
     if name == "sql":
         return GOOD
     if get_origin(kind) is list:
-        return [_of(get_args(kind)[0], name)]
+        return [example(get_args(kind)[0], name)]
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {key: _of(field.annotation, key) for key, field in kind.model_fields.items()}
-    return {bool: True, int: 0}.get(kind, "city")
+        return {key: example(field.annotation, key) for key, field in kind.model_fields.items()}
+    if NoneType in get_args(kind) and name != "command":
+        return None
+    return {bool: True, int: 1}.get(kind, "city")
 
 
 @cache
@@ -138,7 +140,9 @@ def usual(role: Role[Any]) -> Any:
     said = {}
     for name, field in role.reply.model_fields.items():
         needed = field.is_required() or name == "sql"
-        said[name] = _of(field.annotation, name) if needed else field.get_default(call_default_factory=True)
+        said[name] = (
+            example(field.annotation, name) if needed else field.get_default(call_default_factory=True)
+        )
     return said
 
 

@@ -140,9 +140,8 @@ def usual(role: Role[Any]) -> Any:
     said = {}
     for name, field in role.reply.model_fields.items():
         needed = field.is_required() or name == "sql"
-        said[name] = (
-            example(field.annotation, name) if needed else field.get_default(call_default_factory=True)
-        )
+        default = field.get_default(call_default_factory=True)
+        said[name] = example(field.annotation, name) if needed else default
     return said
 
 

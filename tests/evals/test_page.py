@@ -62,22 +62,14 @@ def pictured_plots(pictured_evaluation: Opened) -> list[Plot]:
     return plots_of(pictured_evaluation)
 
 
-@pytest.fixture
-def html(pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch) -> str:
+def test_the_page_is_one_file_that_has_all_of_the_markdown_asks_for_nothing_and_escapes_what_others_say(
+    pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda found: pictured_plots)
-    return page_of([pictured_evaluation], pictured_evaluation.folder)
-
-
-def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_others_say(html: str) -> None:
+    html = page_of([pictured_evaluation], pictured_evaluation.folder)
     page = alone(html)
     assert not re.search(r"src=[\"']http|<b>bank", html)
     assert HOSTILE in page.text
-
-
-def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
-    pictured_evaluation: Opened, html: str
-) -> None:
-    page = Page(html)
     assert len(page.images) == 2
     for image in page.images:
         data = image["src"].removeprefix("data:image/svg+xml;base64,")

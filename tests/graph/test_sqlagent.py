@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -345,13 +346,10 @@ async def test_own_recipes_show_what_bears_on_the_question(run: Run, explored: E
         assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
 
 
-def _state(**given: Any) -> CandidateState:
-    return CandidateState(question=QUESTION, **given)
-
-
 RESULT = Result("f", "a", "a", False, False, ["n"], 0, 1, "", [[1]], [0], [1], ["int"])
 
 
+_state = partial(CandidateState, question=QUESTION)
 FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
 
 

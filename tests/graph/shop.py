@@ -187,19 +187,18 @@ def changed(path: Path, *statements: str) -> str:
     return f"sqlite:///{path}"
 
 
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                     total REAL, note TEXT);
+INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
+INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
+"""
+
+
 def make_shop(path: Path) -> Path:
     """A SQLite file with customers and orders."""
-    changed(
-        path,
-        """
-        PRAGMA synchronous = OFF;  -- hundreds of tests make one
-        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
-        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
-                             total REAL, note TEXT);
-        INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
-        INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
-        """,
-    )
+    changed(path, "PRAGMA synchronous = OFF", SHOP)  # hundreds of tests make one
     return path
 
 

@@ -75,6 +75,7 @@ async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) ->
 
 
 async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(run: Run) -> None:
+    """Where that one's is gone as well the candidate fails."""
     for role in ("action", "schema_linker"):
         said = {"usual": script(), "own": script(**{role: DOWN})}
         given = {"models": ["usual"], "model_for": {role: "own", "validator": "offline"}}
@@ -86,12 +87,9 @@ async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_r
         assert (replaced["agent"], replaced["model"]) == (role, "own")
         assert replaced.get("candidate") == ("c1" if role == "action" else None)
         assert "unreachable" in replaced["message"]
-
-
-async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> None:
-    said = {"usual": script(action=DOWN), "own": script(action=DOWN)}
+    gone = {"usual": script(action=DOWN), "own": script(action=DOWN)}
     with pytest.raises(ModelUnavailable, match="unreachable"):
-        await run(said, models=["usual"], model_for={"action": "own"})
+        await run(gone, models=["usual"], model_for={"action": "own"})
 
 
 async def test_they_share_one_rate_limit_and_are_opened_once() -> None:

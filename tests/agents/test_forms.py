@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
@@ -22,6 +21,7 @@ from quorum.agents.refiners import Refinement, Repair, Revision, StageReview
 from quorum.agents.role import roles
 from quorum.agents.writers import Action, Draft, Readings, ToolStep
 from quorum.tools.models.structured import Problem, parse
+from tests.graph.shop import example
 
 SQL = "SELECT 1"
 
@@ -41,19 +41,6 @@ FORMS = sorted(
     {form for reply in REPLIES for form in forms_in(reply)}, key=lambda form: (form.__module__, form.__name__)
 )
 each_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
-
-
-def example(kind: Any, name: str = "") -> Any:
-    """A value that fits a field; of what may be null only queries and commands are given."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {name: example(field.annotation, name) for name, field in kind.model_fields.items()}
-    if get_origin(kind) is list:
-        return [example(*get_args(kind), name)]
-    if get_origin(kind) is Literal:
-        return get_args(kind)[0]
-    if NoneType in get_args(kind):
-        return SQL if name in ("sql", "command") else None
-    return SQL if name == "sql" else {bool: True, int: 1}.get(kind, "orders.id")
 
 
 def replied(form: type[BaseModel], given: dict[str, Any]) -> Any:
@@ -131,6 +118,12 @@ READING = {"meaning": "Counts the sales that were shipped to each city.", "sql":
     [
         (Draft, {"sql": f"\n{SQL} "}, "sql", SQL),
         (Draft, {"sql": SQL, "readings": None}, "readings", []),
+        *(
+            (Draft, {"sql": SQL, "missing": text}, "missing", None)
+            for text in ("", " ", "null", "None", "N/A")
+        ),
+        (Draft, {"sql": "", "missing": "There is no weight."}, "sql", None),
+        (Draft, {"sql": SQL, "readings": "N/A"}, "readings", []),
         (Readings, {"readings": []}, "answered", ""),
         (Readings, {"readings": [], "answered": " Counts\nall sales. "}, "answered", "Counts all sales."),
         (Readings, {"readings": [], "answered": "None."}, "answered", ""),

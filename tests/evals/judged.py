@@ -10,14 +10,10 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.records import Record
 from quorum.evals.running.databases import DatabasePool, OpenDatabase
-from quorum.evals.running.verdicts import judge
-from quorum.evals.scorers.base import Scorer
 from quorum.graph.answer import Answer, AnswerCandidate
 from quorum.tools.results.files import write_result
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
-from tests.evals.small_suite import SumScorer
 
 SQL = GOLD.format(number=0)
 RIGHT, WRONG = {"orders": [40]}, {"orders": [7]}
@@ -54,9 +50,3 @@ def kept(folder: Path, values: dict[str, list[Any]]) -> str:
     """A result of the run; its file as an answer of another machine names it."""
     file = write_result(pa.table(values), folder / "runs" / "q00" / "results")
     return f"/elsewhere/runs/q00/results/{file.name}"
-
-
-async def judged(
-    question: EvalQuestion, given: Answer, database: OpenDatabase, folder: Path, scorer: Scorer | None = None
-) -> Record:
-    return await judge(question, given, scorer or SumScorer(), database, folder)

@@ -42,11 +42,7 @@ def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
         "McNemar's p 0.62). The difference may be chance: of 4 questions that only one has right, B has 3 "
         "and A 1."
     )
-    for said, a, b in (
-        ("B is better", "", IDS),
-        ("A is better", IDS, ""),
-        ("No question", "ab", "ab"),
-    ):
+    for said, a, b in (("B is better", "", IDS), ("A is better", IDS, ""), ("No question", "ab", "ab")):
         assert said in result(compared(tmp_path / said, right(a), right(b)))
     terminal = markdown_of(found)
     assert "| EX | 8 | 37.5 % | 62.5 % | +25.0 | -25.0 to +62.5 | 1 | 3 | 0.62 |" in terminal
@@ -73,12 +69,8 @@ def test_which_questions_count(tmp_path: Path) -> None:
     assert (len(found.shared), found.only(found.a), found.only(found.b)) == (2, 1, 3)
     ex = found.figures["ex"]
     assert (ex.low, ex.high, ex.p_value) == (0, 0, 1)
-
-
-def test_nothing_to_compare_is_said_and_not_divided_by(tmp_path: Path) -> None:
-    found = compared(tmp_path, right(IDS)[:4], right(IDS)[4:])
-    assert (found.compared, found.figures) == (0, {})
-    assert "EX cannot be compared: no question has it in both." in markdown_of(found)
+    nothing = compared(tmp_path / "apart", right(IDS)[:4], right(IDS)[4:])
+    assert (nothing.compared, nothing.figures) == (0, {})
 
 
 def over_schemas(id: str, *, valid: bool, links: Linking | None, sql: str = "SELECT 1") -> Record:
@@ -139,13 +131,8 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         other = opened(tmp_path / message, [record("a")], [question], **values)
         with pytest.raises(ConfigurationError, match=message):
             compare(one, other)
-
-
-def test_a_folder_of_several_evaluations_is_refused(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        write(tmp_path / "many" / name, manifest([asked("a")]), [record("a")])
-    with pytest.raises(ConfigurationError, match="holds 2 evaluations"):
-        open_evaluation(tmp_path / "many")
+    with pytest.raises(ConfigurationError, match="holds 6 evaluations"):
+        open_evaluation(tmp_path)
 
 
 @pytest.mark.parametrize("run", ["/etc", "../../elsewhere", ""])

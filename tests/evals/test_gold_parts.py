@@ -64,11 +64,7 @@ def asked(tmp_path: Path) -> Sequence[EvalQuestion]:
     def question(id: str, **more: Any) -> EvalQuestion:
         return EvalQuestion(id, f"What is {id}?", "shop", sqlite_url(path), "sqlite", **more)
 
-    return (
-        question("q1", gold_sql=(BY_SQL,)),
-        question("q2", gold_tables=("CUSTOMERS",)),
-        question("q3"),
-    )
+    return question("q1", gold_sql=(BY_SQL,)), question("q2", gold_tables=("CUSTOMERS",)), question("q3")
 
 
 class _Scorer(SumScorer):

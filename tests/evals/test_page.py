@@ -22,7 +22,6 @@ pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not ins
 
 
 HOSTILE = '<script>alert("x")</script><img src="http://outside.invalid/a.png">'
-ONE = Plot("One", alt="one: 1", caption="One.", svg=b"<svg xmlns='http://www.w3.org/2000/svg'/>")
 
 
 @pytest.fixture(scope="session")
@@ -63,22 +62,14 @@ def pictured_plots(pictured_evaluation: Opened) -> list[Plot]:
     return plots_of(pictured_evaluation)
 
 
-@pytest.fixture
-def html(pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch) -> str:
+def test_the_page_is_one_file_that_has_all_of_the_markdown_asks_for_nothing_and_escapes_what_others_say(
+    pictured_evaluation: Opened, pictured_plots: list[Plot], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda found: pictured_plots)
-    return page_of([pictured_evaluation], pictured_evaluation.folder)
-
-
-def test_the_page_is_one_file_that_asks_for_nothing_and_escapes_what_others_say(html: str) -> None:
+    html = page_of([pictured_evaluation], pictured_evaluation.folder)
     page = alone(html)
     assert not re.search(r"src=[\"']http|<b>bank", html)
     assert HOSTILE in page.text
-
-
-def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
-    pictured_evaluation: Opened, html: str
-) -> None:
-    page = Page(html)
     assert len(page.images) == 2
     for image in page.images:
         data = image["src"].removeprefix("data:image/svg+xml;base64,")
@@ -91,34 +82,24 @@ def test_the_page_has_every_plot_and_every_figure_of_the_markdown(
     assert all(heading in page.text for heading in re.findall(r"^### (.+)$", markdown, flags=re.MULTILINE))
 
 
-@pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages get the same small picture for every plot: drawing takes time."""
-    plots = [ONE, Plot("Two", why="There is no reason.")]
+def test_warnings_come_before_figures_and_of_a_traceback_the_last_line_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plots = [Plot("Two", why="There is no reason.")]
     monkeypatch.setattr("quorum.evals.reports.report.plots_of", lambda found: plots)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_warnings_come_before_figures(tmp_path: Path) -> None:
+    traceback = "Traceback (most recent call last)\n  File it.py\nKeyError: 'lost'\n"
     records = [record("a", demonstration=True), record("b", match=None, gold="fails")]
-    found = opened(tmp_path / "run", records, [asked(id) for id in "abc"], shard="2/3")
+    records += [unanswered("d", "fault", message=traceback)]
+    found = opened(tmp_path / "run", records, [asked(id) for id in "abcd"], shard="2/3")
     page = Page(page_of([found], tmp_path)).text
     for text in (page, report([found])):
         before, _, _ = text.partition("Figures")
-        assert len(list(notes(found))) == 4
+        assert len(list(notes(found))) == 5
         assert all(note in before for note in notes(found))
     assert "Not drawn: Two. There is no reason." in page
     assert "not asked yet" in page
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_of_a_traceback_the_last_line_is_shown(tmp_path: Path) -> None:
-    fault = unanswered(
-        "a", "fault", message="Traceback (most recent call last)\n  File it.py\nKeyError: 'lost'\n"
-    )
-    html = page_of([opened(tmp_path / "run", [fault])], tmp_path)
-    assert "fault: KeyError: &#39;lost&#39;" in html
-    assert "it.py" not in html
+    assert "fault: KeyError: 'lost'" in page
+    assert "it.py" not in page
 
 
 def test_markdown_of_sections_becomes_tables_and_no_other_html() -> None:

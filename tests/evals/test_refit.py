@@ -18,14 +18,17 @@ from tests.quorum.conftest import candidate, made
 
 
 def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
-    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, 0.0, 0.0, 0.0)
+    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, -0.5, -1.0, -0.7)
     votes = []
     for number in range(4000):
         first, others = draw.randint(2, 8), draw.randint(0, 6)
-        values = features(first, first / (first + others))
+        left_open = (draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200]))
+        values = features(first, first / (first + others), *left_open)
         votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
     found = fit(votes)
     assert found.votes == 4000
+    for name in ("assumed", "readings", "size"):
+        assert getattr(found, name) == pytest.approx(getattr(true, name), abs=0.2)
     for vote in votes[:20]:
         assert found.log_odds(vote.features) == pytest.approx(true.log_odds(vote.features), abs=0.25)
     both = refit(votes)
@@ -34,17 +37,6 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     assert (both.calibration.brier or 1) < (both.calibration.base or 0)
     assert 0.6 < (after.auroc or 0) < 0.9
     assert after.brier <= before.brier + 0.005
-
-
-def test_a_fit_learns_what_is_open_where_votes_tell_of_it() -> None:
-    draw, true = random.Random(5), Calibration(-1.0, 0.8, 1.6, -0.5, -1.0, -0.7)
-    votes = []
-    for number in range(3000):
-        values = features(3, 1.0, *(draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200])))
-        votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
-    found = fit(votes)
-    for name in ("assumed", "readings", "size"):
-        assert getattr(found, name) == pytest.approx(getattr(true, name), abs=0.2)
     silent = fit([KnownVote(vote.question, features(3, 1.0), vote.right) for vote in votes])
     assert (silent.assumed, silent.size) == (load().assumed, load().size)  # nothing said: as it ships
     against = fit([KnownVote(vote.question, vote.features, not vote.right) for vote in votes])

@@ -12,7 +12,6 @@ import pytest
 from quorum.evals.recorded.candidates import load_candidates, source_of
 from quorum.evals.recorded.expected import ReplayedVote, arrivals
 from quorum.evals.recorded.replay import STOPPINGS, Replay, ReplayRow, replay
-from quorum.evals.recorded.weights import Feedback
 from quorum.evals.scorers.spider2 import load_gold
 from quorum.graph.ballots import Rules
 from quorum.graph.stopping import find_stopping
@@ -23,21 +22,14 @@ from tests.evals.evaluations import Result, write_candidates, write_gold
 Answers = Mapping[str, Sequence[Result]]
 
 
-async def replayed(
-    tmp_path: Path,
-    *,
-    orders: int = 20,
-    paper: bool = False,
-    feedback: Feedback = "gold",
-    **models: Answers,
-) -> Replay:
+async def replayed(tmp_path: Path, *, orders: int = 20, paper: bool = False, **models: Answers) -> Replay:
     """A replay of models whose answers to q1, q2, … should be 1, 2, …"""
     for model, answers in models.items():
         write_candidates(tmp_path / "runs", model, answers)
     known = write_gold(tmp_path / "gold", **{f"q{number}": number for number in range(1, 9)})
     recorded = load_candidates(tmp_path / "runs")
     source = source_of(recorded, load_gold(known))
-    return await replay(source.as_in_paper() if paper else source, feedback=feedback, orders=orders)
+    return await replay(source.as_in_paper() if paper else source, orders=orders)
 
 
 def row(found: Replay, strategy: str, stopping: str = "never", model: str = "m") -> ReplayRow:

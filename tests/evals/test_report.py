@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from quorum.evals.records import CandidateRow, ChoiceRow, Course, Linking, SimulatedUser
 from quorum.evals.reports.evaluations import Opened, open_evaluations
-from quorum.evals.reports.format import clock, size
 from quorum.evals.reports.frame import category
 from quorum.evals.reports.report import as_dict, notes, report
 from quorum.evals.reports.statistics import mean_of
@@ -228,20 +227,13 @@ def test_one_question_to_the_user_is_shown_next_to_ex_and_not_as_ex(tmp_path: Pa
     assert means(found, *by_hand) == by_hand
     assert rows(report([found]))["EX with one question, %"] == ["50.0 ± 22.4 of 6"]
     assert "EX with one question, %" not in report([opened(tmp_path / "plain", simulated[5:])])
-
-
-def test_over_all_readings_each_counts_as_much(tmp_path: Path) -> None:
-    """An answer that has reading 0 of 2; asked, reading 1 was among the choices, then not."""
-    found = opened(
-        tmp_path / "run",
-        [
-            record("a", met=(0,), asking=SimulatedUser(2, 1, choices((0,), (1,)), "B")),
-            record("b", met=(0,), asking=SimulatedUser(2, 1, choices((0,), ()))),
-            record("c", met=(0,), asking=SimulatedUser(1, 0)),
-        ],
-    )
+    over_readings = [  # an answer that has reading 0 of 2; asked, reading 1 was among the choices, then not
+        record("a", met=(0,), asking=SimulatedUser(2, 1, choices((0,), (1,)), "B")),
+        record("b", met=(0,), asking=SimulatedUser(2, 1, choices((0,), ()))),
+        record("c", met=(0,), asking=SimulatedUser(1, 0)),
+    ]
     by_hand = {"with_question": (0.6667, 3), "with_question_all": (0.8333, 3), "in_vain": (0.5, 2)}
-    assert means(found, *by_hand) == by_hand
+    assert means(opened(tmp_path / "readings", over_readings), *by_hand) == by_hand
 
 
 def test_notes_say_what_the_figures_leave_out(tmp_path: Path) -> None:
@@ -307,13 +299,6 @@ def test_nothing_in_the_data_is_taken_for_markup(text: str, more: str) -> None:
         if block.startswith("|"):
             widths = {len(re.findall(r"(?<!\\)\|", line.replace("\\\\", ""))) for line in block.splitlines()}
             assert len(widths) == 1, block
-
-
-def test_figures_as_text() -> None:
-    sizes = {None: "–", 0: "0 B", 812: "812 B", 1187.4: "1.19 kB", 409e6: "409 MB", 2.5e12: "2,500 GB"}
-    assert {value: size(value) for value in sizes} == sizes
-    assert clock("2026-01-01T12:00:00.123+02:00") == "2026-01-01 10:00:00"
-    assert clock("noon") == "noon"
 
 
 # Shards and folders

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from quorum.evals.questions import EvalQuestion
-from quorum.evals.reports.evaluations import open_evaluations
 from quorum.evals.reports.report import report
 from quorum.evals.running.databases import OpenDatabase
 from quorum.evals.running.verdicts import judge
@@ -34,11 +33,6 @@ def ambiguous(*gold: str) -> EvalQuestion:
 
 def plain(gold: str) -> EvalQuestion:
     return replace(asking(gold), groups={"ambiguity": "plain", "kind": "vague"})
-
-
-@pytest.fixture
-def run() -> Runner:
-    return Runner()
 
 
 def test_results_are_the_same_cells(subtests: pytest.Subtests) -> None:
@@ -160,8 +154,8 @@ async def test_a_wrong_answer_with_a_right_reading(
     assert record.metrics["false_alarm"] == 1
 
 
-def written(folder: Path) -> Path:
-    """An evaluation: an ambiguous question, one without an answer, one not asked yet, and a plain one."""
+def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path) -> None:
+    """Of an ambiguous question, one without an answer, one not asked yet, and a plain one."""
     asked = [
         evaluations.asked(id, groups={"ambiguity": kind}, difficulty=f"{kind} scope")
         for id, kind in (("a", "ambiguous"), ("b", "ambiguous"), ("c", "ambiguous"), ("p", "plain"))
@@ -175,11 +169,7 @@ def written(folder: Path) -> Path:
     metrics = tuple(
         {"name": m.name, "title": m.title, "meaning": m.meaning, "only": m.only} for m in SCORER.metrics
     )
-    return evaluations.write(folder, evaluations.manifest(asked, metrics=metrics), records)
-
-
-def test_reports_take_a_metric_over_the_questions_that_it_is_for(tmp_path: Path) -> None:
-    (summary,) = open_evaluations([written(tmp_path / "run")])
+    summary = evaluations.opened(tmp_path / "run", records, asked, metrics=metrics)
     recall, alarm = summary.frame.mean("recall"), summary.frame.mean("false_alarm")
     assert (recall.n, recall.mean, recall.se) == (3, pytest.approx(1 / 3), pytest.approx(1 / 3))
     assert (alarm.n, alarm.mean) == (1, 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sqlite3
 from pathlib import Path
@@ -14,14 +13,10 @@ from hypothesis import strategies as st
 
 from quorum.evals.scorers.base import Prediction, Verdict
 from quorum.evals.scorers.defog import DefogScorer, Grid, accepted_queries, asks_for_order, exact, subset
+from quorum.evals.suites import load_suite
 from tests.evals.shop import Runner, question
 
 SCORER = DefogScorer()
-
-
-@pytest.fixture
-def run() -> Runner:
-    return Runner()
 
 
 def seen(verdict: Verdict) -> tuple[float | None, float | None]:
@@ -228,26 +223,24 @@ def test_what_is_the_same_and_what_is_not(found: tuple[list[str], Rows], value: 
 def test_every_accepted_query_of_defog_is_the_same_as_itself_and_its_mutations_are_not(shared: Path) -> None:
     """Row left out, column left out, value changed: right of none of the 188 results."""
     folder = shared / "data" / "defog"
-    entries = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
-    connections = {
-        name: sqlite3.connect(folder / "databases" / f"{name}.sqlite")
-        for name in {e["db_name"] for e in entries}
-    }
+    questions = load_suite("defog", folder).questions
+    databases = {asked.database for asked in questions}
+    connections = {name: sqlite3.connect(folder / "databases" / f"{name}.sqlite") for name in databases}
     count = 0
-    for entry in entries:
-        ordered = asks_for_order(entry["query_category"], entry["question"])
-        for sql in accepted_queries(entry["query"]):
-            cursor = connections[entry["db_name"]].execute(sql)
+    for asked in questions:
+        query, ordered = asked.extra["query"], asks_for_order(asked.extra["category"], asked.question)
+        for sql in asked.gold_sql:
+            cursor = connections[asked.database].execute(sql)
             names, rows = [column[0] for column in cursor.description], cursor.fetchall()
             gold = Grid.of_rows(names, rows)
-            assert exact(gold, gold, ordered=ordered, gold_sql=entry["query"], found_sql=sql)
+            assert exact(gold, gold, ordered=ordered, gold_sql=query, found_sql=sql)
             count += 1
             if not rows:  # of the last seven days, say
                 continue
             changed = [tuple(f"{rows[0][0]}x" if i == 0 else v for i, v in enumerate(rows[0])), *rows[1:]]
             wrongs = [(names, rows[1:]), (names, changed), (names[1:], [row[1:] for row in rows])]
             for found in (Grid.of_rows(*wrong) for wrong in wrongs if wrong[0]):
-                assert not exact(gold, found, ordered=ordered, gold_sql=entry["query"], found_sql=sql), sql
+                assert not exact(gold, found, ordered=ordered, gold_sql=query, found_sql=sql), sql
                 assert not subset(gold, found, ordered=ordered), sql
     for connection in connections.values():
         connection.close()

@@ -18,11 +18,6 @@ SCORER = OwnScorer()
 NAMES = {"id": [1, 2, 3, 4], "name": ["Ada", "Bob", "Cy", "Dan"]}
 
 
-@pytest.fixture
-def run() -> Runner:
-    return Runner()
-
-
 def seen(verdict: Verdict) -> tuple[float | None, float | None]:
     return verdict.metrics["ex"], verdict.metrics["contains"]
 

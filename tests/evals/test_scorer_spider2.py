@@ -21,7 +21,7 @@ from quorum.evals.scorers.base import GoldCheck, Prediction, Verdict
 from quorum.evals.scorers.spider2 import NOT_LIVE, Spider2Gold, Spider2Scorer, load_gold, required
 from quorum.evals.scoring import sweep
 from quorum.evals.suites import load_suite
-from quorum.evals.tables import UnreadableCsv, cells, frame_of, pandas_csv, read_frame
+from quorum.evals.tables import cells, frame_of, pandas_csv, read_frame
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.shop import Runner
 
@@ -328,13 +328,3 @@ def test_without_pandas_the_message_says_what_to_install(monkeypatch: pytest.Mon
     for use in (lambda: frame_of("a\n1\n"), lambda: pandas_csv(pa.table({"a": [1]}))):
         with pytest.raises(ConfigurationError, match=r"pip install 'pandas"):
             use()
-
-
-def test_what_is_no_csv_is_said() -> None:
-    for text, message in (
-        ("", "empty, it lacks even a header"),
-        ('a\n"1\n', "quotation mark is not closed"),
-        ("a,b\n1,2\n3,4,5\n", "Expected 2 fields in line 3, saw 3"),
-    ):
-        with pytest.raises(UnreadableCsv, match=message):
-            frame_of(text)

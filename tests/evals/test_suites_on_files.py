@@ -333,22 +333,6 @@ def test_a_sample_of_groups_is_the_same_each_time_and_grows(tmp_path: Path) -> N
     assert "ambiguous, ambiguous scope, plain, plain scope, scope" in str(error.value.hint)
 
 
-# The sets themselves
-
-
-async def test_defogs_own_questions(shared: Path) -> None:
-    """Gold of one database, a question of each category; the whole is ``quorum eval verify-gold``."""
-    suite = load_suite("defog", shared / "data" / "defog")
-    assert (len(suite.questions), sum(len(q.gold_sql) for q in suite.questions)) == (143, 188)
-    assert Counter(question.database for question in suite.questions)["broker"] == 31
-    assert Counter(question.difficulty for question in suite.questions)["date_functions"] == 15
-    assert (suite.missing, sum(bool(question.knowledge) for question in suite.questions)) == ((), 58)
-    chosen = {q.difficulty: q for q in suite.questions if q.database == "geography"}
-    chosen |= {"NULL beside text": suite.questions[29]}
-    found = await verify_gold(suite, list(chosen.values()))
-    assert {(check.state, check.reason) for check in found.values()} == {("ok", "")}
-
-
 async def test_quorums_part_of_ambrosia(shared: Path) -> None:
     """Gold of a question of each difficulty."""
     suite = load_suite("ambrosia", shared / "data" / "ambrosia")

@@ -13,6 +13,7 @@ from quorum.evals.questions import EvalQuestion
 from quorum.evals.records import Record
 from quorum.evals.running.databases import GOLD_LIMITS, DatabasePool, GoldRun, OpenDatabase, Outcomes, run_on
 from quorum.evals.running.verdicts import FAULT, judge_nothing, kind_of, why
+from quorum.evals.running.verdicts import judge as judge_answer
 from quorum.evals.scorers.base import Prediction, RunSql, Scorer, Verdict
 from quorum.evals.scorers.bird import BirdScorer
 from quorum.evals.scorers.defog import DefogScorer
@@ -30,7 +31,7 @@ from quorum.knowledge.errors import (
     QuorumError,
 )
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, judged, kept, question
+from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, kept, question
 from tests.evals.running import Knowing, ShopConnector, evaluation, shops
 from tests.evals.small_suite import SumScorer
 
@@ -55,7 +56,7 @@ def judge(question: EvalQuestion, database: OpenDatabase, tmp_path: Path) -> Jud
     """Judges an answer to the question."""
 
     async def of(given: Answer, scorer: Scorer | None = None, asked: EvalQuestion = question) -> Record:
-        return await judged(asked, given, database, tmp_path, scorer)
+        return await judge_answer(asked, given, scorer or SumScorer(), database, tmp_path)
 
     return of
 
@@ -253,7 +254,7 @@ async def test_a_prediction_has_the_seconds_of_its_run_and_gold_has_its_own(
         try:
             cut = kept(folder, {"n": [6]})
             made = answer(candidate("c1", "SELECT 7", cut, truncated=True), sql="", status="no_answer")
-            await judged(question, made, await databases.of(question), folder, scorer)
+            await judge_answer(question, made, scorer, await databases.of(question), folder)
         finally:
             await databases.aclose()
         limits = dict(ran)

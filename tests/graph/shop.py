@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Literal, Self, get_args, get_origin
 
 from langchain_core.language_models import BaseChatModel
@@ -83,6 +83,11 @@ def repaired(sql: str | None) -> dict[str, Any]:
     return {"explanation": "So.", "sql": sql}
 
 
+def unknown(prompt: Prompt) -> dict[str, Any]:
+    """A SelfRefiner whose every query names another column that does not exist."""
+    return repaired(f"SELECT nothing_{prompt.turn} FROM customers")
+
+
 def explored(*queries: dict[str, str]) -> dict[str, Any]:
     """The ColumnExplorer's reply."""
     return {"queries": list(queries)}
@@ -99,11 +104,6 @@ def number(prompt: Prompt) -> int:
     return int((prompt.candidate or "c0")[1:])
 
 
-def in_turn(*queries: str) -> Callable[[Prompt], Any]:
-    """A writer of whose candidates each has its own query."""
-    return lambda prompt: written(queries[number(prompt) - 1])
-
-
 def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
     """A writer whose candidates take turns; with findings before it, it writes ``found``."""
 
@@ -115,17 +115,19 @@ def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
     return write
 
 
-def _of(kind: Any, name: str) -> Any:
-    """A value for a field of a reply: queries are right, judgements approve."""
+def example(kind: Any, name: str = "") -> Any:
+    """A value for a field of a reply: queries are right, judgements approve, what may be null mostly is."""
     if name == "sql":
         return GOOD
     if get_origin(kind) is list:
-        return [_of(get_args(kind)[0], name)]
+        return [example(get_args(kind)[0], name)]
     if get_origin(kind) is Literal:
         return get_args(kind)[0]
     if isinstance(kind, type) and issubclass(kind, BaseModel):
-        return {key: _of(field.annotation, key) for key, field in kind.model_fields.items()}
-    return {bool: True, int: 0}.get(kind, "city")
+        return {key: example(field.annotation, key) for key, field in kind.model_fields.items()}
+    if NoneType in get_args(kind) and name != "command":
+        return None
+    return {bool: True, int: 1}.get(kind, "city")
 
 
 @cache
@@ -138,7 +140,8 @@ def usual(role: Role[Any]) -> Any:
     said = {}
     for name, field in role.reply.model_fields.items():
         needed = field.is_required() or name == "sql"
-        said[name] = _of(field.annotation, name) if needed else field.get_default(call_default_factory=True)
+        default = field.get_default(call_default_factory=True)
+        said[name] = example(field.annotation, name) if needed else default
     return said
 
 
@@ -184,19 +187,18 @@ def changed(path: Path, *statements: str) -> str:
     return f"sqlite:///{path}"
 
 
+SHOP = """
+CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
+CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
+                     total REAL, note TEXT);
+INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
+INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
+"""
+
+
 def make_shop(path: Path) -> Path:
     """A SQLite file with customers and orders."""
-    changed(
-        path,
-        """
-        PRAGMA synchronous = OFF;  -- hundreds of tests make one
-        CREATE TABLE customers (id INTEGER PRIMARY KEY, name TEXT, city TEXT);
-        CREATE TABLE orders (id INTEGER PRIMARY KEY, customer_id INTEGER REFERENCES customers(id),
-                             total REAL, note TEXT);
-        INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
-        INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
-        """,
-    )
+    changed(path, "PRAGMA synchronous = OFF", SHOP)  # hundreds of tests make one
     return path
 
 

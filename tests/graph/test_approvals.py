@@ -26,10 +26,6 @@ from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Replies,
 
 QUERIES = [f"SELECT {n}" for n in range(6)]
 IN_LYON = "How many orders came from Lyon?"
-NO_ROW = (
-    "WITH big AS (SELECT * FROM orders WHERE total > 6) "
-    "SELECT customer_id, COUNT(*) AS n FROM big GROUP BY customer_id HAVING COUNT(*) > 7"
-)
 
 
 def all_say(reply: Any) -> Replies:

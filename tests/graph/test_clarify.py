@@ -16,7 +16,7 @@ from quorum.graph.disagreement import close_rivals
 from quorum.knowledge.verified import KnowledgeBase, VerifiedPair
 from quorum.tools.experts import ExpertLedger
 from quorum.tools.models.scripted import Prompt
-from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Ran, Run, script, sql
+from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, Asked, Run, script, sql
 
 SAID = [
     "Answer A and answer B agree in `city`.",
@@ -28,16 +28,6 @@ SAID = [
 def rivals(*queries: str, **roles: Any) -> dict[str, Any]:
     """Models that each write one of the queries."""
     return {f"m:{n}": script(action=sql(query), **roles) for n, query in enumerate(queries)}
-
-
-async def voted(run: Run, by_model: dict[str, Any], **given: Any) -> Ran:
-    """A run in which nobody is asked."""
-    return await run(by_model, models=list(by_model), **{"votes": len(by_model), **given})
-
-
-def precise(prompt: Prompt) -> Any:
-    """Reads the question's addition, and writes the stricter query then."""
-    return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
 
 
 @pytest.fixture
@@ -65,7 +55,7 @@ async def test_the_users_choice_becomes_the_answer_and_repeats_no_call(asked: An
     assert (answer["vote"]["settled"], answer["vote"]["winner"]) == ("user", "c3")
     assert answer["disagreement"] == []
     assert "Then the user chose answer B, of c3." in answer["vote"]["notes"]
-    plain = await voted(run, rivals(GOOD, GOOD, ABOVE_SIX))
+    plain = await run(rivals(GOOD, GOOD, ABOVE_SIX), models=["m:0", "m:1", "m:2"], votes=3)
     assert len(ask.of("model_call")) == answer["usage"]["model_calls"] == plain.answer.usage["model_calls"]
 
 
@@ -106,9 +96,20 @@ async def test_the_experts_learn_from_the_choice(
     assert (book.votes, book.vote_mistakes) == (1, 0 if reply == "A" else 1)
 
 
-async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(asked: Any) -> None:
+async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_asked_anew(
+    asked: Any, tmp_path: Path
+) -> None:
+    """What was found for the prompts before stays found."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
+    pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
+    KnowledgeBase(tmp_path / "kb").keep(pair)
+
+    def precise(prompt: Prompt) -> Any:
+        return sql(ABOVE_SIX if "Only large ones" in prompt.text else GOOD)
+
     both = {"m:0": script(action=sql(ABOVE_SIX)), "m:1": script(action=precise)}
-    ask = asked(both)
+    ask = asked(both, documents=str(tmp_path / "docs"), kb=str(tmp_path / "kb"))
     answer = await ask.replying("Only large ones.")
     assert len(ask.questions) == 1
     assert [event["kind"] for event in ask.events].count("plan") == 4, "each of two models, twice"
@@ -116,23 +117,9 @@ async def test_words_of_ones_own_are_added_to_the_question_and_the_candidates_as
     assert answer["rows"] == [["Ghent", 1], ["Lyon", 2]]
     assert [candidate["id"] for candidate in answer["candidates"]] == ["c1", "c2"]
     assert answer["disagreement"] == []
-
-
-async def test_words_of_ones_own_lose_nothing_that_was_found_for_the_prompts(
-    asked: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "docs").mkdir()
-    (tmp_path / "docs" / "t.md").write_text("Orders of a city are those of its customers.")
-    pair = VerifiedPair("How many orders has each city?", GOOD, by="Ada", date="2026-11-20")
-    KnowledgeBase(tmp_path / "kb").keep(pair)
-    given = {"documents": str(tmp_path / "docs"), "kb": str(tmp_path / "kb")}
-    for replies in (("",), ("Only large ones.", "")):
-        ask = asked(rivals(GOOD, ABOVE_SIX), **given)
-        answer = await ask.replying(*replies)
-        assert (len(ask.questions), answer["vote"]["settled"]) == (len(replies), "")
-        assert answer["disagreement"], "no reply keeps the vote"
-        assert answer["sources"] == ["t.md"]
-        assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
+    assert answer["sources"] == ["t.md"]
+    assert "those of its customers" in str(ask.of("model_call")[-1]["messages"])
+    assert answer["verified"] == ["How many orders has each city? (verified by Ada on 2026-11-20)"]
 
 
 async def test_nobody_is_asked_for_ever(asked: Any) -> None:
@@ -143,6 +130,7 @@ async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     assert "too much" in third.refused
     assert MAX_ASKED == 3
     assert answer["vote"]["settled"] == ""
+    assert answer["disagreement"], "it is said where nobody chose"
 
 
 async def test_a_run_that_a_limit_ended_asks_nobody(asked: Any) -> None:

@@ -36,6 +36,7 @@ from tests.graph.shop import (
     run_options,
     script,
     sql,
+    unknown,
     writing,
     written,
 )
@@ -190,7 +191,7 @@ async def test_where_nothing_goes_wrong_it_costs_what_is_promised(recipe: str, r
 
 async def test_a_query_is_repaired_up_to_the_limit(run: Run, subtests: pytest.Subtests) -> None:
     said = writing(BROKEN, action=[sql(BROKEN), STOP])
-    said["self_refiner"] = lambda prompt: repaired(f"SELECT nothing_{prompt.turn} FROM customers")
+    said["self_refiner"] = unknown
     usual: dict[str, Any] = {"quorum": (3, {}), "recap": (5, {}), "ssev": (5, {"stage": "sr"})}
     for (recipe, (most, switches)), limit in product(usual.items(), (None, 0, 1)):
         with subtests.test(recipe=recipe, limit=limit):

@@ -32,16 +32,7 @@ from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import ScriptedChatModel
-from tests.graph.shop import (
-    BROKEN,
-    GOOD,
-    QUESTION,
-    Run,
-    repaired,
-    script,
-    sql,
-    written,
-)
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, written
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"

@@ -7,17 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.graph.shop import Opened, run_graph, script
+from tests.graph.shop import SHOP, Opened, run_graph, script
 from tests.servers.postgres_server import PostgresServer
 
 pytest.importorskip("psycopg", reason="the extra quorum-sql[postgres] is not installed")
 
-SHOP = """
-CREATE TABLE customers (id int PRIMARY KEY, name text, city text);
-CREATE TABLE orders (id int PRIMARY KEY, customer_id int REFERENCES customers, total float, note text);
-INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
-INSERT INTO orders VALUES (1, 1, 10, NULL), (2, 2, 20, NULL), (3, 3, 5, NULL), (4, 3, 7, NULL);
-"""
 POLICY = """
 ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
 CREATE POLICY large ON orders FOR SELECT USING (total > 15);

@@ -43,11 +43,6 @@ GONE = ModelUnavailable("It is down.")
 ALWAYS = {"validation": "always"}
 
 
-def replies(**roles: Any) -> dict[str, Any]:
-    """``script`` with a Planner and a Validator who accepts."""
-    return script(**{"planner": PLAN, "validator": FINE, **roles})
-
-
 def prefers(sql: str) -> Callable[[Prompt], Any]:
     """A Judge who chooses the answer that is this query."""
 
@@ -65,7 +60,7 @@ def revised(sql: str | None) -> dict[str, Any]:
 
 @pytest.fixture
 def run(run: Run) -> Run:
-    """``await run(replies(…), switch=…)`` over the shop with the recipe ``quorum``."""
+    """``await run(script(…), switch=…)`` over the shop with the recipe ``quorum``."""
     return of_recipe(run, "quorum", {"checks": False}, votes=8)
 
 
@@ -75,7 +70,7 @@ def writing_prompts(ran: Ran) -> dict[str, str]:
 
 
 async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
-    ran = await run(replies())
+    ran = await run(script())
     assert ran.calls() == {"sql_writer": 3}
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert (ran.vote.strategy, ran.vote.stopping, ran.vote.saved) == ("mbr", "beta:0.9", 5)
@@ -86,33 +81,33 @@ async def test_three_that_agree_are_all_it_costs(run: Run) -> None:
 
 
 async def test_the_first_candidates_are_written_in_different_ways(run: Run) -> None:
-    prompts = writing_prompts(await run(replies(), plan="always"))
+    prompts = writing_prompts(await run(script(), plan="always"))
     assert len(set(prompts.values())) == 3
     assert ["write it directly" in text for text in prompts.values()] == [True, False, False]
-    long = writing_prompts(await run(replies(), question=LONG))
+    long = writing_prompts(await run(script(), question=LONG))
     assert not any("write it directly" in text for text in long.values())
 
 
 async def test_a_plan_is_written_where_the_question_needs_one(run: Run) -> None:
     for plan, *plans in (("auto", 0, 1), ("always", 1, 1), ("never", 0, 0)):
-        ran = [await run(replies(), plan=plan, question=question) for question in (QUESTION, LONG)]
+        ran = [await run(script(), plan=plan, question=question) for question in (QUESTION, LONG)]
         assert [each.calls()["planner"] for each in ran] == plans
 
 
 async def test_documents_call_for_a_plan_and_reach_the_validator(run: Run, tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "orders.md").write_text("# Orders\nA city's orders are those of its customers.\n")
-    ran = await run(replies(), documents=str(tmp_path / "docs"), **ALWAYS)
+    ran = await run(script(), documents=str(tmp_path / "docs"), **ALWAYS)
     assert ran.calls()["planner"] == 1
     assert "those of its customers" in ran.prompt("validator")
-    named = await run(replies(), question="How many orders came from Lyon?")
+    named = await run(script(), question="How many orders came from Lyon?")
     assert "'Lyon'" in named.prompt("sql_writer")  # the value that it names is shown, and is no document
     assert named.calls()["planner"] == 0
 
 
 @pytest.mark.parametrize(("votes", "led"), [(1, "c1"), (2, "c2"), (3, "c3"), (8, "c3")])
 async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, votes: int, led: str) -> None:
-    said = replies(
+    said = script(
         planner={**PLAN, "assumptions": ["Cities without orders are left out."]},
         sql_writer=taking_turns(GOOD, OTHER, GOOD),
         validator=REJECTED,
@@ -130,17 +125,17 @@ async def test_a_plan_leads_one_candidate_and_nobody_else_sees_it(run: Run, vote
 async def test_the_shortest_of_those_that_agree_is_shown_with_the_planned_names(run: Run) -> None:
     long = f"WITH counted AS ({GOOD}) SELECT city, orders FROM counted"
     renamed = GOOD.replace("AS orders", "AS n")  # n is in the word join, but no column of the plan
-    ran = await run(replies(sql_writer=taking_turns(long, GOOD, renamed)), plan="never")
+    ran = await run(script(sql_writer=taking_turns(long, GOOD, renamed)), plan="never")
     assert ran.answer.sql in (GOOD, renamed)
     for queries in ((long, GOOD, renamed), (renamed, long, GOOD)):
-        planned = await run(replies(sql_writer=taking_turns(*queries)), plan="always")
+        planned = await run(script(sql_writer=taking_turns(*queries)), plan="always")
         assert planned.answer.sql == GOOD
 
 
 async def test_a_large_schema_is_linked(run: Run) -> None:
-    assert (await run(replies(), link_above=10)).calls()["draft_linker"] > 0
-    assert "draft_linker" not in (await run(replies(), linking=False, link_above=10)).calls()
-    ran = await run(replies(draft_linker=written("SELECT 1") | {"missing": ""}), link_above=10)
+    assert (await run(script(), link_above=10)).calls()["draft_linker"] > 0
+    assert "draft_linker" not in (await run(script(), linking=False, link_above=10)).calls()
+    ran = await run(script(draft_linker=written("SELECT 1") | {"missing": ""}), link_above=10)
     assert [(event["agent"], event["tables"]) for event in ran.of("linking")] == [("draft_linker", [])]
 
 
@@ -150,7 +145,7 @@ async def test_a_large_schema_is_linked(run: Run) -> None:
 async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> None:
     said = {"summary": "The orders of each city.", "assumptions": ["Cities without orders are left out."]}
     other = {"summary": "Something else.", "assumptions": ["Names are cities."], "readings": ["Per name."]}
-    writes = replies(sql_writer=written(GOOD) | said) | {"sql_writer/c2": written(OTHER) | other}
+    writes = script(sql_writer=written(GOOD) | said) | {"sql_writer/c2": written(OTHER) | other}
     ran = await run(writes, votes=3, validation="never", exploration=False)
     assert {name: getattr(ran.answer, name) for name in said} == said
     (second,) = (each for each in ran.answer.candidates if each.id == "c2")
@@ -164,7 +159,7 @@ async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: 
     def write(prompt: Prompt) -> Any:
         return written((GOOD, OTHER)[number(prompt) % 2]) | {"assumptions": many}
 
-    ran = await run(replies(sql_writer=write), votes=4, validation="never")
+    ran = await run(script(sql_writer=write), votes=4, validation="never")
     said = ran.answer.candidates[0].assumptions
     assert (said[:2], len(said), len(said[2])) == (["Paid ones.", "paid ones"], MAX_ASSUMPTIONS, MAX_SENTENCE)
     assert ran.answer.assumptions == [said[0], *said[2:]]
@@ -183,13 +178,13 @@ async def test_an_empty_result_may_be_read_in_another_way(run: Run) -> None:
         ((f"{NONE} AND id < 3", "Ids below 3 are meant."), (NONE, ["Ids are numbers."])),
     ):
         refined = repaired(other[0]) | {"assumption": other[1]}
-        said = replies(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
+        said = script(sql_writer=written(NONE) | {"assumptions": ["Ids are numbers."]}, self_refiner=refined)
         ran = await run(said, votes=1)
         assert (ran.answer.sql, ran.answer.assumptions) == shown
 
 
 async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
-    said = replies(sql_writer=written(BROKEN), self_refiner=[repaired(None), repaired(GOOD)])
+    said = script(sql_writer=written(BROKEN), self_refiner=[repaired(None), repaired(GOOD)])
     ran = await run(said, votes=1)
     assert (ran.answer.status, ran.answer.sql, ran.calls()["self_refiner"]) == ("answered", GOOD, 2)
 
@@ -198,7 +193,7 @@ async def test_that_a_query_failed_cannot_be_confirmed(run: Run) -> None:
 
 
 async def test_strong_answers_that_disagree_are_explored_once(run: Run) -> None:
-    ran = await run(replies(sql_writer=taking_turns(GOOD, OTHER, THIRD, found=GOOD)))
+    ran = await run(script(sql_writer=taking_turns(GOOD, OTHER, THIRD, found=GOOD)))
     assert ran.calls()["column_explorer"] == 1
     assert all(sql in ran.prompt("column_explorer") for sql in (GOOD, OTHER))
     informed = {name: CITIES["sql"] in text for name, text in writing_prompts(ran).items()}
@@ -209,7 +204,7 @@ async def test_strong_answers_that_disagree_are_explored_once(run: Run) -> None:
 
 async def test_exploration_can_be_left_out_and_limited(run: Run) -> None:
     wrong = [{"purpose": f"What is {i}?", "sql": f"SELECT town{i} FROM customers"} for i in range(3)]
-    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD), column_explorer=explored(*wrong))
+    said = script(sql_writer=taking_turns(GOOD, OTHER, THIRD), column_explorer=explored(*wrong))
     for left_out in ({"exploration": False}, {"max_queries": 0}):
         ran = await run(said, **left_out)
         assert ("column_explorer" in ran.calls(), len(ran.answer.candidates)) == (False, 8)
@@ -219,14 +214,14 @@ async def test_exploration_can_be_left_out_and_limited(run: Run) -> None:
 
 
 async def test_candidates_that_fail_dispute_nothing(run: Run) -> None:
-    said = replies(self_refiner=repaired(BROKEN))
+    said = script(self_refiner=repaired(BROKEN))
     ran = await run(said | {f"sql_writer/c{number}": written(BROKEN) for number in (1, 2)})
     assert (ran.answer.sql, ran.calls()["column_explorer"]) == (GOOD, 0)
     assert ran.calls()["sql_writer"] > 3
 
 
 async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
-    tie = replies(sql_writer=taking_turns(GOOD, OTHER), judge=prefers(OTHER))
+    tie = script(sql_writer=taking_turns(GOOD, OTHER), judge=prefers(OTHER))
     ran = await run(tie)
     assert (ran.calls()["judge"], ran.answer.sql, ran.vote.tie) == (1, OTHER, False)
     assert any("a model compared them" in note for note in ran.vote.notes)
@@ -243,11 +238,11 @@ async def test_a_judge_decides_the_tie_that_is_left(run: Run) -> None:
     withheld = await run(tie, judge=False, abstain_below=0.5)
     assert (withheld.answer.status, withheld.answer.sql) == ("no_answer", without.answer.sql)
     assert any("Withheld" in warning for warning in withheld.answer.warnings)
-    assert (await run(replies(), abstain_below=0.5)).answer.status == "answered"
+    assert (await run(script(), abstain_below=0.5)).answer.status == "answered"
 
 
 async def test_draws_differ_from_question_to_question(run: Run) -> None:
-    said = replies(sql_writer=taking_turns(GOOD, OTHER, THIRD))
+    said = script(sql_writer=taking_turns(GOOD, OTHER, THIRD))
     given: dict[str, Any] = {"strategy": "random", "stopping": "never", "votes": 3}
     drawn = [await run(said, question=f"{QUESTION} ({place})", **given) for place in range(6)]
     assert len({ran.vote.winner for ran in drawn}) > 1
@@ -258,28 +253,28 @@ async def test_draws_differ_from_question_to_question(run: Run) -> None:
 
 async def test_the_winner_is_validated_where_it_is_in_doubt(run: Run) -> None:
     for validation, agreed, disputed in (("doubt", 0, 1), ("always", 1, 1), ("never", 0, 0)):
-        assert (await run(replies(), validation=validation)).calls()["validator"] == agreed
-        doubtful = replies(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
-        failing = replies(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
-        for said, votes in ((doubtful, 8), (failing, 8), (replies(), 2)):
+        assert (await run(script(), validation=validation)).calls()["validator"] == agreed
+        doubtful = script(sql_writer=taking_turns(GOOD, OTHER, GOOD, GOOD))
+        failing = script(sql_writer=taking_turns(GOOD, GOOD, BROKEN), self_refiner=repaired(BROKEN))
+        for said, votes in ((doubtful, 8), (failing, 8), (script(), 2)):
             assert (await run(said, votes=votes, validation=validation)).calls()["validator"] == disputed
 
 
 async def test_a_rejected_winner_is_revised_and_judged_once(run: Run) -> None:
-    said = replies(validator=REJECTED, reviser=revised(REVISED))
+    said = script(validator=REJECTED, reviser=revised(REVISED))
     ran = await run(said | {"judge": prefers(REVISED)}, **ALWAYS)
     assert ran.calls() == {"sql_writer": 3, "validator": 1, "reviser": 1, "judge": 1}
     assert (ran.answer.sql, ran.answer.summary) == (REVISED, "The revised rows.")
     assert "Only the city with the most orders." in ran.prompt("reviser")
     assert any("revision" in note for note in ran.vote.notes)
-    kept, agreed = await run(said | {"judge": prefers(GOOD)}, **ALWAYS), await run(replies())
+    kept, agreed = await run(said | {"judge": prefers(GOOD)}, **ALWAYS), await run(script())
     assert kept.answer.sql == GOOD
     assert "The Validator did not accept this result." in kept.answer.warnings
     assert max(kept.answer.confidence, ran.answer.confidence) < agreed.answer.confidence
 
 
 async def test_the_validator_sees_the_tables_that_the_query_uses(run: Run) -> None:
-    prompt = (await run(replies(sql_writer=written(THIRD)), **ALWAYS)).prompt("validator")
+    prompt = (await run(script(sql_writer=written(THIRD)), **ALWAYS)).prompt("validator")
     assert "table orders" in prompt
     assert "table customers" not in prompt
     assert "as the question asks" not in prompt  # nobody wrote a format
@@ -289,7 +284,7 @@ async def test_the_validator_sees_the_tables_that_the_query_uses(run: Run) -> No
 async def test_a_revision_that_brings_nothing_leaves_the_winner(run: Run, reply: Any) -> None:
     """It finds nothing wrong, shows the same, fails, or there is none."""
     lost = reply is GONE or reply == "no json"
-    said = replies(validator=REJECTED, reviser=reply if lost else revised(reply))
+    said = script(validator=REJECTED, reviser=reply if lost else revised(reply))
     ran = await run(said, max_refinements=0, **ALWAYS)
     assert "judge" not in ran.calls()
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
@@ -318,7 +313,7 @@ RIGHT = {"fault": "Nothing: there is no Nowhere.", "sql": None}
 
 async def tied(run: Run, **roles: Any) -> Ran:
     """Candidates disagree until an exploration is done."""
-    return await run(replies(sql_writer=taking_turns(GOOD, OTHER, found=GOOD), **roles), votes=4)
+    return await run(script(sql_writer=taking_turns(GOOD, OTHER, found=GOOD), **roles), votes=4)
 
 
 async def test_no_row_can_be_the_finding_and_an_error_cannot(run: Run) -> None:

@@ -84,11 +84,14 @@ async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run:
     assert answer.confidence <= sure.answer.confidence
 
 
-async def test_without_a_reply_of_use_the_answer_stands_and_says_so(run: Run) -> None:
+async def test_without_a_reply_of_use_and_at_a_limit_the_answer_stands_and_says_so(run: Run) -> None:
     ran = await run(script(**roles() | {"reading_writer": "no json"}))
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert "The ReadingWriter's reply could not be used." in ran.answer.warnings
     assert [each.says for each in ran.answer.readings] == [NOTED]
+    ran = await run(script(**roles(reading(CHEAP))), max_calls=1)
+    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
+    assert any("max_calls" in warning for warning in ran.answer.warnings)
 
 
 async def test_a_reading_that_shows_nothing_else_is_dropped_and_one_that_fails_is_told_in_words(
@@ -150,12 +153,6 @@ async def test_who_asks_for_votes_gets_them_and_readings_are_a_switch(run: Run) 
     for switches, writers, colleagues in given:
         calls = (await run(script(**roles(reading(CHEAP))), **switches)).calls()
         assert (calls["sql_writer"], calls["reading_writer"]) == (writers, colleagues)
-
-
-async def test_a_limit_that_is_reached_on_the_way_leaves_the_answer_and_says_so(run: Run) -> None:
-    ran = await run(script(**roles(reading(CHEAP))), max_calls=1)
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-    assert any("max_calls" in warning for warning in ran.answer.warnings)
 
 
 async def test_asked_which_is_meant_the_user_may_choose_a_reading(shop: Path, tmp_path: Path) -> None:

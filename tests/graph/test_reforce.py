@@ -36,12 +36,12 @@ from tests.graph.shop import (
     changed,
     corrected,
     explored,
-    in_turn,
     number,
     of_recipe,
     repaired,
     script,
     taking_turns,
+    unknown,
     written,
 )
 
@@ -233,7 +233,7 @@ async def test_each_candidate_explores_for_itself(run: Run) -> None:
 
 async def test_an_evaluation_knows_who_explored_and_whether_the_first_vote_was_a_tie(run: Run) -> None:
     """Paper 000, Table 6."""
-    for said, happened in ((RESOLVED, True), (script(sql_writer=in_turn(GOOD, BROKEN)), False)):
+    for said, happened in ((RESOLVED, True), (script(sql_writer=taking_turns(GOOD, BROKEN)), False)):
         heard = RunEvents()
         for event in (await run(said, votes=2)).events:
             heard.learn(event)
@@ -253,7 +253,7 @@ async def test_who_writes_after_the_first_query_sees_the_findings_too(run: Run, 
 async def test_the_second_round_votes_alone(run: Run) -> None:
     """A, A, B, B; then C, C, A, D: with both rounds A would win."""
     fourth = "SELECT COUNT(*) AS customers FROM customers"
-    said = script(sql_writer=in_turn(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, GOOD, fourth))
+    said = script(sql_writer=taking_turns(GOOD, GOOD, OTHER, OTHER, THIRD, THIRD, GOOD, fourth))
     ran = await run(said, votes=4)
     assert ran.answer.sql == THIRD
     assert [cluster.weight for cluster in ran.vote.clusters] == [2, 1, 1]
@@ -265,7 +265,7 @@ async def test_the_second_round_votes_alone(run: Run) -> None:
 
 @pytest.mark.parametrize("second", [BROKEN, NOTHING, "SELECT NULL AS city"])
 async def test_a_second_round_without_results_leaves_the_first_to_a_draw(run: Run, second: str) -> None:
-    said = script(sql_writer=in_turn(GOOD, OTHER, second, second), self_refiner=repaired(BROKEN))
+    said = script(sql_writer=taking_turns(GOOD, OTHER, second, second), self_refiner=repaired(BROKEN))
     ran = await run(said, votes=2)
     assert len(ran.of("draw")) == 1
     assert ran.answer.sql in (GOOD, OTHER)
@@ -388,7 +388,7 @@ async def test_the_preset_of_the_first_version(run: Run) -> None:
     assert "`LIMIT 100`" in prompt
     assert "Write each query without `WITH`." in prompt
     tied = await run(
-        script(sql_writer=in_turn(GOOD, OTHER, THIRD), self_checker=same), votes=None, preset="v1"
+        script(sql_writer=taking_turns(GOOD, OTHER, THIRD), self_checker=same), votes=None, preset="v1"
     )
     assert (tied.calls()["judge"], tied.of("draw")) == (1, [])
     fewer = await run(script(), votes=1, preset="v1", exploration="never")
@@ -474,11 +474,6 @@ async def test_results_confirm_each_other_as_they_vote_for_each_other(run: Run) 
 async def test_three_errors_in_a_row_end_a_candidate(run: Run) -> None:
     ran = await run(FAULTY, self_consistency=True, exploration="never")
     assert (ran.calls(), ran.answer.status) == ({"sql_writer": 1, "self_refiner": 2}, "no_answer")
-
-
-def unknown(prompt: Prompt) -> Any:
-    """A SelfRefiner whose every query names another column that does not exist."""
-    return repaired(f"SELECT nowhere_{prompt.turn} FROM orders")
 
 
 STAGED = (
@@ -573,8 +568,8 @@ async def test_what_corrections_make_the_same_query_is_shown_once(run: Run) -> N
 
 
 async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
-    agreed = await run(script(sql_writer=in_turn(GOOD, GOOD)), votes=2)
-    second = await run(script(sql_writer=in_turn(OTHER, THIRD, GOOD, GOOD)), votes=2)
+    agreed = await run(script(sql_writer=taking_turns(GOOD, GOOD)), votes=2)
+    second = await run(script(sql_writer=taking_turns(OTHER, THIRD, GOOD, GOOD)), votes=2)
     assert second.answer.sql == agreed.answer.sql
     assert second.answer.confidence < agreed.answer.confidence
 
@@ -604,14 +599,10 @@ async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run
     for sql in ("SELECT DISTINCT city FROM customers\n", "SELECT city, name FROM customers LIMIT 20\n"):
         assert sql in prompt, "what was corrected is kept"
     assert sorted(event["corrected"] for event in ran.of("finding")) == [False] * 4 + [True] * 2
-
-
-async def test_a_correction_that_does_not_work_mends_nothing(run: Run) -> None:
-    """Only a correction that worked rewrites the queries that follow."""
-    said = {**MENDED, "exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
-    ran = await run(RESOLVED | said, votes=2, max_corrections=1)
+    fails = {"exploration_corrector": corrected("SELECT village FROM customers", q1="SELECT 1 AS x")}
+    ran = await run(RESOLVED | MENDED | fails, votes=2, max_corrections=1)
     asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
-    assert NAMES["sql"] in asked
+    assert NAMES["sql"] in asked, "only a correction that worked rewrites the queries that follow"
 
 
 @pytest.mark.parametrize("role", ["column_explorer", "exploration_corrector"])

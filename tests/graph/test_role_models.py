@@ -75,6 +75,7 @@ async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) ->
 
 
 async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_recorded(run: Run) -> None:
+    """Where that one's is gone as well the candidate fails."""
     for role in ("action", "schema_linker"):
         said = {"usual": script(), "own": script(**{role: DOWN})}
         given = {"models": ["usual"], "model_for": {role: "own", "validator": "offline"}}
@@ -86,18 +87,9 @@ async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_r
         assert (replaced["agent"], replaced["model"]) == (role, "own")
         assert replaced.get("candidate") == ("c1" if role == "action" else None)
         assert "unreachable" in replaced["message"]
-
-
-async def test_where_all_endpoints_are_gone_the_candidate_fails(run: Run) -> None:
-    said = {"usual": script(action=DOWN), "own": script(action=DOWN)}
+    gone = {"usual": script(action=DOWN), "own": script(action=DOWN)}
     with pytest.raises(ModelUnavailable, match="unreachable"):
-        await run(said, models=["usual"], model_for={"action": "own"})
-
-
-def test_a_role_wins_over_its_group() -> None:
-    linking = dict.fromkeys(GROUPS["linking"], "a")
-    given = {"draft_linker": "b", "linking": "a", "judge": "c"}
-    assert by_role(given) == linking | {"draft_linker": "b", "judge": "c"}
+        await run(gone, models=["usual"], model_for={"action": "own"})
 
 
 async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
@@ -140,15 +132,15 @@ def test_options_that_do_not_fit_are_refused_with_what_there_is(subtests: pytest
             recipe_of(RunOptions(**given))
 
 
-@pytest.mark.parametrize("recipe", list(RECIPES))
-def test_every_recipe_has_writers(recipe: str) -> None:
-    assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
-
-
-def test_groups_are_of_roles_and_share_none() -> None:
+def test_groups_are_of_roles_share_none_and_give_way_to_a_role() -> None:
     members = [role for roles in GROUPS.values() for role in roles]
     check_roles([*GROUPS, *members])
     assert len({*members, *GROUPS}) == len(members) + len(GROUPS), "a name means one thing"
+    linking = dict.fromkeys(GROUPS["linking"], "a")
+    given = {"draft_linker": "b", "linking": "a", "judge": "c"}
+    assert by_role(given) == linking | {"draft_linker": "b", "judge": "c"}
+    for recipe in RECIPES:
+        assert recipe_of(RunOptions(recipe=recipe, model_for={"writing": "offline"})).name == recipe
 
 
 @pytest.mark.parametrize("recipe", ["recap", "ssev"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,6 @@ from tests.knowledge.letters import Letters
 BROKEN = "SELECT town FROM customers"
 EMPTY = "SELECT city FROM customers WHERE city = 'Nowhere'"
 REJECTED = FINE | {"valid_result": False, "suggest_fix": "Count orders, not customers."}
-FOUND = {"keywords": ["city", "order"]}
-NOTHING = {"reasoning": "All is there.", "add": []}
 TRIPLETS = (
     ("SELECT city, COUNT(*) FROM customers GROUP BY city", "How many customers live in each city?"),
     ("SELECT total FROM orders ORDER BY total DESC LIMIT 1", "What was the largest order?"),
@@ -33,12 +32,6 @@ TRIPLETS = (
 
 
 Explored = Callable[..., Path]
-
-
-def agents(**roles: Any) -> dict[str, Any]:
-    """Agents who do everything right, but for the roles given."""
-    usual = {"info_agent": FOUND, "context_expander": NOTHING, "gen_agent": written(GOOD), "validator": FINE}
-    return usual | roles
 
 
 @pytest.fixture
@@ -87,33 +80,27 @@ CATALOG = Catalog(
 
 
 async def test_the_gen_agent_sees_the_triplets_nearest_to_the_question(ask: Run, explored: Explored) -> None:
-    ran = await ask(agents(), explored=explored(*TRIPLETS), max_triplets=1)
+    ran = await ask(script(), explored=explored(*TRIPLETS), max_triplets=1)
     prompt = ran.prompt("gen_agent")
     assert [text in prompt for text in (*TRIPLETS[0], TRIPLETS[1][0])] == [True, True, False]
     (event,) = ran.of("examples")
     assert (event["triplets"], event["embedder"]) == ([1], "lexical")
-    without = await ask(agents())
+    without = await ask(script())
     assert "<example_sql>" not in without.prompt("gen_agent")
     assert without.of("examples")[0]["triplets"] == []
 
 
-async def test_triplets_of_a_table_that_changed_are_not_shown_and_that_is_said(
+async def test_triplets_of_a_changed_table_or_in_a_damaged_file_are_not_shown_and_that_is_said(
     shop: Path, tmp_path: Path, explored: Explored
 ) -> None:
     folder = explored(*TRIPLETS)
     url = changed(shop, "ALTER TABLE customers ADD COLUMN street TEXT")
     given = {"recipe": "sqlagent", "explored": folder}
-    ran = await run_graph(tmp_path / "home", url, agents(), **given)
+    ran = await run_graph(tmp_path / "home", url, script(), **given)
     assert ran.of("examples")[0]["triplets"] == [2]
     assert any("1 of 2 explored triplets are of tables that changed" in text for text in ran.answer.warnings)
-
-
-async def test_a_damaged_file_of_triplets_is_said_and_ends_nothing(
-    ask: Run, explored: Explored, shop: Path
-) -> None:
-    folder = explored(*TRIPLETS)
     (folder_of(folder, shop) / "triplets.sqlite").write_bytes(b"SQLite format 3\0" + b"\1" * 4000)
-    ran = await ask(agents(), explored=folder)
+    ran = await run_graph(tmp_path / "home", url, script(), **given)
     assert ran.answer.status == "answered"
     assert any("cannot be read" in text for text in ran.answer.warnings)
 
@@ -147,7 +134,7 @@ async def test_what_each_round_grounds(
     """Search, expand, prune: what the failed query named stays, and nothing comes that no keyword means."""
     names = list(EIGHT)[:tables]
     url = changed(tmp_path / "eight.db", *(f"CREATE TABLE {name} ({EIGHT[name]})" for name in names))
-    said = agents(info_agent=keywords, gen_agent=written(BROKEN))
+    said = script(info_agent=keywords, gen_agent=written(BROKEN))
     given: dict[str, Any] = {"question": "In which town do the customers live?", "recipe": "sqlagent"}
     ran = await run_graph(tmp_path / "home", url, said, **given, switches={"pruning": pruning})
     expected = [[name for name in tables if name in names] for tables in grounded]
@@ -156,12 +143,10 @@ async def test_what_each_round_grounds(
     assert [name for name in EIGHT if f"table {name} (" in last] == expected[-1]
 
 
-async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(
-    ask: Run,
-) -> None:
+async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(ask: Run) -> None:
     first = "SELECT COUNT(*), town FROM customers WHERE id > 0"
     adds = {"reasoning": "So.", "add": ["orders.note"]}
-    said = agents(
+    said = script(
         info_agent=[{"keywords": ["city"]}, {"keywords": ["customer"]}],
         gen_agent=[written(first), written(GOOD)],
         context_expander=adds,
@@ -183,7 +168,7 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
     url = changed(tmp_path / "eight.db", *tables, "INSERT INTO warehouses VALUES (1, 'Ghent', 10)")
     lacks = {"reasoning": "None.", "missing": "Where goods are kept is not there.", "sql": None}
     given = {"recipe": "sqlagent", "question": "Where are the goods kept?"}
-    said = agents(
+    said = script(
         info_agent=[{"keywords": ["goods"]}, {"keywords": ["warehouses place"]}],
         gen_agent=[lacks, written("SELECT place FROM warehouses")],
     )
@@ -196,17 +181,17 @@ async def test_what_the_context_lacks_is_searched_for_until_every_table_was_seen
         ["customers customer city, invoices"],
         ["product", "id title"],
     ]
-    said = agents(
+    said = script(
         info_agent=[{"keywords": each} for each in words],
         gen_agent=[lacks, lacks, written("SELECT COUNT(amount) FROM invoices")],
     )
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_tables": 1}, **given)
     grounded = [set(event["tables"]) for event in ran.of("grounding")]
     assert grounded == [{"customers"}, {"customers", "invoices"}, {"customers", "invoices", "products"}]
-    said = agents(info_agent={"keywords": ["goods"]}, gen_agent=lacks)
+    said = script(info_agent={"keywords": ["goods"]}, gen_agent=lacks)
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_rounds": 3}, **given)
     assert (ran.calls()["gen_agent"], ran.answer.status) == (3, "unanswerable")
-    said = agents(info_agent={"keywords": list(EIGHT)}, gen_agent=lacks)
+    said = script(info_agent={"keywords": list(EIGHT)}, gen_agent=lacks)
     ran = await run_graph(tmp_path / "home", url, said, switches={"max_tables": 8}, **given)
     assert (ran.calls()["gen_agent"], ran.answer.status) == (1, "unanswerable")
 
@@ -239,7 +224,7 @@ def test_what_a_failed_query_named_is_not_pruned(sql: str, kept: set[str] | None
 async def test_switch_max_columns(tmp_path: Path) -> None:
     url = changed(tmp_path / "wide.db", f"CREATE TABLE wide ({', '.join(f'size_{n}' for n in range(30))})")
     given = {"recipe": "sqlagent", "question": "Which size?", "switches": {"max_columns": 4}}
-    said = agents(info_agent={"keywords": ["size"]}, gen_agent=written("SELECT size_1 FROM wide"))
+    said = script(info_agent={"keywords": ["size"]}, gen_agent=written("SELECT size_1 FROM wide"))
     ran = await run_graph(tmp_path / "home", url, said, **given)
     assert ran.of("grounding")[0]["columns"] == 4
 
@@ -259,7 +244,7 @@ async def test_switch_table_names(
 
     monkeypatch.setattr("quorum.graph.resources.open_embedder", lambda *_, **__: Seen())
     given = {"recipe": "sqlagent", "switches": {"table_names": named}}
-    await run_graph(tmp_path / "home", f"sqlite:///{shop}", agents(), **given)
+    await run_graph(tmp_path / "home", f"sqlite:///{shop}", script(), **given)
     text = "[Name]: city; [Type]: TEXT; [Desc]: "
     assert (text in seen) is not named
     assert (f"[Table]: customers; {text}" in seen) is named
@@ -268,7 +253,7 @@ async def test_switch_table_names(
 async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> None:
     sales = (f"CREATE TABLE sales_{year} (day, amount)" for year in range(2019, 2024))
     url = changed(tmp_path / "shards.db", *sales)
-    said = agents(info_agent={"keywords": ["amount"]}, gen_agent=written("SELECT amont FROM sales_2021"))
+    said = script(info_agent={"keywords": ["amount"]}, gen_agent=written("SELECT amont FROM sales_2021"))
     given = {"recipe": "sqlagent", "question": "What was sold in 2021?", "switches": {"max_rounds": 2}}
     ran = await run_graph(tmp_path / "home", url, said, **given)
     for round in range(2):
@@ -276,14 +261,14 @@ async def test_all_tables_of_a_shared_field_group_are_shown(tmp_path: Path) -> N
 
 
 async def test_after_the_last_round_the_best_effort_is_not_approved(ask: Run) -> None:
-    ran = await ask(agents(validator=REJECTED), max_rounds=2)
+    ran = await ask(script(validator=REJECTED), max_rounds=2)
     assert ran.calls()["gen_agent"] == 2
     assert ran.answer.candidates[0].approved is False
     assert ran.answer.confidence <= 0.4
 
 
 async def test_the_info_agent_knows_the_tables_names(ask: Run) -> None:
-    prompt = (await ask(agents())).prompt("info_agent")
+    prompt = (await ask(script())).prompt("info_agent")
     assert "<tables>\ncustomers, orders\n</tables>" in prompt
     assert "customer_id" not in prompt
 
@@ -296,7 +281,7 @@ async def test_examples_are_of_several_branches(ask: Run, explored: Explored, sh
         triplet = Triplet(id, sql, sql, f"{TRIPLETS[0][1]} More than {id}", marks_of(["customers"], CATALOG))
         store.add(Expansion(id, 1, "having", (), "", sql, "worked"), triplet)
     store.close()
-    ran = await ask(agents(), explored=folder, max_triplets=3)
+    ran = await ask(script(), explored=folder, max_triplets=3)
     found = ran.of("examples")[0]["triplets"]
     assert set(found[:2]) == {1, 2}
     assert len(found) == 3
@@ -308,7 +293,7 @@ async def test_a_switch_leaves_an_agent_out(ask: Run) -> None:
         ({"expansion": False}, "context_expander"),
         ({"fidelity": False}, "validator"),
     ):
-        ran = await ask(agents(validator=[REJECTED, FINE]), **switches)
+        ran = await ask(script(validator=[REJECTED, FINE]), **switches)
         assert gone not in ran.calls()
         assert ran.calls()["gen_agent"] == (1 if gone == "validator" else 2)
         assert ran.of("grounding")[0]["tables"]
@@ -318,7 +303,7 @@ async def test_switch_knowledge(ask: Run, explored: Explored) -> None:
     explored(*TRIPLETS)
     folder = explored(("SELECT name FROM customers", "Which customers are there, by city?"), static=True)
     prompts = {
-        knowledge: (await ask(agents(), explored=folder, knowledge=knowledge)).prompt("gen_agent")
+        knowledge: (await ask(script(), explored=folder, knowledge=knowledge)).prompt("gen_agent")
         for knowledge in ("triplets", "static", "trajectories", "none")
     }
     assert TRIPLETS[0][1] in prompts["triplets"]
@@ -332,7 +317,7 @@ async def test_switch_retrieval(ask: Run, explored: Explored) -> None:
     """The schema in question brings in a triplet that shares no word with the question."""
     folder = explored(("SELECT note FROM orders", "What remarks are there?"))
     question = "Were there complaints?"
-    said = agents(info_agent={"keywords": ["note"]})
+    said = script(info_agent={"keywords": ["note"]})
     joint = await ask(said, explored=folder, question=question)
     words = await ask(said, explored=folder, question=question, retrieval="keywords")
     assert joint.of("examples")[0]["triplets"] == [1]
@@ -341,7 +326,7 @@ async def test_switch_retrieval(ask: Run, explored: Explored) -> None:
 
 async def test_what_the_expander_names_is_shown_and_what_it_invents_is_not(ask: Run) -> None:
     adds = {"reasoning": "So.", "add": ['"orders"."note"', "orders.nonsense", "x.y"]}
-    ran = await ask(agents(info_agent={"keywords": ["city"]}, context_expander=adds), max_tables=1)
+    ran = await ask(script(info_agent={"keywords": ["city"]}, context_expander=adds), max_tables=1)
     seen = ran.prompt("context_expander").split("<schema>\n")[1]
     assert "table customers" in seen
     assert "table orders" not in seen, "the search brings in one table"
@@ -361,13 +346,10 @@ async def test_own_recipes_show_what_bears_on_the_question(run: Run, explored: E
         assert TRIPLETS[0][1] not in far.prompt(writer), "it shares one word with the question"
 
 
-def _state(**given: Any) -> CandidateState:
-    return CandidateState(question=QUESTION, **given)
-
-
 RESULT = Result("f", "a", "a", False, False, ["n"], 0, 1, "", [[1]], [0], [1], ["int"])
 
 
+_state = partial(CandidateState, question=QUESTION)
 FAILED, NO_ROW = Failure("syntax", "No."), Failure("empty_result", "No row.")
 
 
@@ -393,13 +375,13 @@ def test_outcomes_of_a_round(subtests: pytest.Subtests) -> None:
 async def test_after_every_run_the_router_is_asked(ask: Run) -> None:
     """An error, an empty result, a mismatch and a success lead where Algorithm 3 leads, for five rounds."""
     queries = [written(query) for query in (BROKEN, EMPTY, TRIPLETS[0][0], GOOD)]
-    ran = await ask(agents(gen_agent=queries, validator=[REJECTED, FINE]))
+    ran = await ask(script(gen_agent=queries, validator=[REJECTED, FINE]))
     nodes = [event["node"] for event in ran.events if event["kind"] in ("grounding", "query", "validation")]
     assert nodes == ["GenAgent", "run_sql"] * 2 + ["GenAgent", "run_sql", "Validator"] * 2
     assert ran.calls() == {"info_agent": 4, "context_expander": 4, "gen_agent": 4, "validator": 2}
     assert "Count orders, not customers." in ran.prompt("gen_agent", 3), "the mismatch is told"
     assert ran.answer.sql == GOOD
     empty = [written(EMPTY.replace("'Nowhere'", f"'Nowhere {n}'")) for n in range(5)]
-    ran = await ask(agents(gen_agent=empty))
+    ran = await ask(script(gen_agent=empty))
     assert ran.calls() == {"info_agent": 5, "context_expander": 5, "gen_agent": 5}
     assert ran.answer.row_count == 0

@@ -27,11 +27,11 @@ from quorum.knowledge.errors import ConfigurationError, QuorumError
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.ledger import Ledger, Usage
-from quorum.tools.lint import Linter
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import scripted
 from quorum.tools.query import Limits
 from quorum.tools.urls import REDACTED
+from tests.engines import opened
 from tests.graph.shop import make_shop
 
 ANSWER = {"question": "one", "status": "answered", "database": "shop", "dialect": "sqlite", "recipe": "x"}
@@ -180,11 +180,6 @@ async def test_a_full_disk_tears_no_line_and_ends_no_run(trace: Trace) -> None:
     assert not list(trace.folder.rglob("*.part"))
 
 
-def test_a_folder_without_room_for_its_first_file_is_a_clear_error(tmp_path: Path) -> None:
-    with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
-        Trace.create(tmp_path, meta={"question": "x" * 100})
-
-
 async def test_a_fault_in_the_writer_does_not_leave_a_run_waiting(
     trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,6 +238,8 @@ def test_a_taken_id_and_a_bad_home_are_clear_errors(trace: Trace, tmp_path: Path
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigurationError, match="Cannot write traces"):
         Trace.create(tmp_path / "file")
+    with full_disk(20), pytest.raises(ConfigurationError, match=r"Cannot write traces .*QUORUM_HOME"):
+        Trace.create(tmp_path, meta={"question": "x" * 100})
 
 
 def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
@@ -334,19 +331,7 @@ async def test_a_reply_that_held_a_secret_or_lost_its_text_is_asked_for_anew(beg
 async def database(tmp_path: Path) -> AsyncIterator[Database]:
     """The shop; bound to no run yet."""
     async with connect(str(make_shop(tmp_path / "shop.db"))) as connector:
-        catalog = await connector.catalog()
-        yield Database(connector, catalog, Linter(catalog), Limits(), Ledger())
-
-
-def bound(database: Database, trace: Trace) -> Database:
-    return replace(
-        database,
-        ledger=Ledger(),
-        cache=QueryCache(),
-        record=trace.record,
-        folder=trace.results,
-        recall=trace.recorded_query,
-    )
+        yield await opened(connector)
 
 
 async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_error_may_not_recur(
@@ -360,7 +345,8 @@ async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_err
     slow = "SELECT count(*) FROM orders a, orders b" + ", orders" * 20
 
     async def outcomes(trace: Trace) -> tuple[list[Any], int]:
-        own = bound(database, trace)
+        bound = {"record": trace.record, "folder": trace.results, "recall": trace.recorded_query}
+        own = replace(database, ledger=Ledger(), cache=QueryCache(), **bound)
         found = [await execute(own, sql, agent="a") for sql in queries]
         await execute(replace(own, limits=Limits(seconds=0.05)), slow, agent="a")
         return found, own.ledger.total.queries

@@ -60,16 +60,6 @@ async def test_when_enough_have_found_it_lacking() -> None:
             assert find_stopping(rule).enough(vote, [1.0] * to_come) is enough, (rule, lacking, agreeing)
 
 
-@pytest.mark.parametrize("nothing", ["", " ", "null", "None", "N/A"])
-async def test_words_for_nothing_are_nothing(run: Run, nothing: str) -> None:
-    empty = {"missing": nothing, "readings": nothing, "assumptions": None, "summary": None}
-    ran = await run(script(sql_writer=written(GOOD) | empty), recipe="single", votes=None)
-    assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
-    assert (ran.calls()["sql_writer"], ran.answer.readings, ran.answer.assumptions) == (1, [], [])
-    lacking = await run(script(sql_writer=LACKING | {"sql": ""}), recipe="single", votes=None)
-    assert (lacking.answer.status, lacking.calls()["sql_writer"]) == ("unanswerable", 1)
-
-
 SPLIT = turns(
     LACKING, written(GOOD), LACKING, written(OTHER), LACKING, written(GOOD), written(OTHER), LACKING
 )

@@ -111,11 +111,7 @@ WEIGHTS = st.fixed_dictionaries({name: st.floats(1e-6, 1.0) for name in EXPERTS}
 
 @given(recipe=st.sampled_from(PAPERS), said=SAID, weights=WEIGHTS, weighted=st.booleans())
 def test_the_winner_is_the_papers(
-    results: Results,
-    recipe: str,
-    said: list[str],
-    weights: dict[str, float],
-    weighted: bool,
+    results: Results, recipe: str, said: list[str], weights: dict[str, float], weighted: bool
 ) -> None:
     cast_ = list(zip(EXPERTS, said, strict=False))
     strategy = "wma" if weighted else "majority"
@@ -128,9 +124,7 @@ def test_the_winner_is_the_papers(
     assert 0 <= confidence(vote) <= 1
 
 
-def test_algorithm_2_draws_an_expert_by_weight_whatever_it_says(
-    results: Results,
-) -> None:
+def test_algorithm_2_draws_an_expert_by_weight_whatever_it_says(results: Results) -> None:
     said = list(zip(EXPERTS, ["zero", LACKING, "three", FAILED], strict=False))
     weights = {"m0": 0.5, "m1": 0.3, "m2": 0.2, "m3": 1.0}
     drawn = Counter(

@@ -41,6 +41,7 @@ OPTIONS = (
 PIPE = "import os, sys; os.dup2({0}, 3); os.dup2({1}, 4); os.execv(sys.argv[1], sys.argv[1:])"
 """The protocol's pipe is file descriptors 3 (to the browser) and 4 (from it)."""
 
+PATIENCE = 60.0  # seconds after which a command to the browser is a fault
 SETTLED = 0.15  # seconds without an event after which a loaded page counts as done
 IMAGES = """
 [...document.images].map(image => {
@@ -121,19 +122,17 @@ class Browser:
             return tab.look()
 
     @contextmanager
-    def tab(self, url: str, *, width: int = 1200, dark: bool = False, seconds: float = 60.0) -> Iterator[Tab]:
+    def tab(self, url: str, *, width: int = 1200, dark: bool = False) -> Iterator[Tab]:
         """Open an address in a tab, loaded and quiet.
 
         Args:
             width: Of the window, in CSS pixels.
             dark: The reader prefers dark colours.
-            seconds: After which a command to the browser is a fault.
         """
-        browser = partial(self.call, seconds=seconds)
-        context = browser("Target.createBrowserContext")["browserContextId"]
-        target = browser("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
-        session = browser("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        call = partial(browser, session=session)
+        context = self.call("Target.createBrowserContext")["browserContextId"]
+        target = self.call("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        call = partial(self.call, session=session)
         for domain in ("Page", "Runtime", "Log", "Network"):
             call(f"{domain}.enable")
         call("Page.setLifecycleEventsEnabled", enabled=True)
@@ -141,7 +140,7 @@ class Browser:
         tab.looks(width, dark=dark)
         self._events.clear()
         loaded = {"loaderId": call("Page.navigate", url=url)["loaderId"], "name": "load"}
-        until = time.monotonic() + seconds
+        until = time.monotonic() + PATIENCE
         while not any(loaded.items() <= each["params"].items() for each in self.seen("Page.lifecycleEvent")):
             self._events.append(self._receive(until))
         while event := self._receive(until, quiet=SETTLED):
@@ -149,12 +148,12 @@ class Browser:
         try:
             yield tab
         finally:
-            browser("Target.disposeBrowserContext", browserContextId=context)
+            self.call("Target.disposeBrowserContext", browserContextId=context)
 
-    def until(self, method: str, seconds: float = 60.0) -> dict[str, Any]:
+    def until(self, method: str) -> dict[str, Any]:
         """Return the parameters of the next event of a method, which is not seen again."""
         while not (found := next(self.seen(method), None)):
-            self._events.append(self._receive(time.monotonic() + seconds))
+            self._events.append(self._receive(time.monotonic() + PATIENCE))
         self._events.remove(found)
         parameters: dict[str, Any] = found["params"]
         return parameters
@@ -173,11 +172,9 @@ class Browser:
             entry = event["params"]["entry"]
             yield f"{entry['level']}: {entry['text']} {entry.get('url', '')}".rstrip()
 
-    def call(
-        self, method: str, *, session: str = "", seconds: float = 60.0, **parameters: Any
-    ) -> dict[str, Any]:
+    def call(self, method: str, *, session: str = "", **parameters: Any) -> dict[str, Any]:
         """Return the browser's reply to a command; events that come meanwhile are kept."""
-        number, until = next(self._ids), time.monotonic() + seconds
+        number, until = next(self._ids), time.monotonic() + PATIENCE
         message = {"id": number, "method": method, "params": parameters}
         if session:
             message["sessionId"] = session

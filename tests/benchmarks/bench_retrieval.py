@@ -17,7 +17,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from quorum.tools.databases import connect
 from quorum.tools.sql.linking import Linked, prune
 from quorum.tools.urls import SAMPLE
 from tests.benchmarks.common import DATA, arguments
-
-if TYPE_CHECKING:
-    pass
 
 TABLES_AT, COLUMNS_AT = (1, 3, 5, 10, 20), (10, 30, 100)
 

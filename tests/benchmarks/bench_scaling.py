@@ -132,7 +132,7 @@ class Bench:
     def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Found:
         """Ask by so many processes, of which so many are killed, and print a line of the table."""
         database, turns = self.postgres.new_database(), sum(map(len, talks))
-        before = self.model.counts().served
+        before = self.model.served()
         with self.fleet(count, db, database, self.given.recipe) as fleet:
             watch = Watch(fleet, self.postgres, database)
             killing = threading.Thread(target=watch.kill, args=(kills, turns), daemon=True)
@@ -148,7 +148,7 @@ class Bench:
         once = {id for id, each in kinds.items() if 1 <= each["answer"] <= max(1, each["begun"])}
         calls = {run.run_id: paid(run) for run in runs}
         billed = sum(n for each in calls.values() for key, n in each.items() if key[0] == "model_call")
-        again = self.model.counts().served - before - billed
+        again = self.model.served() - before - billed
         print(
             f"{count:>9} {kills:>5} {wall:>6.1f} {turns / wall:>5.1f} "
             f"{1000 * sum(watch.cpu.values()) / turns:>7.0f} {watch.memory / 2**20:>5.0f} "

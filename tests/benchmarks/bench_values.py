@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
@@ -85,14 +84,7 @@ async def measured(data: Path) -> Tally:
     for url, questions in by_database(SUITES, data).items():
         async with connect(url) as connector:
             catalog = await connector.catalog()
-            tracemalloc.start()
-            started = time.perf_counter()
             index = await read_values(connector, catalog)
-            index.match("")
-            seconds, size = time.perf_counter() - started, tracemalloc.get_traced_memory()[0]
-            tracemalloc.stop()
-        count = sum(map(len, index.values.values()))
-        print(f"{catalog.name}: {count:,} values, {seconds:.2f} s (traced), {size / 2**20:.1f} MiB")
         lists = (column.samples for _, column in catalog.columns() if column.complete)
         complete = {text.casefold() for texts in lists for text in texts}
         for question in questions:

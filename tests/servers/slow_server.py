@@ -3,7 +3,7 @@
     with SlowServer(latency=1.0) as server:
         model = make_model("openai:test", settings=ModelSettings(base_url=server.url))
         ...
-        print(server.counts().served)
+        print(server.served())
 
 It is a ``ChatServer`` that does not share the interpreter with the client that is measured. Its replies are
 those of ``tests.servers.replies``.
@@ -12,22 +12,11 @@ those of ``tests.servers.replies``.
 from __future__ import annotations
 
 import multiprocessing
-import time
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from typing import Any, Self
+from typing import Self
 
-from tests.servers.chat_server import Answer, ChatServer, Request, say, status, tokens
+from tests.servers.chat_server import Answer, ChatServer, say, tokens
 from tests.servers.replies import reply_to
-
-
-@dataclass
-class Counts:
-    """The server's work so far; ``most`` is the largest number of requests served at once."""
-
-    served: int = 0
-    refused: int = 0
-    most: int = 0
 
 
 class SlowServer:
@@ -35,15 +24,12 @@ class SlowServer:
 
     Args:
         latency: Seconds to each reply.
-        capacity: Requests served at once; more are answered with a 429. None for no limit.
-        retry_after: Seconds that a 429 asks to wait; None where it does not say.
-        away: Seconds after the first request from which, and until which, it answers nothing but 503.
     """
 
-    def __init__(self, **conduct: Any) -> None:
+    def __init__(self, latency: float) -> None:
         self._mine, theirs = multiprocessing.Pipe()
         spawn = multiprocessing.get_context("spawn")
-        self._process = spawn.Process(target=_main, args=(theirs, conduct), daemon=True)
+        self._process = spawn.Process(target=_main, args=(theirs, latency), daemon=True)
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -54,42 +40,24 @@ class SlowServer:
         self._process.terminate()
         self._process.join()
 
-    def counts(self) -> Counts:
-        """The work so far."""
-        self._mine.send("counts")
-        found: Counts = self._mine.recv()
-        return found
+    def served(self) -> int:
+        """How many requests were answered so far."""
+        self._mine.send(True)
+        return int(self._mine.recv())
 
 
-def _main(pipe: Connection, conduct: dict[str, Any]) -> None:
-    with _Slow(**conduct) as server:
+def _main(pipe: Connection, latency: float) -> None:
+    with _Slow(latency) as server:
         pipe.send(server.url)
         while pipe.recv():
-            pipe.send(Counts(server.done, server.refused, server.most))
+            pipe.send(server.done)
 
 
 class _Slow(ChatServer):
-    def __init__(
-        self,
-        latency: float = 1.0,
-        capacity: int | None = None,
-        retry_after: float | None = None,
-        away: tuple[float, float] = (0.0, 0.0),
-    ) -> None:
-        wait = {} if retry_after is None else {"Retry-After": str(retry_after)}
-        super().__init__(self._reply, capacity=capacity, refusal=status(429, "too many", headers=wait))
+    def __init__(self, latency: float) -> None:
+        super().__init__(lambda asked: say(reply_to(asked.text), usage=tokens(900, 60), delay=latency))
         self._server.socket.listen(1000)
-        self.latency, self.away = latency, away
-        self.began = self.done = self.most = 0
-
-    def _reply(self, request: Request) -> Answer:
-        self.began = self.began or time.monotonic()
-        if self.away[0] <= time.monotonic() - self.began < self.away[1]:
-            self.refused += 1
-            return status(503, "away")
-        self.most = max(self.most, self._serving)
-        return say(reply_to(request.text), usage=tokens(900, 60), delay=self.latency)
+        self.done = 0
 
     def served(self, answer: Answer) -> None:
-        super().served(answer)
-        self.done += answer.status == 200
+        self.done += 1

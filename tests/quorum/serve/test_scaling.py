@@ -74,7 +74,7 @@ def test_killed_servers_lose_no_question_and_answer_none_twice(fleet_of: Make, m
     calm, texts = fleet_of(1, QUESTIONS, "calm")
     with calm:
         undisturbed = asyncio.run(calm.ask_all(texts))
-    once = model.counts().served
+    once = model.served()
     fleet, _ = fleet_of(3, QUESTIONS, seconds=2.5)
     with fleet:
 
@@ -102,7 +102,7 @@ def test_killed_servers_lose_no_question_and_answer_none_twice(fleet_of: Make, m
     taken_over = sum(each.count("begun") - 1 for each in kinds.values())
     assert taken_over >= 1
     assert {run.run_id: paid(run) for run in runs} == {run.run_id: paid(run) for run in calm.runs()}
-    asked_again = model.counts().served - 2 * once
+    asked_again = model.served() - 2 * once
     assert 0 <= asked_again <= taken_over, "only replies that were under way"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -158,6 +157,8 @@ def _engine_of(path: str) -> str:
         raise DatabaseUnavailable(f"{mask_url(path)} cannot be read: {error}.", hint=hint) from error
     if not found:
         raise DatabaseUnavailable(f"There is no file {mask_url(path)}.", hint=hint)
+    import subprocess  # the processes of databases import this module, and need none of it
+
     # not in this process: closing the file here could break locks, see tools.databases.worker
     command = [sys.executable, "-I", "-S", "-c", READ_HEADER, str(file)]
     engine = engine_of(subprocess.run(command, capture_output=True, check=False).stdout)

@@ -11,7 +11,6 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from quorum.tools.databases.arrow import Capped
 
@@ -94,6 +93,8 @@ def column(chunks: Sequence[ColumnBatch], lengths: Sequence[int]) -> tuple[pa.Ch
     name = "|".join(NAMES[kind] for kind in kinds)
     if len(kinds) == 1:
         return parts[kinds[0]], name
+    import pyarrow.compute as pc  # a fifth of a child's start, and few columns are mixed
+
     if kinds == [int, float]:
         try:
             return pc.coalesce(parts[int].cast(pa.float64()), parts[float]), name

@@ -22,6 +22,7 @@ from quorum.graph.recipes import RECIPES
 from quorum.graph.trace import Trace
 from quorum.knowledge.errors import ConfigurationError
 from quorum.settings import Settings
+from quorum.tools.databases import connect_all
 from quorum.tools.garbage import YOUNG
 from tests.graph.shop import changed
 from tests.quorum.conftest import python, quorum
@@ -326,6 +327,22 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
     assert shop["text"].startswith(f"{database} opens read-only: yes")
     assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
     assert "extra xlsx" in found[-1]["name"]
+
+
+def test_doctor_opens_each_of_several_databases_once(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened, other = list[str](), tmp_path / "other"
+    other.mkdir()
+    (other / "towns.csv").write_text("name\nGhent\n")
+    monkeypatch.setattr(checks, "connect_all", lambda urls: opened.extend(urls) or connect_all(urls))
+    found = doctor("--db", database, "--db", str(other), "--model", "offline")
+    told = [check["text"] for check in found if check["name"] == "database"]
+    assert [text.partition(";")[2].strip() for text in told] == [
+        "sqlite, 2 tables, 4 columns",
+        "duckdb, 1 table, 1 column",
+    ]
+    assert len(opened) == len(set(opened)) == 2
 
 
 def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(

@@ -81,6 +81,7 @@ class SqlalchemyConnector(ServerConnector[AlchemyLink, Target]):
         if self.bills:
             yield "Reading is billed: the catalog holds no values, and with a limit on bytes no query runs."
         yield "What the account may do, which rows a policy hides and what views call is not looked at."
+        yield "A row is held whole in memory, however large it is."
 
     async def run(self, sql: str, limits: Limits, *, own: bool = False) -> QueryResult | QueryError:
         self._check_open()

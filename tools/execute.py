@@ -83,7 +83,7 @@ class QueryCache:
             shared.callers -= 1
             if shared.callers == 0:
                 shared.task.cancel()  # does nothing to a finished task
-                # else the loop logs what it raises now that nobody waits: a lease that was lost, say
+                # read its error, a lost lease say: nobody waits, and the loop would log it
                 shared.task.add_done_callback(lambda task: task.cancelled() or task.exception())
                 del self._running[sql]
         self._keep(sql, outcome)

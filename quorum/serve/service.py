@@ -291,14 +291,13 @@ class Service:
             own = run.by == who.name and (not who.name or name in mine) and database in ("", name)
             return own and all(word in run.question.casefold() for word in asked)
 
-        def told(run: RunSummary) -> RunSummary:
+        def served(run: RunSummary) -> RunSummary:
             status = run.status
             if status == "unfinished":
                 status = (self._running.get(run.id) or self._found(run.id)).status
             return replace(run, status=status, databases=[self._name_of(run.databases)])
 
-        found = await asyncio.to_thread(list_runs, self.home, wanted, limit)
-        return await asyncio.to_thread(lambda: [*map(told, found)])
+        return await asyncio.to_thread(lambda: [*map(served, list_runs(self.home, wanted, limit))])
 
     async def rows(self, who: Caller, run_id: str, reading: int = 0, candidate: str = "") -> pa.Table:
         """Return all kept rows of an answer, of another reading of its question, or of a candidate.

@@ -290,6 +290,23 @@ Missing: TypeAlias = Annotated[
 ]
 """That the data cannot answer is a reply like any other."""
 
+
+def _probability(given: Any) -> Any:
+    """A number from 0 to 1; None for anything else."""
+    return given if isinstance(given, int | float) and 0 <= given <= 1 else None
+
+
+Certainty: TypeAlias = Annotated[
+    float | None,
+    Ours(),
+    BeforeValidator(_probability),
+    Field(
+        description="How probably whoever asked would accept the result of the query as exactly right: the "
+        "meaning, and no column, row or repeat more or less. 0 to 1 with two digits; use the whole range."
+    ),
+]
+"""A model's own estimate that an answer is right (Kadavath et al., 2022: P(True))."""
+
 Summary: TypeAlias = Annotated[
     str,
     Ours(),

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from quorum.agents.role import (
     Assumptions,
+    Certainty,
     Form,
     Missing,
     NeededText,
@@ -73,6 +74,7 @@ class Draft(Form):
     )
     summary: Summary = ""
     ordered: Ordered = False
+    certainty: Certainty = None
 
     @model_validator(mode="after")
     def _sql_or_missing(self) -> Self:
@@ -189,6 +191,11 @@ class Readings(Form):
     ] = Field(
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
+    )
+    certainty: Certainty = Field(
+        default=None,
+        description="How probably whoever asked would accept the colleague's result as exactly right: the "
+        "meaning, and no column, row or repeat more or less. 0 to 1 with two digits; use the whole range.",
     )
 
 

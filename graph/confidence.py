@@ -25,16 +25,17 @@ from quorum.knowledge.errors import read_errors
 
 SHIPPED = Path(__file__).with_name("confidence.json")
 
-FEATURES = ("agreeing", "share", "assumed", "readings", "size")
-SIGNS = (1, 1, -1, -1, -1)
+FEATURES = ("agreeing", "share", "assumed", "readings", "size", "certainty")
+SIGNS = (1, 1, -1, -1, -1, 1)
 """Which way each feature may move the confidence."""
 
-USUAL_ASSUMED, USUAL_SIZE = 1.5, 250
-"""Assumptions (the mean of 68 answers) and tokens of a query (the median of recorded candidates), where not
-known. A disputed answer has as many at least: a question on which candidates differ is not easy."""
+USUAL_ASSUMED, USUAL_SIZE, USUAL_CERTAINTY = 1.5, 250, 0.8
+"""Assumptions (the mean of 68 answers), tokens of a query (the median of recorded candidates) and a model's
+certainty, where not known. A disputed answer has as many at least, and is no more certain: a question on
+which candidates differ is not easy."""
 
-LONG = 100
-"""Tokens of a query that is spoken of as long."""
+LONG, UNSURE = 100, 0.6
+"""Tokens of a query that is spoken of as long, and a model's certainty below which it is said."""
 
 LOW = 0.4
 """Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
@@ -68,6 +69,7 @@ class Calibration:
         readings: Of each other reading that shows something else, beyond the first: one is found for most
             questions.
         size: Of the logarithm of the query's number of tokens: more can be wrong in a longer one.
+        certainty: Of the log-odds of the models' own certainty.
         votes: Number of votes it was fitted to.
         brier: The Brier score of such a fit on votes that it has not seen.
         base: The Brier score of always saying the share of right answers.
@@ -79,6 +81,7 @@ class Calibration:
     assumed: float
     readings: float
     size: float
+    certainty: float = 0.0
     votes: int = 0
     brier: float | None = None
     base: float | None = None
@@ -105,7 +108,12 @@ def load(path: Path = SHIPPED) -> Calibration:
 
 
 def features(
-    agreeing: int, share: float, assumed: float | None = None, readings: float | None = None, size: int = 0
+    agreeing: int,
+    share: float,
+    assumed: float | None = None,
+    readings: float | None = None,
+    size: int = 0,
+    certainty: float | None = None,
 ) -> tuple[float, ...]:
     """Return the features of a vote's winner, in the order of ``FEATURES``.
 
@@ -115,7 +123,9 @@ def features(
         assumed: Assumptions of those candidates, in the mean; None where that is not known.
         readings: Other readings of the question that show something else; None where that is not known.
         size: Tokens of the query (``tokens``); 0 where that is not known.
+        certainty: Of the models, 0 to 1; None where that is not known.
     """
+    certain = USUAL_CERTAINTY if certainty is None else min(0.99, max(0.01, certainty))
     assumptions = 0.0 if assumed is None else min(4.0, assumed) - USUAL_ASSUMED
     return (
         math.log(agreeing),
@@ -123,6 +133,7 @@ def features(
         assumptions,
         max(0.0, (readings or 0.0) - 1),
         math.log((size or USUAL_SIZE) / USUAL_SIZE),
+        _log_odds(certain) - _log_odds(USUAL_CERTAINTY),
     )
 
 
@@ -171,10 +182,11 @@ def confidence(
     disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    assumed, size = vote.assumed, vote.size
+    assumed, size, certainty = vote.assumed, vote.size, vote.certainty
     if disputed:
         assumed, size = max(assumed or 0.0, USUAL_ASSUMED), max(size, USUAL_SIZE)
-    said = (None, None, 0) if headed else (assumed, vote.doubt, size)
+        certainty = min(certainty or USUAL_CERTAINTY, USUAL_CERTAINTY)
+    said = (None, None, 0, None) if headed else (assumed, vote.doubt, size, certainty)
     odds = fit.log_odds(features(agreeing, share, *said))
     if disputed:
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *said)))
@@ -182,10 +194,14 @@ def confidence(
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
     cap = BLANK if vote.blank else LOW if vote.low or doubted else 1.0
     if cap < 1.0:  # an objection tells a low answer from another, an approval lifts none
-        odds = min(odds, math.log(cap / (1 - cap)))
+        odds = min(odds, _log_odds(cap))
     odds += 0.0 if vote.approved is None else APPROVED if vote.approved else REFUSED
     odds += 0.0 if confirmed is None else CONFIRMED if confirmed else CONTRADICTED
     return min(LOW if vote.approved is False else 1.0, cap, _probability(odds))
+
+
+def _log_odds(probability: float) -> float:
+    return math.log(probability / (1 - probability))
 
 
 def _probability(odds: float) -> float:
@@ -211,6 +227,7 @@ def grounds(answer: Answer) -> str:
         _counted(readings, "other reading shows something else", "other readings show something else"),
         _counted(assumed, "assumption", "assumptions") if assumed > 1 else "",
         "a long query" if tokens(answer.sql) > LONG else "",
+        "the model is not sure of it" if vote.certainty is not None and vote.certainty < UNSURE else "",
         "you chose it" if vote.settled == "user" else "",
     ]
     return "; ".join(["ran", *filter(None, said)])

@@ -26,7 +26,7 @@ from quorum.knowledge.errors import ConfigurationError, first_in_words
 
 PREVIEW_ROWS = 20
 
-VERSION = 11
+VERSION = 12
 """Version of the state's form; a run begun with another version cannot be resumed."""
 
 Item = TypeVar("Item")
@@ -160,11 +160,13 @@ class Remarks:
         summary: What the rows show, in a sentence.
         assumptions: What the query rests on without the question having said it.
         readings: Other meanings of the question; None if nobody asked it for any.
+        certainty: How probably the query is right, as its writer says, 0 to 1; None if it did not say.
     """
 
     summary: str = ""
     assumptions: list[str] = field(default_factory=list)
     readings: list[str] | None = None
+    certainty: float | None = None
 
 
 @dataclass(frozen=True)

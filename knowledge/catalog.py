@@ -150,6 +150,10 @@ def _has(text: str, name: str) -> bool:
     return name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
+ADVICE = " If that is wrong: "
+"""In a note: what follows is what the user can do, such as another URL. Models are not shown it."""
+
+
 @dataclass(frozen=True)
 class Catalog:
     """All tables of one database as one user sees them.
@@ -173,6 +177,11 @@ class Catalog:
     left_out: tuple[str, ...] = ()
     filtered: tuple[str, ...] = ()
     withheld: Withheld | None = None
+
+    @property
+    def facts(self) -> list[str]:
+        """The notes without ``ADVICE``."""
+        return [note.partition(ADVICE)[0] for note in self.notes]
 
     @cached_property
     def hash(self) -> str:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 
@@ -95,7 +96,12 @@ def votes_of_records(found: Opened) -> Iterator[KnownVote]:
                     assumed = fmean(len(each.assumptions) for each in agreeing)
                     readings = len(answer.readings) if answer.readings_tried else readings
                 values = features(
-                    len(cluster["candidates"]), cluster["share"], assumed, readings, tokens(record.sql)
+                    len(cluster["candidates"]),
+                    cluster["share"],
+                    assumed,
+                    readings,
+                    tokens(record.sql),
+                    vote.get("certainty"),
                 )
                 yield KnownVote(record.id, values, record.match, found.name)
 
@@ -156,5 +162,7 @@ def fit(votes: Sequence[KnownVote]) -> Calibration:
     for _ in range(STEPS):
         missed = counts * (1 / (1 + np.exp(-data @ weights)) - right)
         weights = np.clip(weights - step * (data.T @ missed + ridge * (weights - prior)), low, high)
-    intercept, agreeing, share, assumed, readings, size = (round(float(weight), 4) for weight in weights)
-    return Calibration(intercept, agreeing, share, assumed, readings, size, votes=len(votes))
+    found: dict[str, Any] = dict(
+        zip(("intercept", *FEATURES), (round(float(w), 4) for w in weights), strict=True)
+    )
+    return Calibration(**found, votes=len(votes))

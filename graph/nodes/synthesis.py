@@ -229,7 +229,7 @@ async def write(
     if written.missing:
         failure = Failure(UNANSWERABLE if last else NOT_FOUND, written.missing)
         return {"linked_ref": shown, "sql": "", "error": failure}
-    remarks = Remarks(written.summary, written.assumptions, written.readings)
+    remarks = Remarks(written.summary, written.assumptions, written.readings, written.certainty)
     again = state.refinements + 1 if state.earlier else 0
     return {
         "linked_ref": shown,

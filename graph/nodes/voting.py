@@ -118,6 +118,7 @@ async def consensus(state: RunState, context: Context) -> Update:
         for each in state.candidates
     ]
     vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
+    vote = replace(vote, certainty=_certainty(state.candidates, vote))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **vars(vote))
     return {"vote": vote}
@@ -168,6 +169,14 @@ def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
     said = [each.remarks for each in candidates if each.id in agreeing and each.remarks]
     named = [len(remarks.assumptions) for remarks in said if remarks.readings is not None]
     return sum(named) / len(named) if named else None
+
+
+def _certainty(candidates: Sequence[Candidate], vote: Vote) -> float | None:
+    """Return how certain those are who gave the answer, in the mean; None if nobody said."""
+    agreeing = vote.winning.candidates if vote.winning else ()
+    said = [each.remarks.certainty for each in candidates if each.id in agreeing and each.remarks]
+    known = [certainty for certainty in said if certainty is not None]
+    return sum(known) / len(known) if known else None
 
 
 def draw_seed(state: RunState, context: Context) -> int:

@@ -46,7 +46,7 @@ async def write_sql(state: CandidateState, context: Context, *, styles: Sequence
     )
     if written.missing:
         return {"sql": "", "error": Failure(UNANSWERABLE, written.missing)}
-    remarks = Remarks(written.summary, written.assumptions, written.readings)
+    remarks = Remarks(written.summary, written.assumptions, written.readings, written.certainty)
     return {"sql": written.sql, "remarks": remarks, "ordered": written.ordered, "error": None}
 
 

@@ -219,7 +219,7 @@ class SchemaFiles:
         )
         yield "A line: column TYPE, keys, [sample values], -- description; nested paths are indented."
         yield "DDL.sql: names, types and keys of all tables. docs/: documents, where there are any."
-        yield from (f"Note: {one_line(note)}" for note in catalog.notes)
+        yield from (f"Note: {one_line(fact)}" for fact in catalog.facts)
 
     def _ddl(self) -> Iterator[str]:
         dialect = self._catalog.dialect

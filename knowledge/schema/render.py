@@ -140,7 +140,7 @@ def _write(catalog: Catalog, writer: Writer, detail: DetailLevel) -> SchemaText:
     title += f": {_count(tables, 'table')}, {_count(columns, 'column')}"
     head = "\n".join([title, *(f"# {line}" for line in _legend(catalog, writer.used))])
     body = "\n\n".join([head, *blocks])
-    tail = [f"# note: {one_line(note)}" for note in catalog.notes]
+    tail = [f"# note: {one_line(fact)}" for fact in catalog.facts]
     tail += [f"# left out: {'; '.join(left_out)}"] if left_out else []
     tokens = estimate_tokens(body) + estimate_tokens("\n".join(tail))
     text = "\n".join([body, *([""] if tail else []), *tail]) + "\n"

@@ -324,7 +324,7 @@ class Service:
             found = await asyncio.to_thread(opened.columns.tables, words, MOST_TABLES)
             tables = tuple(filter(None, map(catalog.table, found)))
         shown = [table_body(each, catalog.dialect) for each in tables[:MOST_TABLES]]
-        about = {"total": len(catalog.tables), "notes": list(catalog.notes)}
+        about = {"total": len(catalog.tables), "notes": catalog.facts}
         return Schema(database=name, dialect=catalog.dialect, tables=shown, **about)
 
     async def search_values(self, who: Caller, words: str, *, database: str = "") -> Values:

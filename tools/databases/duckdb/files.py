@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-from quorum.knowledge.catalog import Catalog
+from quorum.knowledge.catalog import ADVICE, Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, is_installed, missing_extra
 from quorum.tools.databases.duckdb import text
 from quorum.tools.databases.duckdb.connector import DuckdbConnector, brief
@@ -167,9 +167,9 @@ class FilesConnector(DuckdbConnector):
             shown = f"{source.shown}, sheet {name}"
             found.append(replace(source, table=name, file=file, shown=shown))
             header = Header(**json.loads(table.schema.metadata[FOUND]))
-            self._warn(source, header.remark(shown, self._example(source, name)))
+            self._warn(source, header.remark(shown, self._advice(source, name)))
             if header.footer:
-                self._warn(source, BELOW.format(shown, header.footer, self._example(source, name)))
+                self._warn(source, BELOW.format(shown, header.footer, self._advice(source, name)))
             if not sheet["visible"]:
                 self._notes.append(f"{shown}, is hidden in the workbook.")
         if empty:
@@ -192,7 +192,7 @@ class FilesConnector(DuckdbConnector):
         cut, said = footer(lines.rows[header.skip + header.named :], lines.width) if header else (0, "")
         if not cut:
             return source
-        self._warn(source, BELOW.format(source.shown, said, self._example(source)))
+        self._warn(source, BELOW.format(source.shown, said, self._advice(source)))
         self._copied[source.shown] = source.file
         copy = Path(self._place(f"{len(self._copied)}.csv"))
         copy.write_bytes(Path(source.file).read_bytes().removesuffix(b"".join(last[-cut:])))
@@ -270,13 +270,13 @@ class FilesConnector(DuckdbConnector):
                     self._notes.append(f"{source.shown} is not UTF-8; it is read as {encoding}.")
                 return self._described(source, sniffed, extra, encoding)
         above = f" (line 1 is {header.title!r})" if header and header.title else ""
-        remedy = f"Save it as CSV in UTF-8, or say in which line its header is: {self._example(source)}"
+        remedy = f"Save it as CSV in UTF-8, or say in which line its header is: {self._option(source)}"
         return UnreadableFile(f"its lines do not divide into columns{above}. {remedy}")
 
     def _remark(self, source: FileTable, lines: Lines, header: Header | None, *, uneven: bool) -> None:
         """Warn of what is unusual in a CSV file's form."""
         if header and self._line(source.shown) is None:
-            self._warn(source, header.remark(source.shown, self._example(source)))
+            self._warn(source, header.remark(source.shown, self._advice(source)))
         if uneven:
             differ = (
                 f"its lines differ in number of fields (most have {lines.width}), quotation marks or ends"
@@ -324,8 +324,11 @@ class FilesConnector(DuckdbConnector):
         """Return the line of the header of a file, or of a sheet, that the user names."""
         return next((self._headers[name] for name in (*reversed(names), "") if name in self._headers), None)
 
-    def _example(self, source: FileTable, sheet: str = "") -> str:
-        """Return an example of how the user names the header's line."""
+    def _advice(self, source: FileTable, sheet: str = "") -> str:
+        return f"{ADVICE}{self._option(source, sheet)}"
+
+    def _option(self, source: FileTable, sheet: str = "") -> str:
+        """Return how the user names the header's line."""
         name = sheet or ("" if self.path.is_file() else source.shown)
         return f"--db '{self.path}?skip={f'{quote(name)}:' if name else ''}LINES'"
 

@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[-+(]?\s*[€$£¥]?\s*[-+]?\.?\d[\d.,' ]*(?:[eE][-+]?\d+
 _YEAR = re.compile(r"(?:19|20)\d\d(?:\.0)?")
 _WORDS = re.compile(r"(?=.*[^\W\d_])\S+\s.*")
 _CLOSING = re.compile(r"(?i)(?:end of|exported|generated|printed) |[*©]|\d+ (?:records|rows)\b|.*\w:(?: |$)")
-BELOW = "{}: the text below its rows, {!r}, is left out. If it is a row, say where the header is: {}"
+BELOW = "{}: the text below its rows, {!r}, is left out.{}"
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}(?:[-/.]\d{1,4})?(?:[ T].*)?|\d{1,2}:\d\d(?::\d\d.*)?")
 
 
@@ -57,13 +57,13 @@ class Header:
         """Return the header in the line, from 1, that a user names; 0 for none."""
         return cls(max(0, line - 1), named=line > 0)
 
-    def remark(self, shown: str, example: str) -> str:
+    def remark(self, shown: str, advice: str) -> str:
         """Return a remark for people, in one line; empty if the first line is the header."""
         below = f" below {self.title!r}" if self.title else ""
         if not self.named:
-            return f"{shown} has no header{below}: its columns are column0, column1, … If it has: {example}"
+            return f"{shown} has no header{below}: its columns are column0, column1, ….{advice}"
         if self.title:
-            return f"{shown}: its header is line {self.skip + 1},{below}. If not: {example}"
+            return f"{shown}: its header is line {self.skip + 1},{below}.{advice}"
         return ""
 
 

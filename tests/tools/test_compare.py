@@ -311,6 +311,7 @@ NAN, INF, NULLS = float("nan"), float("inf"), pa.array([None, None], pa.string()
         (["inf"], ["Infinity"], False),
         (["1", "1e999", "nan"], ["1", "1e999", None], False),
         (["true", "maybe"], ["1", "maybe"], False),
+        (["true", "maybe"], ["true", "perhaps"], False),
         (["1", "info"], ["1", "inf"], False),
     ],
 )

@@ -111,7 +111,7 @@ def test_what_looks_personal_is_masked_and_what_is_plain_stays() -> None:
 
 
 def test_a_catalog_without_personal_values_keeps_all_names() -> None:
-    samples = {"name": "Ada", "Fax": "+420 2 4172 5555", "note": "ada@x.org"}
+    samples = {"name": "Ada", "Fax": "4172 5555", "note": "ada@x.org"}
     columns = tuple(Column(name, "TEXT", samples=(each,), cells=(each,)) for name, each in samples.items())
     people = Table("people", columns)
     text = render(without_personal(Catalog("shop", "sqlite", (people,)))).text

@@ -94,7 +94,7 @@ def test_columns_and_tables_are_found_by_meaning() -> None:
     assert hits[0].score >= hits[1].score >= hits[2].score
     assert index.tables("stock pieces", 1, embedder=letters) == ["main.stock"]
     (fused,) = index.search("where they live", 1, embedder=letters, hybrid=True)
-    assert (fused.table, fused.column) == ("main.customers", "city")
+    assert (fused.table, fused.column, fused.score) == ("main.customers", "city", pytest.approx(2 / 61))
     tables = index.tables("where they live", 9, embedder=letters, hybrid=True)
     assert (tables[0], len(tables)) == ("main.customers", 4)
     nothing = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))

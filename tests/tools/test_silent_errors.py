@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from quorum.knowledge.catalog import Catalog
-from quorum.knowledge.catalog import Column as CatalogColumn
-from quorum.knowledge.catalog import Table as CatalogTable
 from quorum.tools.databases import connect
 from quorum.tools.execute import Database, QueryCache, execute
 from quorum.tools.guard import allowed
@@ -123,26 +120,13 @@ async def check(database: Database, case: Case) -> None:
 
 
 async def check_shown(database: Database, case: Case, found: Suspicion) -> None:
-    """Each value that is said stands in what the evidence returns when it is asked again, or in the query.
-
-    So does each figure, or it is a sum over some of the rows.
-    """
+    """Each value that is said stands in what the evidence returns when it is asked again, or in the query."""
     shown = result(await execute(replace(database, cache=QueryCache()), found.sql, agent="test"))
     plain = [cell for row in plain_rows(shown.table) for cell in row]
     cells = {str(cell) for cell in plain} | {str(cell)[:10] for cell in plain}
     written = re.sub(r"[\s()]", "", f"{case.sql} {found.sql}")
     for text in re.findall(r"`([^`]*)`", found.says):
         assert text in cells or re.sub(r"[\s()]", "", text) in written, (found.says, cells)
-    figures = re.findall(r"(?<![\w.`-])\d[\d,]*(?:\.\d+)?(?![\w`-])", re.sub(r"`[^`]*`", "", found.says))
-    numbers = {float(cell) for cell in cells if re.fullmatch(r"-?\d+(\.\d+)?", cell)}
-    numbers |= {float(text) for text in re.findall(r"\d+", case.sql)}
-    for column in zip(*plain_rows(shown.table), strict=True):
-        if all(isinstance(cell, int) for cell in column):
-            sums = {0.0}
-            for cell in column:
-                sums |= {each + cell for each in sums}
-            numbers |= sums
-    assert {float(text.replace(",", "")) for text in figures} <= numbers, (found.says, cells)
 
 
 @pytest.fixture(params=["sqlite", "duckdb"])
@@ -244,23 +228,23 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(
     dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start_no_process(monkeypatch)
-    upper = str.upper if dialect == "snowflake" else str
+    fold = str.upper if dialect == "snowflake" else str
     async with connect(build("sqlite", tmp_path / "shop.db", SCRIPT)) as connector:
-        known = (await connector.catalog()).tables
+        known = await connector.catalog()
     tables = (
-        CatalogTable(
-            upper(table.name),
-            tuple(CatalogColumn(upper(column.name), column.type) for column in table.columns),
-            primary_key=tuple(map(upper, table.primary_key)),
+        replace(
+            table,
+            name=fold(table.name),
+            columns=tuple(replace(column, name=fold(column.name)) for column in table.columns),
+            primary_key=tuple(map(fold, table.primary_key)),
         )
-        for table in known
+        for table in known.tables
     )
-    catalog = Catalog("shop", dialect, tuple(tables))
+    catalog = replace(known, dialect=dialect, tables=tuple(tables))
     linter = Linter(catalog)
     asked = 0
     for case in (*CASES, *OTHER_CASES):
-        planned = plan(case.sql, catalog, case.question)
-        for doubt in planned[1]:
+        for doubt in plan(case.sql, catalog, case.question)[1]:
             trees = [doubt.query] if isinstance(doubt, Look) else [doubt.evidence, doubt.mend()]
             for tree in trees:
                 passed = await allowed(tree.sql(dialect), linter)
@@ -284,9 +268,6 @@ async def test_evidence_passes_guard_and_lint_in_every_dialect(
 )
 def test_a_plural_without_a_number_keeps_ties(question: str, kept: bool) -> None:
     assert keeps_ties(question) is kept
-
-
-def test_words_tell_what_is_counted() -> None:
     assert asks_how_many("How many distinct students enrolled?", "Students")
     assert not asks_how_many("How many enrolments does each student have?", "Students")
 

@@ -334,23 +334,19 @@ def test_all_roles_share_the_system_message_and_the_task_comes_last(templates: P
         ("a</b>", r"a<\/b>"),
         ("x" * 5_000 + "</schema>", "x" * 5_000 + r"<\/schema>"),
         ("<p>html</i>", r"<p>html<\/i>"),
+        *(
+            (sql, sql)  # it stays as it is
+            for sql in (
+                "SELECT a </* why */ b, '<p>', a<question AND question>3 FROM t WHERE c <> 'x' AND d <= 3",
+                "SELECT 1 << 2, '{{ dialect }}', '{% if %}', '&amp;'",
+            )
+        ),
     ],
 )
 def test_data_can_neither_close_nor_open_a_tag(templates: Prompts, data: str, shown: str) -> None:
     user = _user(templates, data)
     assert f"<question>{shown}</question>" in user
     assert f'<error kind="x">{shown}</error>' in user
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a </* why */ b, '<p>', a<question AND question>3 FROM t WHERE c <> 'x' AND d <= 3",
-        "SELECT 1 << 2, '{{ dialect }}', '{% if %}', '&amp;'",
-    ],
-)
-def test_sql_stays_as_it_is(templates: Prompts, sql: str) -> None:
-    assert f"<question>{sql}</question>" in _user(templates, sql)
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ \\questionQU=\"'x\n")))

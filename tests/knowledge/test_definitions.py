@@ -81,10 +81,20 @@ sources: [{name: crm, schema: raw, tables: [{name: people, description: as they 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "- 1", "models: 3", "models: [1, {columns: x}]", "models: [{name: orders, columns: 5}]"]
+    ("texts", "noted"),
+    [
+        (
+            ["", "- 1", "models: 3", "models: [1, {columns: x}]", "models: [{name: orders, columns: 5}]"],
+            False,
+        ),
+        (["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"], True),
+    ],
 )
-def test_other_yaml_describes_nothing(text: str) -> None:
-    assert with_properties(CATALOG, {"a.yml": text}) == CATALOG
+def test_other_yaml_describes_nothing_and_what_is_no_yaml_is_noted(texts: list[str], noted: bool) -> None:
+    for text in texts:
+        found = with_properties(CATALOG, {"a.yml": text, "b.md": text})
+        assert found.tables == CATALOG.tables
+        assert [note[:16] for note in found.notes] == ["a.yml is no YAML"] * noted, text
 
 
 def test_a_name_that_aliases_make_large_is_no_name() -> None:
@@ -94,14 +104,6 @@ def test_a_name_that_aliases_make_large_is_no_name() -> None:
     text = f"a0: &a0 [x]\n{nested}{models}"
     found = with_properties(CATALOG, {"a.yml": text})
     assert found.tables[0].description == "paid"
-
-
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"])
-def test_what_is_no_yaml_is_noted(text: str) -> None:
-    found = with_properties(CATALOG, {"a.yml": text, "b.md": text})
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("a.yml is no YAML")
-    assert found.tables == CATALOG.tables
 
 
 HEAD = "original_column_name,column_name,column_description,data_format,value_description\n"

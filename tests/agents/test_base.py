@@ -21,6 +21,7 @@ from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import Prompt, scripted
+from tests.engines import Events
 
 CONTEXT = PromptContext("sqlite", "orders(id:INTEGER)", database="shop", question="How many orders?")
 
@@ -48,13 +49,8 @@ class Desk:
 
     def __init__(self, *answers: Any, budget: Budget | None = None) -> None:
         self.prompts: list[Prompt] = []
-        self.events: list[dict[str, Any]] = []
-        self.answers = list(answers)
-        self.model: Model = make_model(
-            scripted(self._answer),
-            ledger=Ledger(budget or Budget()),
-            record=lambda _, **fields: self.events.append(fields),
-        )
+        self.events, self.answers, ledger = Events(), answers, Ledger(budget or Budget())
+        self.model: Model = make_model(scripted(self._answer), ledger=ledger, record=self.events)
 
     def _answer(self, prompt: Prompt) -> Any:
         self.prompts.append(prompt)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
+from tests.engines import Events
 from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
 from tests.waiting import until
@@ -38,14 +40,13 @@ class Harness:
 
     def __init__(self, server: ChatServer, budget: Budget | None = None, **settings: Any) -> None:
         self.server, self.clock = server, FakeClock()
-        self.events: list[dict[str, Any]] = []
+        self.events, self.ledger = Events(), Ledger(budget or Budget())
         given: dict[str, Any] = {"base_url": server.url, "timeout": 5.0, "api_key": SecretStr(SECRET)}
-        self.ledger = Ledger(budget or Budget())
         self.model: Model = make_model(
             "openai:test",
             settings=ModelSettings(**(given | settings)),
             ledger=self.ledger,
-            record=lambda kind, **fields: self.events.append({"kind": kind, **fields}),
+            record=self.events,
             paces=self.clock.paces(),
         )
 
@@ -71,17 +72,16 @@ class Harness:
 async def harness() -> Any:
     """``harness(script, **settings)`` makes a ``Harness``; servers and clients close after the test."""
     opened: list[Harness] = []
+    with ExitStack() as servers:
 
-    def make(script: Script, budget: Budget | None = None, **settings: Any) -> Harness:
-        server = ChatServer(script)
-        server.__enter__()
-        opened.append(Harness(server, budget, **settings))
-        return opened[-1]
+        def make(script: Script, budget: Budget | None = None, **settings: Any) -> Harness:
+            server = servers.enter_context(ChatServer(script))
+            opened.append(Harness(server, budget, **settings))
+            return opened[-1]
 
-    yield make
-    for one in opened:
-        await one.model.aclose()
-        one.server.__exit__(None, None, None)
+        yield make
+        for one in opened:
+            await one.model.aclose()
 
 
 Make = Callable[..., Harness]

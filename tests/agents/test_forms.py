@@ -47,12 +47,6 @@ def replied(form: type[BaseModel], given: dict[str, Any]) -> Any:
     return parse(json.dumps(given), form)
 
 
-def is_prose(form: type[BaseModel], name: str) -> bool:
-    """Whether nothing but words may stand in the field, of which none are demanded."""
-    field = form.model_fields[name]
-    return field.annotation in (str, list[str]) and not field.metadata
-
-
 @each_form
 def test_the_example_of_each_form_is_accepted_and_what_it_lacks_is_ignored(form: type[BaseModel]) -> None:
     whole = replied(form, example(form))
@@ -69,7 +63,8 @@ def test_a_missing_field_costs_a_reply_only_where_the_form_declares_that_it_is_n
         given = {key: value for key, value in example(form).items() if key != name}
         found = replied(form, given)
         if isinstance(found, Problem):  # the field is needed, or a rule of the form wants it
-            assert not is_prose(form, name), f"{name}: no words are needed unless the field says so"
+            prose = field.annotation in (str, list[str]) and not field.metadata
+            assert not prose, f"{name}: no words are needed unless the field says so"
             assert name in re.findall(r"\w+", found.message)
         else:
             assert not field.is_required()

@@ -131,17 +131,11 @@ def test_shards_are_one_table_and_other_tables_of_one_shape_are_not() -> None:
     assert members == [["day_20240130", "day_20240131", "day_20240201"], ["p_1", "p_2"], ["q"]]
 
 
-QUESTION = "How many customers live in Germany?"
-
-
-def prompt(role: str, schema: str, question: str = QUESTION, **tags: str) -> str:
-    parts = {"task": role, "schema": schema, "question": question, **tags}
+def ask(role: str, schema: str, question: str = "How many customers live in Germany?") -> dict[str, Any]:
+    parts = {"task": role, "schema": schema, "question": question}
     fenced = [f"<{tag}>\n{text}\n</{tag}>" for tag, text in parts.items()]
-    return "\n".join([*fenced, form_of(roles()[role].reply)])
-
-
-def ask(role: str, *given: str, **tags: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(str(OfflineChatModel().invoke(prompt(role, *given, **tags)).content))
+    prompt = "\n".join([*fenced, form_of(roles()[role].reply)])
+    answer: dict[str, Any] = json.loads(str(OfflineChatModel().invoke(prompt).content))
     return answer
 
 

@@ -16,7 +16,7 @@ from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
 from tests.engines import Events
-from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
+from tests.servers.chat_server import Answer, ChatServer, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
 from tests.waiting import until
 
@@ -329,43 +329,36 @@ async def test_the_token_limit_goes_by_either_name_or_none(
     assert one.kinds() == [*["model_adapted"] * len(refused), "model_call"]
 
 
-REFUSALS = {
-    Method.JSON_SCHEMA: status(400, "response_format of type json_schema is not supported"),
-    Method.FUNCTION_CALLING: status(400, "This model does not support tool use"),
-    Method.JSON_MODE: status(422, "json_object is unavailable", param="response_format"),
+METHODS = {
+    Method.JSON_SCHEMA: (
+        "json_schema",
+        say(GOOD),
+        status(400, "response_format json_schema is not supported"),
+    ),
+    Method.FUNCTION_CALLING: (
+        "tools",
+        say(arguments=GOOD),
+        status(400, "The model does not support tool use"),
+    ),
+    Method.JSON_MODE: ("json_object", say(GOOD), status(422, "No json_object", param="response_format")),
+    Method.TEXT: ("", say(f"Here you are:\n```json\n{GOOD}\n```"), None),
 }
+"""What is sent for each, in the order in which they are tried; a good reply; how an endpoint refuses it."""
 
 
-def _supports(*methods: Method) -> Callable[[Request], Answer]:
-    """A server that knows only these ways to structured replies."""
-
-    def answer(request: Request) -> Answer:
-        form = request.body.get("response_format", {}).get("type")
-        used = {"json_schema": Method.JSON_SCHEMA, "json_object": Method.JSON_MODE}.get(form, Method.TEXT)
-        used = Method.FUNCTION_CALLING if "tools" in request.body else used
-        if used not in methods:
-            return REFUSALS[used]
-        if used is Method.FUNCTION_CALLING:
-            return say(arguments=GOOD)
-        return say(f"Here you are:\n```json\n{GOOD}\n```" if used is Method.TEXT else GOOD)
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("known", "tries"),
-    [(Method.JSON_SCHEMA, 1), (Method.FUNCTION_CALLING, 2), (Method.JSON_MODE, 3), (Method.TEXT, 4)],
-)
-async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
-    harness: Make, known: Method, tries: int
-) -> None:
-    one = harness(_supports(known))
-    for expected in (tries, tries + 1):  # the second call has nothing left to learn
+@pytest.mark.parametrize("known", METHODS)
+async def test_structured_replies_fall_back_to_what_the_endpoint_knows(harness: Make, known: Method) -> None:
+    refused = list(METHODS.values())[: list(METHODS).index(known)]
+    sent, good, _ = METHODS[known]
+    one = harness([*(refusal for _, _, refusal in refused), good])
+    for more in (1, 2):  # the second call has nothing left to learn
         reply = await one.plan()
         assert (reply.parsed, reply.method) == (PLAN, known)
-        assert len(one.server.requests) == expected
-    assert one.kinds().count("model_adapted") == tries - 1
+        assert len(one.server.requests) == len(refused) + more
+    assert one.kinds().count("model_adapted") == len(refused)
     last = one.server.requests[-1]
+    form = last.body.get("response_format", {}).get("type", "")
+    assert ("tools" if "tools" in last.body else form) == sent
     assert last.text.count("Reply with one JSON object") == 1, known
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 

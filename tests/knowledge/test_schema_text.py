@@ -393,7 +393,8 @@ def test_rows_and_nulls_give_way_before_descriptions() -> None:
     assert less.left_out == ("the rows of 1 small table",)
     assert "  | 0, xxx" in written(small("t", *((str(i), "x" * 60) for i in range(12))))
     long = written(small("t", *((str(i), "x" * 200) for i in range(12))))
-    assert ("|" in long, "  id TEXT [0, 1, 2]\n" in long) == (False, True), "no table to show whole"
+    assert "|" not in long, "no table to show whole"
+    assert "  id TEXT [0, 1, 2]\n" in long
 
 
 def test_each_table_of_a_group_shows_what_it_holds() -> None:

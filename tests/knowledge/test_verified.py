@@ -112,7 +112,8 @@ def test_odd_tags_are_texts_and_many_headings_cost_nothing() -> None:
     many = HEAD.format("question: x") + "## Instead of\n```sql\nx\n" * 2000
     assert VerifiedPair.of_text(many).sql == "SELECT 1"
     credit = replace(PAIR, by="jane\nconfidence 1.00" + "x" * 900, date="2026\n").credit
-    assert ("\n" in credit, len(credit) < 200) == (False, True)
+    assert "\n" not in credit
+    assert len(credit) < 200
 
 
 def test_links_and_odd_entries_are_not_read(kb: KnowledgeBase, tmp_path: Path) -> None:

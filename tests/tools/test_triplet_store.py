@@ -115,4 +115,6 @@ def test_a_catalog_without_personal_values_keeps_all_names() -> None:
     columns = tuple(Column(name, "TEXT", samples=(each,), cells=(each,)) for name, each in samples.items())
     people = Table("people", columns)
     text = render(without_personal(Catalog("shop", "sqlite", (people,)))).text
-    assert [each in text for each in ("Ada", "Fax", "4172", "ada@x.org")] == [True, True, False, False]
+    assert "Ada" in text
+    assert "Fax" in text
+    assert not re.search(r"4172|ada@x\.org", text)

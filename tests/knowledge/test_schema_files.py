@@ -29,6 +29,7 @@ CITY = "city TEXT [Ghent] -- where they live"
             ".._order _x_.txt\ndocs/terms.md",
         ),
         ("ls docs", "terms.md"),
+        ("ls sales_2.txt", "sales_2.txt"),
         *(
             (f"cat {name}", f"table customers\n  id INTEGER\n  {CITY}")
             for name in ("customers.txt", "customers", "./customers.txt", "CUSTOMERS", "/customers.txt")
@@ -54,6 +55,7 @@ def test_a_command_prints(command: str, printed: str) -> None:
         ("cat nope", "no such file"),
         ("cat docs", "is a folder"),
         ("cat", "name a file"),
+        ("ls nope", "no such file or folder"),
         ("head -n x customers", "whole number"),
         ("grep -z a", "unknown option -z"),
         ("grep", "grep [-i]"),

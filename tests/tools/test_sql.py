@@ -61,6 +61,11 @@ def test_queries_have_one_normal_form_if_they_are_equal(kind: str) -> None:
         assert alike is (kind == "one form"), (one, other)
 
 
+def test_layout_for_people_keeps_comments() -> None:
+    layout = "SELECT\n  a /* why */\nFROM t\nWHERE\n  b = 1"
+    assert format_sql("select a -- why\n from t where b=1", "sqlite") == layout
+
+
 def test_one_statement_is_parsed() -> None:
     assert parse_one_statement("SELECT 1; -- end", "sqlite").sql() == "SELECT 1"
     with pytest.raises(SyntaxProblem, match="there are 2"):

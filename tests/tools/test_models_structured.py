@@ -120,6 +120,7 @@ ALL |= {"response_format", "tools", "stream_options"}
         ("tool_choice 'function' is not implemented", "tool_choice", "tools"),
         ("This model has no function calling", "", "tools"),
         ("extra fields not permitted: stream_options", "", "stream_options"),
+        ("Your seeds and temperatures are fine", "", ""),
         ("'messages' must alternate between user and assistant", "messages", ""),
     ],
 )

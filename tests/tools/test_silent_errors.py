@@ -125,11 +125,13 @@ async def check(database: Database, case: Case) -> None:
         assert isinstance(await execute(database, found[0].mended, agent="test"), QueryResult)
 
 
-@pytest.fixture(params=["sqlite", "duckdb"])
-async def database(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Database]:
+@pytest.fixture(autouse=True)
+def _no_process(monkeypatch: pytest.MonkeyPatch) -> None:
     start_no_process(monkeypatch)
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+async def database(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Database]:
     async with connect(build(request.param, tmp_path / "shop.db", SCRIPT)) as connector:
         yield await opened(connector)
 
@@ -189,14 +191,10 @@ async def test_evidence_is_asked_in_the_agents_name_and_bounded(database: Databa
     assert {(each["agent"], each["candidate"]) for each in events} == {("checker", "c1")}
     assert len(events) <= 8
     events.clear()
-    assert await suspicions(noted, sql, lambda: found.table, agent="checker", seconds=0) == []
+    limited = replace(noted, limits=Limits(scan=10**9))
+    for asked, seconds in ((noted, 0), (limited, 30)):
+        assert await suspicions(asked, sql, lambda: found.table, agent="checker", seconds=seconds) == []
     assert events == []
-
-
-async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> None:
-    limited = replace(database, limits=Limits(scan=10**9))
-    found = result(await execute(database, CASES[0].sql, agent="test"))
-    assert await suspicions(limited, CASES[0].sql, lambda: found.table, agent="test", seconds=30) == []
 
 
 @pytest.mark.parametrize(
@@ -204,9 +202,8 @@ async def test_where_reading_is_limited_nothing_is_asked(database: Database) -> 
     [("origin", ["No row of flights has `APG` in origin; nearest: ` APG` (1 row)."]), ("password", [])],
 )
 async def test_blanks_of_a_value_are_shown_and_private_values_are_not(
-    column: str, says: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    column: str, says: list[str], tmp_path: Path
 ) -> None:
-    start_no_process(monkeypatch)
     script = f"CREATE TABLE flights (id INTEGER, {column} TEXT); INSERT INTO flights VALUES (1, ' APG')"
     async with connect(build("sqlite", tmp_path / "air.db", script)) as connector:
         found = await said(await opened(connector), f"SELECT COUNT(*) FROM flights WHERE {column} = 'APG'")
@@ -214,10 +211,7 @@ async def test_blanks_of_a_value_are_shown_and_private_values_are_not(
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_evidence_passes_guard_and_lint_in_every_dialect(
-    dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    start_no_process(monkeypatch)
+async def test_evidence_passes_guard_and_lint_in_every_dialect(dialect: str, tmp_path: Path) -> None:
     fold = str.upper if dialect == "snowflake" else str
     async with connect(build("sqlite", tmp_path / "shop.db", SCRIPT)) as connector:
         known = await connector.catalog()

@@ -172,6 +172,11 @@ def test_a_missing_column_costs_more_than_an_extra_one() -> None:
         ({"v": [1, 1, 1]}, {"v": [1, 2, 3]}, 1 / 3),  # as often as both have it
         ({"v": ["a"], "n": [None]}, {"v": ["b"], "n": [None]}, 0.0),  # NULL agrees with nobody
         ({"v": pa.array([], pa.int64())}, {"v": [1]}, 0.0),
+        (
+            {"x": [1, 2, 2], "y": [2, 1, 1]},
+            {"p": [1, 2, 1], "q": [1, 2, 2]},
+            4 / 3,
+        ),  # a share falls, and counts
         ({"x": [1, 2, 3], "y": [1, 2, 4]}, {"p": [1, 2, 3], "q": [1, 2, 5], "r": [7, 7, 7]}, 1 + 2 / 3),
     ],
 )

@@ -28,7 +28,8 @@ SHOP = Catalog(
 )
 
 
-def test_texts_are_the_papers_and_tables_that_share_their_columns_have_one() -> None:
+def test_texts_are_the_papers() -> None:
+    """Tables that share their columns have one."""
     index = ColumnIndex(SHOP)
     paper = "[Name]: amount; [Type]: TEXT; [Desc]: money received"
     assert index.unnamed.texts[1] == paper

@@ -21,6 +21,7 @@ from quorum.knowledge.schema.files import SchemaFiles
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Model, make_model
 from quorum.tools.models.scripted import Prompt, scripted
+from tests.engines import Events
 
 CONTEXT = PromptContext("sqlite", "orders(id:INTEGER)", database="shop", question="How many orders?")
 
@@ -48,17 +49,12 @@ class Desk:
 
     def __init__(self, *answers: Any, budget: Budget | None = None) -> None:
         self.prompts: list[Prompt] = []
-        self.events: list[dict[str, Any]] = []
-        self.answers = list(answers)
-        ledger = Ledger(budget or Budget())
-        self.model: Model = make_model(scripted(self._answer), ledger=ledger, record=self._record)
+        self.events, self.answers, ledger = Events(), answers, Ledger(budget or Budget())
+        self.model: Model = make_model(scripted(self._answer), ledger=ledger, record=self.events)
 
     def _answer(self, prompt: Prompt) -> Any:
         self.prompts.append(prompt)
         return self.answers[len(self.prompts) - 1]
-
-    def _record(self, kind: str, **fields: Any) -> None:
-        self.events.append({"kind": kind, **fields})
 
     async def plan(self) -> Plan:
         return await ask(self.model, ROLE, CONTEXT)
@@ -111,18 +107,18 @@ async def test_repairs_count_against_the_budget() -> None:
 
 
 async def test_calls_run_side_by_side_but_never_too_many() -> None:
-    under_way, most = 0, 0
+    under_way, often = 0, list[int]()
 
     async def call(number: int) -> int:
-        nonlocal under_way, most
+        nonlocal under_way
         under_way += 1
-        most = max(most, under_way)
+        often.append(under_way)
         await asyncio.sleep(0)
         under_way -= 1
         return number
 
     assert await ask_each([partial(call, n) for n in range(9)], at_once=3) == list(range(9))
-    assert most == 3
+    assert max(often) == 3
 
 
 @pytest.mark.parametrize(("given", "own", "asked"), [(0.7, None, 0.7), (0.7, 0.0, 0.7), (None, 0.0, 0.0)])

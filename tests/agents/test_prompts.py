@@ -13,23 +13,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 from syrupy.assertion import SnapshotAssertion
 
-from quorum.agents.critics import JUDGE, SQL_CRITIQUE, VALIDATOR
-from quorum.agents.explorers import (
-    COLUMN_EXPLORER,
-    DESCRIBER,
-    EXPLORATION_CORRECTOR,
-    EXPLORER,
-    SIMULATOR,
-    ExplorationQuery,
-    StateText,
-)
-from quorum.agents.linkers import CONTEXT_EXPANDER, DRAFT_LINKER, INFO_AGENT, SCHEMA_LINKER, TABLE_LINKER
-from quorum.agents.planners import FORMAT_WRITER, PLAN_CRITIQUE, PLANNER, SYNTAX_RETRIEVER
+from quorum.agents.explorers import ExplorationQuery, StateText
 from quorum.agents.prompting import PromptContext, Prompts, prompts, show_row
-from quorum.agents.refiners import CTE_REFINER, FAILURE_REFINER, REVISER, SELF_CHECKER, SELF_REFINER
-from quorum.agents.rewriters import QUESTION_REWRITER
+from quorum.agents.refiners import FAILURE_REFINER
 from quorum.agents.role import Role, roles
-from quorum.agents.writers import ACTION, APPROACHES, GEN_AGENT, READING_WRITER, SQL_WRITER, TOOL_USER
+from quorum.agents.writers import APPROACHES
 from quorum.graph.recipes import RECIPES
 from quorum.graph.recipes.recipe import PaperRecipe
 from quorum.graph.state import Attempt, Turn
@@ -90,25 +78,25 @@ PAPERS = [recipe for recipe in RECIPES.values() if isinstance(recipe, PaperRecip
 Case = tuple[Role[Any], PromptContext, dict[str, Any]]
 
 
-def case(role: Role[Any], context: PromptContext, **given: Any) -> Case:
-    return role, context, given
+def case(role: str | Role[Any], context: PromptContext, **given: Any) -> Case:
+    return roles()[role] if isinstance(role, str) else role, context, given
 
 
 CASES: dict[str, Case] = {
-    "plan": case(PLANNER, CONTEXT),
-    "plan again": case(PLANNER, CONTEXT, previous_steps=["Count the orders."], critique="Only Ghent."),
-    "plan review": case(PLAN_CRITIQUE, WITH_FORMAT, steps=STEPS, assumptions=["A return counts."]),
-    "syntax": case(SYNTAX_RETRIEVER, CONTEXT, steps=STEPS),
-    "format": case(FORMAT_WRITER, PLAIN),
-    "first action": case(ACTION, WITH_FORMAT, steps=STEPS, steps_left=10),
+    "plan": case("planner", CONTEXT),
+    "plan again": case("planner", CONTEXT, previous_steps=["Count the orders."], critique="Only Ghent."),
+    "plan review": case("plan_critique", WITH_FORMAT, steps=STEPS, assumptions=["A return counts."]),
+    "syntax": case("syntax_retriever", CONTEXT, steps=STEPS),
+    "format": case("format_writer", PLAIN),
+    "first action": case("action", WITH_FORMAT, steps=STEPS, steps_left=10),
     "later action": case(
-        ACTION, WITH_FORMAT, steps=STEPS, syntax=SYNTAX, history=HISTORY, steps_left=8, **SEEN
+        "action", WITH_FORMAT, steps=STEPS, syntax=SYNTAX, history=HISTORY, steps_left=8, **SEEN
     ),
-    "query review": case(SQL_CRITIQUE, WITH_FORMAT, sql=SQL, steps=STEPS),
-    "result review": case(SQL_CRITIQUE, WITH_FORMAT, sql=SQL, steps=STEPS, syntax=SYNTAX, result=COUNTED),
-    "linking": case(SCHEMA_LINKER, CONTEXT, **LINKING, sql="", error="", history=[], steps_left=30),
+    "query review": case("sql_critique", WITH_FORMAT, sql=SQL, steps=STEPS),
+    "result review": case("sql_critique", WITH_FORMAT, sql=SQL, steps=STEPS, syntax=SYNTAX, result=COUNTED),
+    "linking": case("schema_linker", CONTEXT, **LINKING, sql="", error="", history=[], steps_left=30),
     "linking after an error": case(
-        SCHEMA_LINKER,
+        "schema_linker",
         CONTEXT,
         listing="orders.txt",
         ddl="",
@@ -118,12 +106,12 @@ CASES: dict[str, Case] = {
         steps_left=1,
     ),
     "repair of an empty result": case(
-        SELF_REFINER, WITH_FORMAT, sql=SQL, **EMPTY, syntax=SYNTAX, plan=STEPS, earlier=[FAILED], **SEEN
+        "self_refiner", WITH_FORMAT, sql=SQL, **EMPTY, syntax=SYNTAX, plan=STEPS, earlier=[FAILED], **SEEN
     ),
     "repair": case(FAILURE_REFINER, PLAIN, sql=SQL, kind="syntax", error="A bracket is missing."),
     "repair of what is empty": case(FAILURE_REFINER, PLAIN, sql=SQL, **EMPTY, confirm=False),
     "validation": case(
-        VALIDATOR,
+        "validator",
         WITH_FORMAT,
         sql=SQL,
         schema=TABLE,
@@ -132,43 +120,43 @@ CASES: dict[str, Case] = {
         columns=COLUMNS,
         sample_rows=["[0]"],
     ),
-    "judgement": case(JUDGE, WITH_FORMAT, rivals=RIVALS, differences=DIFFERENCES),
-    "revision": case(REVISER, WITH_FORMAT, sql=SQL, objection="Only paid orders are sales.", **ROWS),
+    "judgement": case("judge", WITH_FORMAT, rivals=RIVALS, differences=DIFFERENCES),
+    "revision": case("reviser", WITH_FORMAT, sql=SQL, objection="Only paid orders are sales.", **ROWS),
     "revision after checks": case(
-        REVISER, CONTEXT, sql=SQL, objection="Ghent is also spelt 'Gent'.", checked=True, **ROWS
+        "reviser", CONTEXT, sql=SQL, objection="Ghent is also spelt 'Gent'.", checked=True, **ROWS
     ),
     "turn": case(
-        QUESTION_REWRITER,
+        "question_rewriter",
         replace(CONTEXT, question="and by month?"),
         conversation=f"Turn 1: {QUESTION}\nQuery: {SQL}\n[3]",
         settled=["A sale is a paid order."],
     ),
-    "readings": case(READING_WRITER, CONTEXT, sql=SQL, noted=NOTED, ties=TIES, **ROWS),
+    "readings": case("reading_writer", CONTEXT, sql=SQL, noted=NOTED, ties=TIES, **ROWS),
     "readings of assumptions": case(
-        READING_WRITER, WITH_FORMAT, sql=SQL, noted=NOTED, assumed=["A sale is an order."], **ROWS
+        "reading_writer", WITH_FORMAT, sql=SQL, noted=NOTED, assumed=["A sale is an order."], **ROWS
     ),
-    "exploration": case(COLUMN_EXPLORER, PLAIN, **EXPLORING),
-    "exploration of one query": case(COLUMN_EXPLORER, PLAIN, **EXPLORING, rivals={"A": SQL}, ctes=False),
+    "exploration": case("column_explorer", PLAIN, **EXPLORING),
+    "exploration of one query": case("column_explorer", PLAIN, **EXPLORING, rivals={"A": SQL}, ctes=False),
     "exploration of rivals": case(
-        COLUMN_EXPLORER,
+        "column_explorer",
         PLAIN,
         **EXPLORING,
         rivals={"A": SQL, "B": "SELECT 1"},
         syntax=SYNTAX,
         differences=DIFFERENCES,
     ),
-    "correction": case(EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, **TRIED, tried=[FAILED], syntax=SYNTAX),
+    "correction": case("exploration_corrector", PLAIN, **CORRECTED, **TRIED, tried=[FAILED], syntax=SYNTAX),
     "correction of an empty result": case(
-        EXPLORATION_CORRECTOR, PLAIN, **CORRECTED, error=EMPTY["error"], empty=True
+        "exploration_corrector", PLAIN, **CORRECTED, error=EMPTY["error"], empty=True
     ),
-    "table": case(TABLE_LINKER, CONTEXT, table=TABLE),
-    "draft": case(DRAFT_LINKER, PLAIN, schema=TABLE),
-    "stage": case(CTE_REFINER, WITH_FORMAT, **STAGE, stage="g", result="id\n1\n(1 row)"),
-    "last stage": case(CTE_REFINER, WITH_FORMAT, **STAGE | {"after": ""} | NO_TABLE),
-    "second answer": case(SELF_CHECKER, WITH_FORMAT, sql=SQL, result="n\n1", earlier=TWICE, **SEEN),
-    "first choice": case(EXPLORER, PLAIN, schema=TABLE, states=[], unused=["orders: id"], wanted=4),
+    "table": case("table_linker", CONTEXT, table=TABLE),
+    "draft": case("draft_linker", PLAIN, schema=TABLE),
+    "stage": case("cte_refiner", WITH_FORMAT, **STAGE, stage="g", result="id\n1\n(1 row)"),
+    "last stage": case("cte_refiner", WITH_FORMAT, **STAGE | {"after": ""} | NO_TABLE),
+    "second answer": case("self_checker", WITH_FORMAT, sql=SQL, result="n\n1", earlier=TWICE, **SEEN),
+    "first choice": case("explorer", PLAIN, schema=TABLE, states=[], unused=["orders: id"], wanted=4),
     "later choice": case(
-        EXPLORER,
+        "explorer",
         PLAIN,
         schema=TABLE,
         states=STATES,
@@ -180,29 +168,29 @@ CASES: dict[str, Case] = {
         wanted=1,
         described=True,
     ),
-    "simulation": case(SIMULATOR, PLAIN, schema=TABLE, steps=["select_column orders.city"]),
-    "grown simulation": case(SIMULATOR, PLAIN, schema=TABLE, steps=STATES[1].steps, before="SELECT city"),
+    "simulation": case("simulator", PLAIN, schema=TABLE, steps=["select_column orders.city"]),
+    "grown simulation": case("simulator", PLAIN, schema=TABLE, steps=STATES[1].steps, before="SELECT city"),
     "description": case(
-        DESCRIBER, PLAIN, schema=TABLE, sql=SQL, rows=['["city"]', '["Ghent"]'], row_count=100, cut=True
+        "describer", PLAIN, schema=TABLE, sql=SQL, rows=['["city"]', '["Ghent"]'], row_count=100, cut=True
     ),
-    "keywords": case(INFO_AGENT, PLAIN, earlier=[]),
+    "keywords": case("info_agent", PLAIN, earlier=[]),
     "secondary keywords": case(
-        INFO_AGENT, CONTEXT, tables=["orders", "shops"], earlier=["city"], found=["shops"], failed=FAILED
+        "info_agent", CONTEXT, tables=["orders", "shops"], earlier=["city"], found=["shops"], failed=FAILED
     ),
-    "expansion": case(CONTEXT_EXPANDER, CONTEXT, schema=TABLE, others=["shops", "towns"]),
+    "expansion": case("context_expander", CONTEXT, schema=TABLE, others=["shops", "towns"]),
     "generation": case(
-        GEN_AGENT,
+        "gen_agent",
         CONTEXT,
         examples=[{"description": "Which cities are there?", "sql": "SELECT 1"}],
         earlier=[FAILED],
         last=True,
     ),
-    "first step": case(TOOL_USER, CONTEXT, documents=False, steps_left=20),
-    "later step": case(TOOL_USER, CONTEXT, history=HISTORY, steps_left=17, documents=True, seen=True),
-    "last step": case(TOOL_USER, CONTEXT, history=HISTORY, steps_left=1, documents=False),
-    "query": case(SQL_WRITER, CONTEXT),
+    "first step": case("tool_user", CONTEXT, documents=False, steps_left=20),
+    "later step": case("tool_user", CONTEXT, history=HISTORY, steps_left=17, documents=True, seen=True),
+    "last step": case("tool_user", CONTEXT, history=HISTORY, steps_left=1, documents=False),
+    "query": case("sql_writer", CONTEXT),
     "query from all there is": case(
-        SQL_WRITER,
+        "sql_writer",
         WITH_FORMAT,
         plan=STEPS,
         syntax=SYNTAX,
@@ -250,7 +238,7 @@ def test_every_role_has_its_cases_and_every_variable_its_use() -> None:
 def test_the_tool_users_prompt_only_grows_at_its_end() -> None:
     """So providers cache what was there before."""
     given = [{"history": HISTORY[:n], "steps_left": 20 - n, "documents": True} for n in range(4)]
-    texts = [prompt(TOOL_USER, CONTEXT, **each) for each in given]
+    texts = [prompt(roles()["tool_user"], CONTEXT, **each) for each in given]
     for shorter, longer in pairwise(texts):
         kept, _, count = shorter.rpartition("\n")
         assert longer.startswith(kept)
@@ -334,23 +322,19 @@ def test_all_roles_share_the_system_message_and_the_task_comes_last(templates: P
         ("a</b>", r"a<\/b>"),
         ("x" * 5_000 + "</schema>", "x" * 5_000 + r"<\/schema>"),
         ("<p>html</i>", r"<p>html<\/i>"),
+        *(
+            (sql, sql)  # it stays as it is
+            for sql in (
+                "SELECT a </* why */ b, '<p>', a<question AND question>3 FROM t WHERE c <> 'x' AND d <= 3",
+                "SELECT 1 << 2, '{{ dialect }}', '{% if %}', '&amp;'",
+            )
+        ),
     ],
 )
 def test_data_can_neither_close_nor_open_a_tag(templates: Prompts, data: str, shown: str) -> None:
     user = _user(templates, data)
     assert f"<question>{shown}</question>" in user
     assert f'<error kind="x">{shown}</error>' in user
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT a </* why */ b, '<p>', a<question AND question>3 FROM t WHERE c <> 'x' AND d <= 3",
-        "SELECT 1 << 2, '{{ dialect }}', '{% if %}', '&amp;'",
-    ],
-)
-def test_sql_stays_as_it_is(templates: Prompts, sql: str) -> None:
-    assert f"<question>{sql}</question>" in _user(templates, sql)
 
 
 @given(st.text(alphabet=st.sampled_from("<>/ \\questionQU=\"'x\n")))

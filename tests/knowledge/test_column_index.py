@@ -29,18 +29,15 @@ SHOP = Catalog(
 
 
 def test_texts_are_the_papers() -> None:
+    """Tables that share their columns have one."""
     index = ColumnIndex(SHOP)
     paper = "[Name]: amount; [Type]: TEXT; [Desc]: money received"
     assert index.unnamed.texts[1] == paper
     assert index.texts[1] == f"[Table]: sales_{{2019..2023}}; {paper}"
-    assert len(index.texts) == 2 + 2 + 2 + 2
-
-
-def test_tables_of_a_schema_that_share_their_columns_are_indexed_once() -> None:
     names = [[t.full_name for t in unit] for unit in units(SHOP)]
     alone = ["main.customers", "main.stock", "archive.sales_2019", "main.empty"]
     assert names == [[t.full_name for t in SHARDS], *([name] for name in alone)]
-    assert len(ColumnIndex(SHOP, groups=False).texts) == 5 * 2 + 2 + 2 + 2
+    assert (len(index.texts), len(ColumnIndex(SHOP, groups=False).texts)) == (8, 16)
 
 
 @pytest.mark.parametrize(
@@ -89,19 +86,17 @@ def test_a_word_of_every_question_counts_where_a_table_bears_it(name: str) -> No
 
 def test_columns_and_tables_are_found_by_meaning() -> None:
     pytest.importorskip("faiss", reason="the extra quorum-sql[embeddings] is not installed")
-    index = ColumnIndex(SHOP)
-    hits = index.search("[Table]: stock; [Name]: pieces; [Type]: TEXT; [Desc]:", 3, embedder=Letters())
-    assert (hits[0].table, hits[0].column) == ("main.stock", "pieces")
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert index.tables("stock pieces", 1, embedder=Letters()) == ["main.stock"]
-    assert index.tables("where they live", 1, embedder=Letters(), hybrid=True) == ["main.customers"]
-    assert len(index.tables("where they live", 9, embedder=Letters(), hybrid=True)) == 4
+    index, letters = ColumnIndex(SHOP), Letters()
     wanted = "[Name]: pieces; [Type]: TEXT; [Desc]: "
-    (hit,) = index.unnamed.search(wanted, 1, embedder=Letters())
+    (hit,) = index.unnamed.search(wanted, 1, embedder=letters)
     assert (hit.column, round(hit.score, 3)) == ("pieces", 1.0)
-    assert index.search(wanted, 1, embedder=Letters())[0].score < 0.999
-    (fused,) = index.search("where they live", 1, embedder=Letters(), hybrid=True)
-    assert (fused.table, fused.column) == ("main.customers", "city")
+    hits = index.search(f"[Table]: stock; {wanted}", 3, embedder=letters)
+    assert (hits[0].table, hits[0].column) == ("main.stock", "pieces")
+    assert hits[0].score >= hits[1].score >= hits[2].score
+    assert index.tables("stock pieces", 1, embedder=letters) == ["main.stock"]
+    (fused,) = index.search("where they live", 1, embedder=letters, hybrid=True)
+    assert (fused.table, fused.column, fused.score) == ("main.customers", "city", pytest.approx(2 / 61))
+    tables = index.tables("where they live", 9, embedder=letters, hybrid=True)
+    assert (tables[0], len(tables)) == ("main.customers", 4)
     nothing = ColumnIndex(Catalog("none", "duckdb", (table("empty"),)))
-    assert nothing.search("any", 3, embedder=Letters()) == []
-    assert nothing.tables("any", 3, embedder=Letters()) == []
+    assert nothing.search("any", 3, embedder=letters) == nothing.tables("any", 3, embedder=letters) == []

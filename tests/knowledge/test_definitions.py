@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,6 +11,7 @@ from quorum.graph.options import RunOptions
 from quorum.graph.resources import open_resources
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.definitions import FOLDER, with_descriptions, with_properties
+from tests.engines import build
 
 ORDERS = Table(
     "orders",
@@ -75,38 +76,34 @@ sources: [{name: crm, schema: raw, tables: [{name: people, description: as they 
     assert [table.description for table in found.tables] == ["cleaned", "as they came"]
     alone = with_properties(Catalog("shop", "duckdb", tables[:1]), {"schema.yml": text})
     assert alone.tables[0].description == "cleaned; as they came", "a source whose schema has another name"
+    both = Catalog("c", "snowflake", (Table("t", (Column("a", "INT"), Column("A", "INT"))),))
+    assert with_properties(both, {"s.yml": "models: [{name: t, columns: []}]"}).tables == both.tables
 
 
 @pytest.mark.parametrize(
-    "text", ["", "- 1", "models: 3", "models: [1, {columns: x}]", "models: [{name: orders, columns: 5}]"]
+    ("texts", "noted"),
+    [
+        (
+            ["", "- 1", "models: 3", "models: [1, {columns: x}]", "models: [{name: orders, columns: 5}]"],
+            False,
+        ),
+        (["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"], True),
+    ],
 )
-def test_other_yaml_describes_nothing(text: str) -> None:
-    assert with_properties(CATALOG, {"a.yml": text}) == CATALOG
+def test_other_yaml_describes_nothing_and_what_is_no_yaml_is_noted(texts: list[str], noted: bool) -> None:
+    for text in texts:
+        found = with_properties(CATALOG, {"a.yml": text, "b.md": text})
+        assert found.tables == CATALOG.tables
+        assert [note[:16] for note in found.notes] == ["a.yml is no YAML"] * noted, text
 
 
 def test_a_name_that_aliases_make_large_is_no_name() -> None:
     """Written out it would have 3^40 parts."""
-    nested = "".join(
-        f"a{level + 1}: &a{level + 1} [*a{level}, *a{level}, *a{level}]\n" for level in range(40)
-    )
+    nested = "".join(f"a{n + 1}: &a{n + 1} [*a{n}, *a{n}, *a{n}]\n" for n in range(40))
     models = "models: [{name: *a40}, {name: orders, alias: *a40, description: paid}]"
     text = f"a0: &a0 [x]\n{nested}{models}"
     found = with_properties(CATALOG, {"a.yml": text})
     assert found.tables[0].description == "paid"
-
-
-@pytest.mark.parametrize("text", ["a: [", "a: !!python/object:os.system {}", "a: 2024-13-45"])
-def test_what_is_no_yaml_is_noted(text: str) -> None:
-    found = with_properties(CATALOG, {"a.yml": text, "b.md": text})
-    assert len(found.notes) == 1
-    assert found.notes[0].startswith("a.yml is no YAML")
-    assert found.tables == CATALOG.tables
-
-
-def test_columns_that_differ_in_case_only_stay() -> None:
-    both = Table("t", (Column("a", "INT"), Column("A", "INT")))
-    found = with_properties(Catalog("c", "snowflake", (both,)), {"s.yml": "models: [{name: t, columns: []}]"})
-    assert found.tables == (both,)
 
 
 HEAD = "original_column_name,column_name,column_description,data_format,value_description\n"
@@ -156,26 +153,20 @@ def test_a_file_that_says_nothing_changes_nothing(tmp_path: Path, text: str) -> 
 
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def locked(_: Path) -> bytes:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "read_bytes", locked)
+    monkeypatch.setattr(Path, "read_bytes", Mock(side_effect=PermissionError(13, "Permission denied")))
     found = described(tmp_path, HEAD)
     assert found.notes == (f"Pet.csv in {tmp_path.name} cannot be read: Permission denied.",)
     assert told(found) == {"kind": "as the vet says"}
 
 
 async def test_a_run_sees_them_in_the_schema(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "zoo.sqlite") as connection:
-        connection.execute("CREATE TABLE pet (name TEXT, age INTEGER)")
     (tmp_path / FOLDER).mkdir()
     (tmp_path / FOLDER / "pet.csv").write_text(HEAD + "age,,years since birth,integer,\n")
-    options = RunOptions(
-        database=f"sqlite:///{tmp_path}/zoo.sqlite", models=["offline"], home=str(tmp_path / "home")
+    script = "CREATE TABLE pet (name TEXT, age INTEGER)"
+    url = build("sqlite", tmp_path / "zoo.sqlite", script)
+    resources = await open_resources(
+        RunOptions(database=url, models=["offline"], home=str(tmp_path / "home"))
     )
-    resources = await open_resources(options)
-    try:
-        assert told(resources.catalog) == {"age": "years since birth"}
-        assert "years since birth" in resources.schema.text
-    finally:
-        await resources.aclose()
+    await resources.aclose()
+    assert told(resources.catalog) == {"age": "years since birth"}
+    assert "years since birth" in resources.schema.text

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quorum.knowledge.demonstrations import Demonstration, Demonstrations
 from quorum.knowledge.errors import ConfigurationError
@@ -23,16 +21,11 @@ QUESTIONS = [
 SHOP = Demonstrations(tuple(Demonstration(each, f"SELECT {n}") for n, each in enumerate(QUESTIONS)))
 
 
-def write(folder: Path, *lines: object) -> Path:
-    path = folder / "shots.jsonl"
-    texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
-    path.write_text("\n".join(texts), encoding="utf-8")
-    return path
-
-
 def test_a_file_is_read_in_order_without_repetitions(tmp_path: Path) -> None:
     first = {"question": " How many? ", "sql": "SELECT 1\n", "database": "shop", "hardness": "easy"}
-    path = write(tmp_path, first, "", {"question": "Größe?", "sql": "SELECT 2", "database": None}, first)
+    other = {"question": "Größe?", "sql": "SELECT 2", "database": None}
+    path = tmp_path / "shots.jsonl"
+    path.write_text("\n".join(json.dumps(each) if each else "" for each in (first, None, other, first)))
     assert Demonstrations.load(path).items == (
         Demonstration("How many?", "SELECT 1", "shop"),
         Demonstration("Größe?", "SELECT 2"),
@@ -49,7 +42,8 @@ def test_training_questions_are_read_as_they_are_published(tmp_path: Path, key: 
         {"db_id": "zoo", "question": "How many pets?", key: "SELECT count(*) FROM pet", "sql": parsed},
         {"db_id": "shop", "question": "How many orders?", key: "SELECT count(*) FROM orders", "sql": parsed},
     ]
-    pool = Demonstrations.load(write(tmp_path, json.dumps(items, indent=4)))
+    (tmp_path / "train.json").write_text(json.dumps(items, indent=4))
+    pool = Demonstrations.load(tmp_path / "train.json")
     assert pool.items == (
         Demonstration("How many pets?", "SELECT count(*) FROM pet", "zoo"),
         Demonstration("How many orders?", "SELECT count(*) FROM orders", "shop"),
@@ -93,15 +87,8 @@ def test_the_most_similar_come_first_then_the_others_in_the_order_of_the_file(
     question: str, best: list[int]
 ) -> None:
     assert SHOP.nearest(question, k=len(best)) == [SHOP.items[n] for n in best]
-
-
-@given(st.text(max_size=40), st.integers(0, 7))
-def test_any_question_gets_distinct_others_nine_unless_told_otherwise(question: str, k: int) -> None:
     many = Demonstrations(tuple(Demonstration(f"Question about {n}?", "SELECT 1") for n in range(20)))
-    assert len(many.nearest(question)) == 9
-    near = SHOP.nearest(question, k)
-    assert len({*near}) == len(near)
-    assert min(k, 4) <= len(near) <= k
+    assert len({*many.nearest(question)}) == 9, "unless told otherwise"
 
 
 def test_embeddings_rank_where_no_word_is_shared() -> None:

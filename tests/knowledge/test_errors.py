@@ -64,9 +64,5 @@ def test_a_hint_names_this_python_and_packages_that_are_on_the_index(
         f"Install it with `{sys.executable} -m pip install 'matplotlib>=3.10' 'b[x]>=1'`."
     )
     assert error.hint == install_hint("plots")
-
-
-def test_a_module_whose_parent_is_missing_is_not_installed() -> None:
-    assert is_installed("quorum.knowledge.errors")
     assert not is_installed("quorum.knowledge.nothing")
     assert not is_installed("no_such_parent.of.a_module")

@@ -46,12 +46,6 @@ def test_a_near_relative_is_a_difference_from_its_base() -> None:
     assert ([c.name for c in three.added], three.removed) == (["x"], ("y",))
 
 
-def test_descriptions_on_which_a_group_disagrees_are_not_given_but_counted() -> None:
-    told = ["the buyer", "the seller"]
-    (layout,) = layouts(*(Table(f"t{i}", (Column("id", "INT", d),)) for i, d in enumerate(told)))
-    assert (layout.columns[0].description, layout.disputed) == ("", 2)
-
-
 def test_ranges_over_numbers_days_and_gaps() -> None:
     names = ["E_20201130", "E_20201201", "E_20201202", "Q9", "Q10", "Q11", "Q12", "Q08", "Q20", 'o "x"']
     items = [item for item, _ in fold_names(names)]
@@ -85,3 +79,5 @@ def test_in_a_small_catalog_only_shards_are_written_as_one_and_narrow_relatives_
     shared = [f"c{i}:INT" for i in range(8)]
     narrow = layouts(table("t1", *shared, "x:INT"), table("t2", *shared, "x:TEXT"))
     assert [layout.base for layout in narrow] == [None, None]
+    (one,) = layouts(*(Table(f"t{n}", (Column("id", "INT", d),)) for n, d in enumerate(("buyer", "seller"))))
+    assert (one.columns[0].description, one.disputed) == ("", 2), "what they disagree on is not given"

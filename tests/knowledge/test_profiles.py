@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from quorum.knowledge.catalog import Catalog, Column, ColumnRef, Table, from_json, to_json
 from quorum.knowledge.profile.columns import RowsOf, key_values, profiles, with_key_matches
-from quorum.knowledge.profile.model import ColumnProfile, Kind, profile_from
+from quorum.knowledge.profile.model import ColumnProfile, Kind
 from quorum.knowledge.schema.oddities import oddities, topics
 from quorum.knowledge.schema.render import render
 from quorum.knowledge.syntax import ODD, dialects, idioms
@@ -50,9 +50,7 @@ NUMBERS: dict[str, Make] = {
     "(£9,999.99)": lambda i: f"(£{amount(i):,.2f})",
     "9.99K": lambda i: f"{amount(i) / 100:.1f}K",
     "9.99 kg": lambda i: f"{amount(i):.2f} kg",
-    "9lb": lambda i: f"{amount(i):.0f}lb",
     "9.99km": lambda i: f"{amount(i):.1f}km",
-    "9 mi": lambda i: f"{amount(i):.0f} mi",
     "9 %": lambda i: f"{i % 100} %",
     "<9.99": lambda i: f"<{i % 9}.5",
     "9.99": lambda i: f"{amount(i):.2f}",
@@ -70,7 +68,6 @@ DATES: dict[str, Make] = {
     "Mon D, YYYY": day("{mon} {d}, {y}"),
     "MM/DD/YYYY HH:MM AM": day("{m}/{d}/{y} 3:04 PM"),
 }
-PLAIN = {"9.99", "YYYY-MM-DD"}
 
 
 def texts(*parts: tuple[int, Make]) -> list[str]:
@@ -96,7 +93,7 @@ def test_one_form_is_told_where_no_cast_reads_it(form: str) -> None:
     found = profile([*texts((200, (NUMBERS | DATES)[form]))])
     assert found.kind is (Kind.NUMBER if form in NUMBERS else Kind.DATE)
     shown = [each.text for each in found.forms]
-    assert shown == ([] if form in PLAIN or form.startswith("YYYY") else [form])
+    assert shown == ([] if form == "9.99" or form.startswith("YYYY") else [form])
 
 
 @given(st.data(), st.floats(0.02, 0.98))
@@ -149,26 +146,6 @@ def test_what_is_odd_is_told(values: list[str | None], expected: str) -> None:
     assert told(values).startswith(expected)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (
-            mostly(NUMBERS["9 %"], "0.10", 20),
-            "written in different ways (9 is any digit): 9 % 80%, 9.99 20%, such",
-        ),
-        (several("Zürich", "Zurich", "Lund"), "a value spelled in several ways, 34% rarer: Zürich, Zu"),
-        (several("Yes", "no", "Y", "0", "TRUE"), "several words mean the same: Yes, Y, TRUE / no, 0"),
-        (several("x", "y", "n/a", ""), 'words for a missing value: n/a, "", in 50% of the rows'),
-        (
-            mostly(lambda i: str(i % 80), "999"),
-            "so far from the rest (others 0 to 79) that it may stand for no",
-        ),
-    ],
-)
-def test_a_person_is_told_it_without_notation(values: list[str | None], expected: str) -> None:
-    assert oddities(Column("c", "TEXT", profile=profile(values)), plain=True).startswith(expected)
-
-
 FEW = [
     "F M", "H D", "S M L XL", "Y N", "0 1", "+ -", "A+ A A-", "NA EU ME", "None Small Large", "0 5 10 15",
 ]  # fmt: skip
@@ -207,7 +184,9 @@ def test_days_of_either_order_are_told_by_their_forms() -> None:
     days = [day("{m:02}/{d:02}/{y}" if i % 3 else "{d:02}/{m:02}/{y}")(i) for i in range(300)]
     found = profiles({"day": days}, whole=True)["day"]
     assert {form.text for form in found.forms} == {"DD/MM/YYYY", "MM/DD/YYYY", "AA/BB/YYYY"}
-    assert "DD/MM/YYYY or MM/DD/YYYY" in oddities(Column("day", "TEXT", profile=found))
+    column = Column("day", "TEXT", profile=found)
+    assert "DD/MM/YYYY or MM/DD/YYYY" in oddities(column)
+    assert oddities(column, plain=True).startswith("written in different ways (9 is any digit): ")
 
 
 def test_rows_of_totals_are_told_where_their_numbers_are_larger() -> None:
@@ -232,7 +211,6 @@ def table(name: str, **columns: list[str]) -> tuple[Table, dict[ColumnRef, RowsO
         ("C{:05}", "c{:05}", ("case",)),
         ("C{:05}", "C{:05} ", ("trim",)),
         ("C{:05}", "C{}", ("zeros",)),
-        ("{:05}", "{}", ("zeros",)),
         ("C{:05}", " c{}", ("trim", "case", "zeros")),
         ("C{:05}", "C{:05}", ()),
         ("C{:05}", "D{:05}", ()),
@@ -242,30 +220,23 @@ def test_keys_are_told_that_match_only_after_steps(key: str, other: str, after: 
     customers, keys = table("shop.customers", id=[key.format(i) for i in range(1, 60)])
     mixed = [(key if i % 5 else other).format(1 + i % 59) for i in range(300)]
     orders, more = table("orders", customer_id=mixed)
-    assert orders.columns[0].profile
     _, orders = with_key_matches([customers, orders], keys | more)
-    found = orders.columns[0].profile.keys if orders.columns[0].profile else ()
-    assert [(each.table, each.column, each.after) for each in found] == [("shop.customers", "id", after)][
-        : len(after)
-    ]
-    if found:
-        assert found[0].rows == 60
-        assert "matches shop.customers.id only after " in oddities(orders.columns[0])
+    (column,) = orders.columns
+    found = [(each.table, each.column, each.after, each.rows) for each in column.profile.keys]  # type: ignore[union-attr]
+    assert found == [("shop.customers", "id", after, 60)] * bool(after)
+    assert ("matches shop.customers.id only after " in oddities(column)) is bool(after)
 
 
 def test_a_profile_survives_the_cache_and_the_schema_text_stays_readable() -> None:
     odd = profile([*texts((90, NUMBERS["$9,999.99"]), (9, NUMBERS["USD 9,999"])), 'x -- "y" ! ; z', ""])
     flag = profile([*several("Yes", "no", "Y ")])
-    assert profile_from(json.loads(json.dumps(asdict(odd)))) == odd
     columns = (Column("paid", "TEXT", "what was paid", profile=odd), Column("ok", "TEXT", profile=flag))
     catalog = Catalog("shop", "sqlite", (Table("t", columns, row_count=101),))
     assert from_json(json.loads(json.dumps(to_json(catalog)))) == catalog
     back = parse_schema(render(catalog).text).tables[0]
     assert [(c.name, c.description) for c in back.columns] == [("paid", "what was paid"), ("ok", "")]
-    text = render(catalog).text
-    assert "To read number forms: " in text
-    assert "To read flag variants: " in text
-    assert "To read date forms: " not in text
+    read = re.findall("To read (.*?): ", render(catalog).text)
+    assert read == ["number forms", "flag variants"]
     assert " ! " not in render(catalog, budget=0).text
 
 

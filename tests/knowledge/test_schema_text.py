@@ -281,35 +281,29 @@ def test_every_word_that_an_engine_reserves_is_quoted(engine: str) -> None:
         connection.execute(f'DROP TABLE "{word}"')
 
 
-def wide() -> Catalog:
+def test_a_budget_is_spent_and_kept_and_what_is_missing_is_said_in_the_text() -> None:
     said = "the meaning of this column in some detail " * 4
     tables = [
         table(f"t_{n:02}", *(Column(f"c_{i}_{n}", "TEXT", f"{i}: {said}", ("value",)) for i in range(40)))
         for n in range(30)
     ]
-    return Catalog("wide", "sqlite", tuple(tables))
-
-
-def test_a_budget_is_spent_and_kept_and_what_is_missing_is_said_in_the_text() -> None:
-    whole = render(wide(), budget=PLENTY)
-    assert whole == render(wide(), budget=whole.tokens)
+    wide = Catalog("wide", "sqlite", tuple(tables))
+    whole = render(wide, budget=PLENTY)
+    assert whole == render(wide, budget=whole.tokens)
     assert whole.left_out == ()
     assert "left out" not in whole.text
     for budget in (whole.tokens - 1, whole.tokens // 2, whole.tokens // 4):
-        less = render(wide(), budget=budget)
+        less = render(wide, budget=budget)
         assert budget // 3 < less.tokens <= budget
         assert "exceed the budget" not in less.text
         assert less.left_out
         assert less.text.rstrip().endswith("# left out: " + "; ".join(less.left_out))
         assert less.whole == whole.tokens
-
-
-def test_names_alone_are_kept_even_above_the_budget_which_is_said() -> None:
-    text = render(wide(), budget=50)
-    assert text.tokens > 50
-    assert text.left_out[-1].startswith("names and types alone exceed the budget of 50 tokens")
-    assert text.left_out[-1] in text.text
-    assert sum(len(t.columns) for t in parse_schema(text.text).tables) == 1200
+    names = render(wide, budget=50)
+    assert names.tokens > 50
+    assert names.left_out[-1].startswith("names and types alone exceed the budget of 50 tokens")
+    assert names.left_out[-1] in names.text
+    assert sum(len(t.columns) for t in parse_schema(names.text).tables) == 1200
 
 
 def test_all_values_of_a_column_are_told_from_examples() -> None:
@@ -385,13 +379,6 @@ def test_tokens_are_estimated_near_the_truth() -> None:
     assert estimate_tokens("word " * 1000) in range(900, 1200)
 
 
-def test_wide_rows_are_no_table_to_show_whole() -> None:
-    assert "  | 0, xxx" in written(small("t", *((str(i), "x" * 60) for i in range(12))))
-    text = written(small("t", *((str(i), "x" * 200) for i in range(12))))
-    assert "|" not in text
-    assert "  id TEXT [0, 1, 2]\n" in text
-
-
 def test_rows_and_nulls_give_way_before_descriptions() -> None:
     described = replace(small("t", ("1", "a"), ("2", None)), description="a description " * 20)
     tables = described, table("u", Column("x", "INT", samples=("1",), nulls=True))
@@ -404,6 +391,10 @@ def test_rows_and_nulls_give_way_before_descriptions() -> None:
     assert "  label TEXT [all: a]\n" in less.text
     assert described.description.strip() in less.text
     assert less.left_out == ("the rows of 1 small table",)
+    assert "  | 0, xxx" in written(small("t", *((str(i), "x" * 60) for i in range(12))))
+    long = written(small("t", *((str(i), "x" * 200) for i in range(12))))
+    assert "|" not in long, "no table to show whole"
+    assert "  id TEXT [0, 1, 2]\n" in long
 
 
 def test_each_table_of_a_group_shows_what_it_holds() -> None:

@@ -20,51 +20,6 @@ SHOP = ValueIndex(
 )
 
 
-def texts(question: str) -> list[str]:
-    return [match.text for match in SHOP.match(question)]
-
-
-@pytest.mark.parametrize(
-    ("question", "text"),
-    [
-        ("Which customers live in sao paulo?", "São Paulo"),
-        ("Which customers live in ZURICH?", "Zürich"),
-        ("Which customers live in New Mexico?", "NewMexico"),
-        ("How many orders were delivred?", "delivered"),
-        ("How many German customers are there?", "Germany"),
-        ("How many European customers are there?", "Europe"),
-        ("How many customers from the United States?", "US"),
-        ("How many customers from the US?", "US"),
-        ("Which codes contain 'M5'?", "VM5X"),
-        ('Which codes contain "vm"?', "VM5X"),
-        ("How many orders are in transit?", "in transit"),
-    ],
-)
-def test_a_value_is_found_as_people_write_it(question: str, text: str) -> None:
-    assert text in texts(question)
-
-
-@pytest.mark.parametrize("question", ["How many of us bought it?", "What is the total?", "", "?!", "'x'"])
-def test_words_of_every_question_are_no_values(question: str) -> None:
-    assert texts(question) == []
-
-
-def test_what_names_a_table_or_a_column_names_no_part_of_a_value() -> None:
-    shop = ValueIndex(
-        {
-            ("products", "productName"): ["Name tag", "Red wine"],
-            ("staff", "title"): ["Product Director", "Product"],
-        }
-    )
-    assert [match.text for match in shop.match("Which product has the longest name?")] == ["Product"]
-    assert [match.text for match in shop.match("Which wine is red?")] == ["Red wine"]
-    card = ValueIndex(
-        {("credit_cards", "kind"): ["Credit Card"], ("sales_manager", "title"): ["Sales Manager"]}
-    )
-    assert [match.text for match in card.match("Orders paid by card on credit")] == ["Credit Card"]
-    assert [match.text for match in card.match("Who is the manager of sales?")] == ["Sales Manager"]
-
-
 def test_one_column_does_not_crowd_out_the_others() -> None:
     found = SHOP.match("Garden chairs sold in Lyon and New York")
     assert sum(match.column == "name" for match in found) == OF_COLUMN
@@ -91,24 +46,49 @@ WORLD = ValueIndex(
         ("tracks", "genre"): ["Warm Jazz", "Cold Jazz"],
     }
 )
+STAFF = ValueIndex(
+    {
+        ("products", "productName"): ["Name tag", "Red wine"],
+        ("staff", "title"): ["Product Director", "Product"],
+        ("credit_cards", "kind"): ["Credit Card"],
+        ("sales_manager", "title"): ["Sales Manager"],
+    }
+)
 
 
 @pytest.mark.parametrize(
-    ("question", "shown"),
+    ("index", "question", "found"),
     [
-        ("What is the content of Sky Radio?", ["Sky Radio"]),
-        ("How many countries are in Asia?", ["Asia"]),
-        ("Which Asian countries are large?", ["Asia"]),
-        ("Which African countries are large?", ["Africa"]),
-        ("What are the names and codes?", []),
-        ("What is the code COD?", ["COD"]),
-        ("How many zero plays did the album have?", []),
-        ("How many plays did warm tracks have?", ["Warm Jazz"]),
-        ("How many plays did 'Warm' have?", ["Warm Jazz", "Warm Water"]),
+        (SHOP, "Which customers live in sao paulo?", ["São Paulo"]),
+        (SHOP, "Which customers live in ZURICH?", ["Zürich"]),
+        (SHOP, "Which customers live in New Mexico?", ["NewMexico", "New York"]),
+        (SHOP, "How many orders were delivred?", ["delivered"]),
+        (SHOP, "How many German customers are there?", ["Germany"]),
+        (SHOP, "How many European customers are there?", ["Europe"]),
+        (SHOP, "How many customers from the United States?", ["United States", "US"]),
+        (SHOP, "How many customers from the US?", ["US"]),
+        (SHOP, "How many of us bought it? What is the total? '?! 'x'", []),
+        (SHOP, "Which codes contain 'M5'?", ["M5", "VM5X"]),
+        (SHOP, "How many orders are in transit?", ["in transit"]),
+        (WORLD, "What is the content of Sky Radio?", ["Sky Radio"]),
+        (WORLD, "How many countries are in Asia?", ["Asia"]),
+        (WORLD, "Which Asian countries are large?", ["Asia"]),
+        (WORLD, "Which African countries are large?", ["Africa"]),
+        (WORLD, "What are the names and codes?", []),
+        (WORLD, "What is the code COD?", ["COD"]),
+        (WORLD, "How many zero plays did the album have?", []),
+        (WORLD, "How many plays did warm tracks have?", ["Warm Jazz"]),
+        (WORLD, 'How many plays did "Warm" have?', ["Warm Jazz", "Warm Water"]),
+        (STAFF, "Which product has the longest name?", ["Product"]),
+        (STAFF, "Which wine is red?", ["Red wine"]),
+        (STAFF, "Orders paid by card on credit", ["Credit Card"]),
+        (STAFF, "Who is the manager of sales?", ["Sales Manager"]),
     ],
 )
-def test_what_is_hardly_meant_is_left_out(question: str, shown: list[str]) -> None:
-    assert sorted(match.text for match in WORLD.match(question)) == shown
+def test_a_value_is_found_as_people_write_it_and_what_is_hardly_meant_left_out(
+    index: ValueIndex, question: str, found: list[str]
+) -> None:
+    assert [match.text for match in index.match(question)] == found
 
 
 VALUES = st.dictionaries(

@@ -55,10 +55,9 @@ def test_what_is_written_is_read_again(
 def test_a_file_is_found_by_question_and_database(kb: KnowledgeBase) -> None:
     path = kb.keep(replace(PAIR, question="how many ORDERS  are there", sql="SELECT 4"))
     elsewhere = kb.keep(replace(PAIR, database="archive"))
-    assert sorted((kb.folder / "questions").iterdir()) == sorted([path, elsewhere])
+    assert {*(kb.folder / "questions").iterdir()} == {path, elsewhere}
     known = KnowledgeBase.load(kb.folder)
-    found = known.of("SHOP", "sqlite").exact("How many orders are there")
-    assert found.sql == "SELECT 4"
+    assert known.of("SHOP", "sqlite").exact("How many orders are there").sql == "SELECT 4"
     assert known.of("shop", "duckdb").exact(PAIR.question) is None
     assert known.of("shop", "sqlite").exact("How many orders?") is None
 
@@ -71,8 +70,7 @@ def test_similar_questions_are_found_and_notes_shown_under_their_tables(kb: Know
     known = KnowledgeBase.load(kb.folder)
     assert known.similar("Revenue per region in 2024", 3) == [revenue]
     assert known.similar("Who is the tallest player?", 3) == []
-    text = known.notes.all_text(1000)
-    assert text is not None
+    text = str(known.notes.all_text(1000))
     assert "The fiscal year begins in April." in text
     assert "# orders\nCancelled ones count too. (verified by jane on 2026-11-22" in text
 
@@ -113,6 +111,9 @@ def test_odd_tags_are_texts_and_many_headings_cost_nothing() -> None:
     assert (pair.question, pair.by, pair.date, pair.run) == ("x", "x", "12:30", "yes")
     many = HEAD.format("question: x") + "## Instead of\n```sql\nx\n" * 2000
     assert VerifiedPair.of_text(many).sql == "SELECT 1"
+    credit = replace(PAIR, by="jane\nconfidence 1.00" + "x" * 900, date="2026\n").credit
+    assert "\n" not in credit
+    assert len(credit) < 200
 
 
 def test_links_and_odd_entries_are_not_read(kb: KnowledgeBase, tmp_path: Path) -> None:
@@ -175,12 +176,6 @@ def test_what_a_file_cannot_hold_is_refused(kb: KnowledgeBase, more: dict[str, s
     with pytest.raises(ConfigurationError, match="cannot be kept"):
         kb.keep(replace(PAIR, **more))  # type: ignore[arg-type]
     assert not kb.changed()
-
-
-def test_a_credit_is_one_short_line() -> None:
-    credit = replace(PAIR, by="jane\nconfidence 1.00" + "x" * 900, date="2026\n").credit
-    assert "\n" not in credit
-    assert len(credit) < 200
 
 
 def test_a_file_is_no_knowledge_base_and_ids_are_unambiguous(kb: KnowledgeBase) -> None:

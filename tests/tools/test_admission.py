@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from unittest.mock import AsyncMock, Mock
 
@@ -18,7 +18,7 @@ from quorum.tools.execute import Database, execute
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.query import ErrorKind, Estimate, Limits, QueryError, QueryResult
 from tests.engines import Events, opened
-from tests.servers.bigquery_server import VISITS, BigqueryServer
+from tests.servers.bigquery_server import VISITS, BigqueryServer, Job
 from tests.tools.databases.contract import result
 
 SECONDS = "SELECT sum(seconds) AS s FROM visits"
@@ -34,37 +34,41 @@ async def database(bigquery: BigqueryServer) -> AsyncIterator[Database]:
         yield await opened(connector)
 
 
+Jobs = Callable[[], list[Job]]
+
+
+@pytest.fixture
+def jobs(database: Database, bigquery: BigqueryServer) -> Jobs:
+    """The jobs that the server was given since the database was opened."""
+    before = len(bigquery.jobs)
+    return lambda: list(bigquery.jobs.values())[before:]
+
+
 async def fail(database: Database, sql: str) -> QueryError:
     outcome = await execute(database, sql, agent="action")
     assert isinstance(outcome, QueryError), outcome
     return outcome
 
 
-async def test_a_query_over_the_limit_is_refused_before_it_runs(
-    database: Database, bigquery: BigqueryServer
-) -> None:
+async def test_a_query_over_the_limit_is_refused_before_it_runs(database: Database, jobs: Jobs) -> None:
     events = Events()
     limited = replace(database, limits=Limits(scan=10**6), record=events)
-    before = len(bigquery.jobs)
     refused = await fail(limited, BOTH)
     assert (refused.kind, refused.by) == (ErrorKind.RESOURCES, "limit")
     assert "would read 1.53 MiB; at most 977 KiB may be read. It was not run." in refused.message
-    assert len(bigquery.jobs) == before
+    assert jobs() == []
     assert database.ledger.total == Usage()
     assert (events[0]["executed"], events[0]["error"]["kind"]) == (BOTH, "resources")
 
 
-async def test_what_may_run_carries_the_limit_to_the_server(
-    database: Database, bigquery: BigqueryServer
-) -> None:
+async def test_what_may_run_carries_the_limit_to_the_server(database: Database, jobs: Jobs) -> None:
     ledger = Ledger(Budget(read_bytes=10 * MIB))
     limited = replace(database, limits=Limits(scan=3 * MIB), ledger=ledger)
     assert isinstance(await execute(limited, SECONDS, agent="action"), QueryResult)
-    assert list(bigquery.jobs.values())[-1].query["maximumBytesBilled"] == str(3 * MIB)
+    assert jobs()[-1].query["maximumBytesBilled"] == str(3 * MIB)
     free = replace(limited, limits=Limits())
     assert isinstance(await execute(free, BOTH, agent="action"), QueryResult)
-    left = list(bigquery.jobs.values())[-1].query["maximumBytesBilled"]
-    assert left == str(10 * MIB - MIB), "what the run has left"
+    assert jobs()[-1].query["maximumBytesBilled"] == str(10 * MIB - MIB), "what the run has left"
 
 
 async def test_what_the_engine_says_is_counted_not_what_was_expected(database: Database) -> None:
@@ -77,16 +81,14 @@ async def test_what_the_engine_says_is_counted_not_what_was_expected(database: D
 
 
 async def test_the_runs_bytes_end_it_before_the_query_that_is_too_much(
-    database: Database, bigquery: BigqueryServer
+    database: Database, jobs: Jobs
 ) -> None:
     ledger = Ledger(Budget(read_bytes=2 * MIB))
     limited = replace(database, ledger=ledger)
     assert isinstance(await execute(limited, SECONDS, agent="action"), QueryResult)
-    before = len(bigquery.jobs)
     with pytest.raises(BudgetExceeded, match=r"1 MiB of 2 MiB are used .* would read 1\.53 MiB") as error:
         await execute(limited, BOTH, agent="action")
-    assert error.value.limit == "max_run_bytes"
-    assert len(bigquery.jobs) == before
+    assert (error.value.limit, len(jobs())) == ("max_run_bytes", 1)
     again = await execute(limited, SECONDS, agent="action")
     assert isinstance(again, QueryResult), "what is known costs nothing"
 
@@ -130,11 +132,10 @@ def approver(reply: bool) -> Mock:
     return Mock(spec=Approver, **unknown, **{"approves.return_value": reply})
 
 
-async def test_what_is_not_approved_does_not_run(database: Database, bigquery: BigqueryServer) -> None:
-    before, no = len(bigquery.jobs), approver(False)
+async def test_what_is_not_approved_does_not_run(database: Database, jobs: Jobs) -> None:
+    no = approver(False)
     error = await fail(replace(database, approver=no), SECONDS)
-    assert (error.kind, error.by) == (ErrorKind.NOT_APPROVED, "user")
-    assert len(bigquery.jobs) == before
+    assert (error.kind, error.by, jobs()) == (ErrorKind.NOT_APPROVED, "user", [])
     (proposal,) = no.approves.call_args.args
     estimate = Estimate(800_000, billed=True)
     assert (proposal.sql, proposal.estimate, proposal.estimable) == (SECONDS, estimate, True)
@@ -150,10 +151,7 @@ async def test_nobody_is_asked_about_what_is_refused_or_known(database: Database
     assert [call.args[0].sql for call in yes.approves.call_args_list] == [SECONDS]
 
 
-async def test_nothing_is_read_unasked_where_reading_is_paid_for(
-    database: Database, bigquery: BigqueryServer
-) -> None:
-    before = len(bigquery.jobs)
+async def test_nothing_is_read_unasked_where_reading_is_paid_for(database: Database, jobs: Jobs) -> None:
     index = await read_values(database.connector, database.catalog)
-    assert len(index.unread) > 0
-    assert len(bigquery.jobs) == before
+    assert index.unread
+    assert jobs() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import random
 from decimal import Decimal
 from pathlib import Path
@@ -26,22 +25,14 @@ DAY = st.dates(dt.date(1900, 1, 1), dt.date(2100, 1, 1))
 WORD = st.text(st.characters(codec="utf-8", exclude_characters="[{"), min_size=1).filter(
     lambda word: not any(char.isdigit() for char in word) and word == word.rstrip(" ")
 )
-LEAF = st.none() | st.integers(-(10**9), 10**9) | st.decimals(-1000, 1000, allow_nan=False, places=2)
-LEAF |= st.text("abcXYZ äß", min_size=1, max_size=6).map(str.strip).filter(bool) | DAY
-NESTED = st.recursive(
-    LEAF,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3),
-    max_leaves=6,
-).filter(lambda value: isinstance(value, list | dict))
 KINDS: dict[str, st.SearchStrategy[Any]] = {"whole": WHOLE, "fraction": FRACTION, "day": DAY, "word": WORD}
-KINDS["nested"] = NESTED
 Columns = list[tuple[str, list[Any]]]
 
 
 @st.composite
-def columns(draw: st.DrawFn, least_rows: int = 0) -> Columns:
+def columns(draw: st.DrawFn) -> Columns:
     """(kind, values) per column, with NULLs."""
-    rows = draw(st.integers(least_rows, 6))
+    rows = draw(st.integers(0, 6))
     kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=4))
     return [(kind, draw(st.lists(st.none() | KINDS[kind], min_size=rows, max_size=rows))) for kind in kinds]
 
@@ -59,23 +50,6 @@ def encode(kind: str, values: list[Any], form: int) -> pa.Array:
 
 def each(values: list[Any], change: Any) -> list[Any]:
     return [None if value is None else change(value) for value in values]
-
-
-def spelled(value: Any, number: Any, day: str, *, turned: bool = False) -> Any:
-    """The same JSON value, its numbers, days and the order of its keys in another form."""
-    if isinstance(value, dict):
-        items = list(value.items())[:: -1 if turned else 1]
-        return {key: spelled(inner, number, day, turned=turned) for key, inner in items}
-    if isinstance(value, list):
-        return [spelled(inner, number, day, turned=turned) for inner in value]
-    if isinstance(value, Decimal | int):
-        return number(value)
-    return day.format(value) if isinstance(value, dt.date) else value
-
-
-def as_json(values: list[Any], number: Any, day: str, *, turned: bool = False) -> pa.Array:
-    texts = each(values, lambda value: json.dumps(spelled(value, number, day, turned=turned)))
-    return pa.array(texts, pa.string())
 
 
 def midnight(day: dt.date) -> dt.datetime:
@@ -114,13 +88,6 @@ FORMS: dict[str, list[Any]] = {
         lambda v: pa.array(v, pa.string()).dictionary_encode(),
         lambda v: pa.array(each(v, str.encode), pa.binary()),
     ],
-    "nested": [
-        lambda v: pa.array(each(v, lambda x: json.dumps(spelled(x, float, "{}")))),
-        lambda v: pa.array(
-            each(v, lambda x: json.dumps(spelled(x, str, "{}T00:00:00", turned=True), indent=2))
-        ),
-        lambda v: pa.array(each(v, lambda x: json.dumps(spelled(x, lambda n: f"{n:.4f}", "{} 00:00:00Z")))),
-    ],
 }
 
 
@@ -137,26 +104,6 @@ def test_form_never_changes_the_fingerprint(made: Columns, draw: random.Random) 
     assert fingerprint(changed) == fingerprint(plain)
     assert equal(changed, plain)
     assert relation(changed, plain) == "equal"
-
-
-@pytest.mark.heavy
-@given(columns(least_rows=1), st.data())
-def test_a_changed_cell_changes_the_fingerprint(made: Columns, data: st.DataObject) -> None:
-    column = data.draw(st.integers(0, len(made) - 1))
-    row = data.draw(st.integers(0, len(made[0][1]) - 1))
-    kind, values = made[column]
-    changed = list(values)
-    new = {"whole": 7, "fraction": Decimal("1.5"), "day": dt.date(2000, 1, 1), "word": "new", "nested": [7]}
-    steps = {"whole": 1, "fraction": Decimal("1.5"), "day": dt.timedelta(days=1), "word": "x"}
-    changed[row] = (
-        new[kind] if values[row] is None else values[row] + steps[kind] if kind in steps else [values[row], 7]
-    )
-    other = [*made[:column], (kind, changed), *made[column + 1 :]]
-    form = data.draw(st.integers(0, 6))
-    arrays = [encode(each_kind, each_values, form) for each_kind, each_values in other]
-    table = pa.Table.from_arrays(arrays, names=["c"] * len(arrays))
-    assert fingerprint(table) != fingerprint(as_table(made))
-    assert not equal(table, as_table(made))
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-3, 0.999), st.booleans())
@@ -188,7 +135,7 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
         (2001.5, 2001, False),
         (2**60, 2**60 + 1, False),
         (2**60, float(2**60), True),
-        (10**30, 10**30 + 1, False),
+        (Decimal(10**30), Decimal(10**30 + 1), False),
         ("1e23", 1e23, True),
         ("123456789012345678901", "123456789012345678902", False),
         (1e-17, 0, True),
@@ -206,20 +153,19 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
         ("2024-02-30", "2024-02-30", True),
         (dt.datetime(2024, 1, 1, 1, 2, 3, 500_000), "2024-01-01 01:02:03.500000000", True),
         ({"b": 1, "a": [1, 2.0]}, '{"a": [1.0, 2], "b": "1"}', True),
+        ('{"a": {"b": [-0.50, null, "x"]}}', '{"a": {"b": ["-0.5000", null,\n"x"]}}', True),
+        ('[{"a": 1.25}]', '[{"a": 2.25}]', False),
         ([1, 2], [2, 1], False),
-        ([dt.date(2024, 1, 1)], '["2024-01-01"]', True),
+        ([dt.date(2024, 1, 1)], '["2024-01-01T00:00:00"]', True),
+        (["2024-01-01 00:00:00Z"], ["2024-01-01"], True),
         (b"abc", "abc", True),
     ],
 )
 def test_what_cells_mean(a: Any, b: Any, same: bool) -> None:
-    left, right = (pa.table({"c": pa.array([value], _type_of(value))}) for value in (a, b))
+    left, right = (pa.table({"c": [value]}) for value in (a, b))
     assert equal(left, right) is same
     assert equal(right, left) is same
     assert len(set(cluster_keys([left, right]))) == (1 if same else 2)
-
-
-def _type_of(value: Any) -> pa.DataType | None:
-    return pa.decimal128(38, 0) if isinstance(value, int) and value >= 2**63 else None
 
 
 def test_order_counts_where_it_is_asked_for() -> None:
@@ -229,6 +175,24 @@ def test_order_counts_where_it_is_asked_for() -> None:
     assert fingerprint(a, ordered=True) == fingerprint(a.select(["y", "x"]), ordered=True)
     assert not equal(a, b, ordered=True)
     assert equal(a, pa.table({"y": [3.004, 4.0], "x": [1, 2]}), ordered=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"x": [1, 1, 2, None], "y": ["a", "a", "b", "d"]},
+        {"x": [1, 1, 2, 2], "y": ["a", "a", "b", "c"]},
+        {"x": [1, 1, 2, None], "y": ["a", "b", "a", "c"]},  # the same columns, other rows
+        {"x": [2, 2, 2, None], "y": ["b", "b", "b", "c"]},  # two equal rows do not cancel each other
+        {"x": [1, 1, 2, None], "y": ["a", "a", "b", None]},
+        {"x": [1, 1, 2, None], "y": ["a", "a", "b", "c"], "z": [None] * 4},
+        {"x": [1, 1, 2], "y": ["a", "a", "b"]},
+    ],
+)
+def test_any_change_changes_the_fingerprint(other: dict[str, Any]) -> None:
+    one, changed = pa.table({"x": [1, 1, 2, None], "y": ["a", "a", "b", "c"]}), pa.table(other)
+    assert fingerprint(one) != fingerprint(changed)
+    assert not equal(one, changed)
 
 
 @pytest.mark.parametrize(
@@ -326,40 +290,33 @@ def test_every_arrow_type_can_be_compared_and_kept(
     assert all(equal(read_result(write_result(table, tmp_path)), table) for table in tables)
 
 
-NAN, INF = float("nan"), float("inf")
+NAN, INF, NULLS = float("nan"), float("inf"), pa.array([None, None], pa.string())
 
 
 @pytest.mark.parametrize(
-    ("texts", "values"),
+    ("texts", "values", "same"),
     [
-        (["NaN", "7.5"], [NAN, 7.5]),
-        ([" NAN", "1"], [None, 1.0]),
-        (["Infinity", "-inf", "0.5"], [INF, -INF, 0.5]),
-        (["+INF", "2"], [INF, 2]),
-        (["True", "False", None], [True, False, None]),
-        (["true", "false"], [True, False]),
-        (["TRUE"], [True]),
+        (["NaN", "7.5"], [NAN, 7.5], True),
+        ([" NAN", "1"], [None, 1.0], True),
+        (["Infinity", "-inf", "0.5"], [INF, -INF, 0.5], True),
+        (["+INF", "2"], [INF, 2], True),
+        (["True", "false", None], [True, False, None], True),
+        (["TRUE"], [True], True),
+        (["Ann", "Nan"], ["Ann", None], False),
+        (["Nan", None], NULLS, False),
+        (["inf"], ["Infinity"], False),
+        (["1", "1e999", "nan"], ["1", "1e999", None], False),
+        (["true", "maybe"], ["1", "maybe"], False),
+        (["true", "maybe"], ["true", "perhaps"], False),
+        (["1", "info"], ["1", "inf"], False),
     ],
 )
-def test_numbers_without_digits_and_truth_values_are_the_same_as_text(
-    texts: list[str | None], values: list[Any]
+def test_words_for_numbers_and_truth_are_these_where_all_values_are(
+    texts: list[str | None], values: Any, same: bool
 ) -> None:
-    assert fingerprint(pa.table({"t": texts})) == fingerprint(pa.table({"t": values}))
-
-
-@pytest.mark.parametrize(
-    ("words", "others"),
-    [
-        (["Ann", "Nan"], ["Ann", None]),
-        (["Nan", None], [None, None]),
-        (["inf"], ["Infinity"]),
-        (["1", "1e999", "nan"], ["1", "1e999", None]),
-        (["true", "maybe"], ["1", "maybe"]),
-        (["1", "info"], ["1", "inf"]),
-    ],
-)
-def test_words_stay_words(words: list[str], others: list[str | None]) -> None:
-    assert not equal(pa.table({"a": words}), pa.table({"a": pa.array(others, pa.string())}))
+    one, other = pa.table({"t": texts}), pa.table({"t": values})
+    assert equal(one, other) is same
+    assert (fingerprint(one) == fingerprint(other)) is same
 
 
 PIECES = [

@@ -96,8 +96,7 @@ def test_what_is_no_embedding_is_one_clear_error(script: Script, said: str, requ
     assert len(server.requests) == requests
 
 
-def test_options_name_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+def test_options_name_the_model(tmp_path: Path) -> None:
     named = {"database": "sample", "home": str(tmp_path)}
     assert open_embedder(RunOptions.from_dict(named)) is None
     with pytest.raises(ConfigurationError, match="needs an API key"):

@@ -25,7 +25,10 @@ from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools import lint_tables
 
-ENGINES = ("sqlite", "duckdb", "postgres", "mysql")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.parametrize("dialect", ["sqlite", "duckdb", "postgres", "mysql"]),
+]
 VARIES = re.compile(r"RAND|SAMPLE|NOW\(|CURDATE|CURRENT_TIME", re.IGNORECASE)
 """What gives other rows each time."""
 SQL_MODE = "SET SESSION sql_mode = 'ONLY_FULL_GROUP_BY';\n"
@@ -87,8 +90,6 @@ def complaints(run: Run, dialect: str, queries: Iterable[str]) -> str:
     return "\n".join(f"{sql}\n    {why}" for sql, why in every if why)
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("dialect", ENGINES)
 def test_engines_agree_with_the_lint(dialect: str, request: pytest.FixtureRequest) -> None:
     run = engine(dialect, lint_tables.script(dialect), request)
     cases = lint_tables.cases(dialect)
@@ -96,8 +97,6 @@ def test_engines_agree_with_the_lint(dialect: str, request: pytest.FixtureReques
     assert [sql for kind, _, sql in cases if kind == "wrong" and not complaint(run, dialect, sql)] == []
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("dialect", ENGINES)
 def test_every_example_of_a_card_runs_and_what_it_says_of_values_is_true(
     dialect: str, request: pytest.FixtureRequest
 ) -> None:
@@ -108,8 +107,6 @@ def test_every_example_of_a_card_runs_and_what_it_says_of_values_is_true(
     assert [(expression, str(run(f"SELECT {expression}")[0][0])) for expression, _ in claimed] == claimed
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("dialect", ENGINES)
 def test_what_a_card_says_of_odd_values_reads_them(dialect: str, request: pytest.FixtureRequest) -> None:
     other = card_examples.DATES.get(dialect, card_examples.DATES["other"])
     values = card_examples.READ | {"date forms": {"2024-12-31": "2024-12-31", other: "2024-12-31"}}
@@ -123,8 +120,6 @@ def test_what_a_card_says_of_odd_values_reads_them(dialect: str, request: pytest
         assert plain == pairs, topic
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("dialect", ENGINES)
 def test_every_example_of_a_reference_runs(dialect: str, request: pytest.FixtureRequest) -> None:
     server = dialect in ("postgres", "mysql")
     mode = SQL_MODE if dialect == "mysql" else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -34,10 +33,6 @@ def test_a_mistake_costs_one_minus_epsilon(ledger: ExpertLedger) -> None:
     assert (book.rounds, book.votes, book.vote_mistakes) == (3, 2, 1), "the vote's outcome where it is known"
 
 
-def test_a_mistake_costs_half_of_a_weight_at_most(ledger: ExpertLedger) -> None:
-    assert ledger.update({"a": True, "b": False}, feedback="gold", epsilon=0.9) == {"a": 1.0, "b": 0.5}
-
-
 def test_the_default_epsilon_is_the_papers(ledger: ExpertLedger) -> None:
     assert best_epsilon(3, 500) == pytest.approx(math.sqrt(math.log(3) / 500))
     assert best_epsilon(1, 500) == 0.0
@@ -66,6 +61,7 @@ def test_the_worst_expert_can_come_back(ledger: ExpertLedger) -> None:
     ledger.update(*[{"a": False, "b": True}] * 2000, {"new": True}, feedback="gold", epsilon=0.5)
     assert ledger.weights(["b", "new"]) == {"b": 1.0, "new": 1.0}, "a newcomer starts level with the best"
     assert ledger.weights(["a"])["a"] > 0
+    assert ledger.update({"z": False, "b": True}, feedback="gold", epsilon=0.9)["z"] == 0.5, "at most half"
 
 
 @pytest.mark.parametrize("content", ["", '{"version": 3}', '{"experts": {"a": {"weight": -1}}}'])
@@ -103,27 +99,6 @@ def test_sixteen_processes_lose_no_update(ledger: ExpertLedger, root: Path) -> N
     assert scope.experts["wrong"].weight == pytest.approx(0.99**160)
     assert {scope.experts[f"w{number}"].rounds for number in range(16)} == {10}
     assert sorted(path.name for path in ledger.path.parent.iterdir()) == ["experts.json", "experts.json.lock"]
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_weighted_majority_stays_within_its_bound(ledger: ExpertLedger, seed: int) -> None:
-    draw = random.Random(seed)
-    skill = {"good": 0.8, "fair": 0.6, "poor": 0.3, "bad": 0.2, "worst": 0.1}
-    rounds, e = 60, best_epsilon(5, 60)
-    mistakes = 0
-    for _ in range(rounds):
-        right = {name: draw.random() < chance for name, chance in skill.items()}
-        weights = ledger.weights(right)
-        said_right = sum(weights[name] for name in right if right[name])
-        vote = said_right > sum(weights.values()) / 2
-        mistakes += not vote
-        ledger.update(right, feedback="gold", vote=vote, epsilon=e)
-    best = min(expert.mistakes for expert in ledger.read().experts.values())
-    limit = bounds(5, rounds, mistakes, best, e)
-    assert limit.regret == (mistakes - best) / rounds
-    assert mistakes <= limit.wma
-    assert limit.rwma <= limit.wma <= 2 * best + 4 * math.sqrt(rounds * math.log(5)) + 1e-9
-    assert ledger.read().vote_mistakes == mistakes
 
 
 def test_bounds_are_the_algorithms() -> None:

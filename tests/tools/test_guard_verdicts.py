@@ -36,22 +36,12 @@ def test_an_honest_query_passes_twice(dialect: str, sql: str) -> None:
     assert again.sql == verdict.sql
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        *[("refuse.jsonl", "refused"), ("refuse2.jsonl", "refused")],
-        *[("pass.jsonl", "pass"), ("pass2.jsonl", "pass")],
-    ],
-)
-def test_shared_security_list(shared: Path, name: str, expected: str) -> None:
-    path = shared / "security" / name
-    verdicts = list(judge_list(path))
-    wrong = [
-        (line, verdict)
-        for line, verdict in zip(path.read_text().splitlines(), verdicts, strict=True)
-        if verdict["verdict"] != expected
-    ]
-    assert wrong == []
+@pytest.mark.parametrize("name", ["refuse", "refuse2", "pass", "pass2"])
+def test_shared_security_list(shared: Path, name: str) -> None:
+    path = shared / "security" / f"{name}.jsonl"
+    verdicts = zip(path.read_text().splitlines(), judge_list(path), strict=True)
+    expected = "pass" if name.startswith("pass") else "refused"
+    assert [each for each in verdicts if each[1]["verdict"] != expected] == []
 
 
 def test_awkward_forms_mean_the_same_however_their_text_is_made() -> None:

@@ -146,15 +146,8 @@ def test_the_guards_process_says_the_same_of_an_outline_without_going_through_al
     assert prepared.lint(tree) == expected
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "near"),
-    [
-        ("custmer", "order customer customers total", "customer customers"),
-        ("order_date", "date_order dates id", "date_order"),
-        ("заказ", "клиенты заказы orders", "заказы"),
-        ("注文", "顧客 商品", ""),
-        ("xyz", "order customer", ""),
-    ],
-)
-def test_near_names(name: str, known: str, near: str) -> None:
-    assert nearest(name, known.split()) == near.split()
+def test_near_names_in_any_script() -> None:
+    assert nearest("custmer", ["order", "customer", "customers", "total"]) == ["customer", "customers"]
+    assert nearest("order_date", ["date_order", "dates", "id"]) == ["date_order"]
+    assert nearest("заказ", ["клиенты", "заказы", "orders"]) == ["заказы"]
+    assert nearest("注文", ["顧客", "商品"]) == nearest("xyz", ["order", "customer"]) == []

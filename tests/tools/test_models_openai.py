@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,8 @@ from quorum.knowledge.errors import BudgetExceeded, ModelUnavailable
 from quorum.knowledge.tokens import estimate_tokens
 from quorum.tools.ledger import Budget, Ledger
 from quorum.tools.models import Method, Model, ModelSettings, ProblemKind, Reply, make_model
-from tests.servers.chat_server import Answer, ChatServer, Request, Script, closed_port, say, status, tokens
+from tests.engines import Events
+from tests.servers.chat_server import Answer, ChatServer, Script, closed_port, say, status, tokens
 from tests.servers.clock import FakeClock
 from tests.waiting import until
 
@@ -38,14 +40,13 @@ class Harness:
 
     def __init__(self, server: ChatServer, budget: Budget | None = None, **settings: Any) -> None:
         self.server, self.clock = server, FakeClock()
-        self.events: list[dict[str, Any]] = []
+        self.events, self.ledger = Events(), Ledger(budget or Budget())
         given: dict[str, Any] = {"base_url": server.url, "timeout": 5.0, "api_key": SecretStr(SECRET)}
-        self.ledger = Ledger(budget or Budget())
         self.model: Model = make_model(
             "openai:test",
             settings=ModelSettings(**(given | settings)),
             ledger=self.ledger,
-            record=lambda kind, **fields: self.events.append({"kind": kind, **fields}),
+            record=self.events,
             paces=self.clock.paces(),
         )
 
@@ -71,17 +72,16 @@ class Harness:
 async def harness() -> Any:
     """``harness(script, **settings)`` makes a ``Harness``; servers and clients close after the test."""
     opened: list[Harness] = []
+    with ExitStack() as servers:
 
-    def make(script: Script, budget: Budget | None = None, **settings: Any) -> Harness:
-        server = ChatServer(script)
-        server.__enter__()
-        opened.append(Harness(server, budget, **settings))
-        return opened[-1]
+        def make(script: Script, budget: Budget | None = None, **settings: Any) -> Harness:
+            server = servers.enter_context(ChatServer(script))
+            opened.append(Harness(server, budget, **settings))
+            return opened[-1]
 
-    yield make
-    for one in opened:
-        await one.model.aclose()
-        one.server.__exit__(None, None, None)
+        yield make
+        for one in opened:
+            await one.model.aclose()
 
 
 Make = Callable[..., Harness]
@@ -182,29 +182,6 @@ async def test_a_useless_reply_is_a_typed_problem_and_is_charged(
 # Faults of the endpoint
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        Answer(b"<html>Please log in</html>", content_type="text/html"),
-        Answer({"choices": []}),
-        Answer({"choices": [{"index": 0, "message": None}]}),
-        Answer({"error": {"message": "overloaded", "code": 502}}),
-        Answer(b"[" * 200_000),
-        Answer({"choices": [{"message": {"role": "wizard", "content": "{}"}}]}),
-    ],
-    ids=range(6),
-)
-async def test_what_is_no_chat_completion_is_tried_again_and_then_explained(
-    harness: Make, answer: Answer
-) -> None:
-    one = harness([answer])
-    message = await one.fails()
-    assert "no chat completion" in message
-    assert "base_url" in message
-    assert (len(one.server.requests), one.ledger.total.model_calls) == (3, 0)
-    assert (await harness([answer, say(GOOD)]).plan()).parsed == PLAN
-
-
 async def test_a_redirect_is_not_followed(harness: Make) -> None:
     other = harness([say(GOOD)])
     there = other.server.url.replace("127.0.0.1", "localhost") + "/chat/completions?key=k-98765"
@@ -255,21 +232,35 @@ async def test_what_may_pass_is_tried_again_with_growing_waits(harness: Make, fa
     assert last.kinds() == ["model_retry", "model_retry", "model_failed"]
 
 
+NO_COMPLETIONS = [
+    Answer(b"<html>Please log in</html>", content_type="text/html"),
+    Answer({"choices": []}),
+    Answer({"choices": [{"index": 0, "message": None}]}),
+    Answer({"error": {"message": "overloaded", "code": 502}}),
+    Answer(b"[" * 200_000),
+    Answer({"choices": [{"message": {"role": "wizard", "content": "{}"}}]}),
+]
+
+
 @pytest.mark.parametrize(
-    ("answer", "part"),
+    ("answer", "part", "tries"),
     [
-        (status(401, "Incorrect key"), "Is the API key right"),
-        (status(404, "No such model"), "Is the model called 'test' there? Is base_url right?"),
-        (status(429, "Pay first", kind="insufficient_quota"), "Check its plan and billing"),
-        (status(400, "Too much", kind="context_length_exceeded"), "Give the schema fewer tokens"),
-        (status(400, "Computer says no"), "Computer says no"),
-        (status(429, headers={"Retry-After": "3600"}), "asks to wait 3600 s"),
+        (status(401, "Incorrect key"), "Is the API key right", 1),
+        (status(404, "No such model"), "Is the model called 'test' there? Is base_url right?", 1),
+        (status(429, "Pay first", kind="insufficient_quota"), "Check its plan and billing", 1),
+        (status(400, "Too much", kind="context_length_exceeded"), "Give the schema fewer tokens", 1),
+        (status(400, "Computer says no"), "Computer says no", 1),
+        (status(429, headers={"Retry-After": "3600"}), "asks to wait 3600 s", 1),
+        *((answer, "no chat completion", 3) for answer in NO_COMPLETIONS),
     ],
 )
-async def test_what_will_not_pass_is_not_tried_again(harness: Make, answer: Answer, part: str) -> None:
+async def test_what_will_not_pass_is_explained_and_not_tried_again_for_long(
+    harness: Make, answer: Answer, part: str, tries: int
+) -> None:
     one = harness([answer])
     assert part in await one.fails()
-    assert (len(one.server.requests), one.clock.waits) == (1, [])
+    assert (len(one.server.requests), len(one.clock.waits)) == (tries, tries - 1)
+    assert one.ledger.total.model_calls == 0
 
 
 async def test_an_unreachable_endpoint_is_a_clear_error_in_seconds(harness: Make) -> None:
@@ -338,43 +329,36 @@ async def test_the_token_limit_goes_by_either_name_or_none(
     assert one.kinds() == [*["model_adapted"] * len(refused), "model_call"]
 
 
-REFUSALS = {
-    Method.JSON_SCHEMA: status(400, "response_format of type json_schema is not supported"),
-    Method.FUNCTION_CALLING: status(400, "This model does not support tool use"),
-    Method.JSON_MODE: status(422, "json_object is unavailable", param="response_format"),
+METHODS = {
+    Method.JSON_SCHEMA: (
+        "json_schema",
+        say(GOOD),
+        status(400, "response_format json_schema is not supported"),
+    ),
+    Method.FUNCTION_CALLING: (
+        "tools",
+        say(arguments=GOOD),
+        status(400, "The model does not support tool use"),
+    ),
+    Method.JSON_MODE: ("json_object", say(GOOD), status(422, "No json_object", param="response_format")),
+    Method.TEXT: ("", say(f"Here you are:\n```json\n{GOOD}\n```"), None),
 }
+"""What is sent for each, in the order in which they are tried; a good reply; how an endpoint refuses it."""
 
 
-def _supports(*methods: Method) -> Callable[[Request], Answer]:
-    """A server that knows only these ways to structured replies."""
-
-    def answer(request: Request) -> Answer:
-        form = request.body.get("response_format", {}).get("type")
-        used = {"json_schema": Method.JSON_SCHEMA, "json_object": Method.JSON_MODE}.get(form, Method.TEXT)
-        used = Method.FUNCTION_CALLING if "tools" in request.body else used
-        if used not in methods:
-            return REFUSALS[used]
-        if used is Method.FUNCTION_CALLING:
-            return say(arguments=GOOD)
-        return say(f"Here you are:\n```json\n{GOOD}\n```" if used is Method.TEXT else GOOD)
-
-    return answer
-
-
-@pytest.mark.parametrize(
-    ("known", "tries"),
-    [(Method.JSON_SCHEMA, 1), (Method.FUNCTION_CALLING, 2), (Method.JSON_MODE, 3), (Method.TEXT, 4)],
-)
-async def test_structured_replies_fall_back_to_what_the_endpoint_knows(
-    harness: Make, known: Method, tries: int
-) -> None:
-    one = harness(_supports(known))
-    for expected in (tries, tries + 1):  # the second call has nothing left to learn
+@pytest.mark.parametrize("known", METHODS)
+async def test_structured_replies_fall_back_to_what_the_endpoint_knows(harness: Make, known: Method) -> None:
+    refused = list(METHODS.values())[: list(METHODS).index(known)]
+    sent, good, _ = METHODS[known]
+    one = harness([*(refusal for _, _, refusal in refused), good])
+    for more in (1, 2):  # the second call has nothing left to learn
         reply = await one.plan()
         assert (reply.parsed, reply.method) == (PLAN, known)
-        assert len(one.server.requests) == expected
-    assert one.kinds().count("model_adapted") == tries - 1
+        assert len(one.server.requests) == len(refused) + more
+    assert one.kinds().count("model_adapted") == len(refused)
     last = one.server.requests[-1]
+    form = last.body.get("response_format", {}).get("type", "")
+    assert ("tools" if "tools" in last.body else form) == sent
     assert last.text.count("Reply with one JSON object") == 1, known
     assert last.body["messages"][0]["content"] == "rules"  # the shared prefix stays as it is
 

@@ -101,25 +101,6 @@ class Backend(backend.Backend):
         return NoReply(FailureKind.RATE, "Later.", "", self.retry_after)
 
 
-async def storm(
-    callers: int, calls: int, *, retry_after: float | None = None, **endpoint: Any
-) -> tuple[Endpoint, VirtualClock]:
-    """``callers`` at once, who make so many calls each, one after the other."""
-    clock = VirtualClock()
-    there = Endpoint(script=lambda _: "fine", clock=clock, **endpoint)
-    backend = Backend("endpoint", there, ModelSettings())
-    backend.retry_after = retry_after
-    model = Model(backend, Ledger(), no_record, clock.paces())
-
-    async def caller() -> None:
-        for _ in range(calls):
-            assert (await model.complete(ASK, role="r")).text == "fine"
-
-    async with clock.running():
-        await asyncio.gather(*(caller() for _ in range(callers)))
-    return there, clock
-
-
 @pytest.mark.parametrize(
     ("retry_after", "opens", "refused", "seconds"),
     [(None, 0, 50, 30), (1.0, 0, 50, 30), (None, 180, 80, 240)],
@@ -127,7 +108,18 @@ async def storm(
 async def test_more_callers_than_the_endpoint_takes_lose_no_call_also_where_it_refuses_all_for_minutes(
     retry_after: float | None, opens: float, refused: int, seconds: float
 ) -> None:
-    there, clock = await storm(40, 3, capacity=8, retry_after=retry_after, opens=opens)
+    clock = VirtualClock()
+    there = Endpoint(script=lambda _: "fine", clock=clock, capacity=8, opens=opens)
+    backend = Backend("endpoint", there, ModelSettings())
+    backend.retry_after = retry_after
+    model = Model(backend, Ledger(), no_record, clock.paces())
+
+    async def caller() -> None:
+        for _ in range(3):
+            assert (await model.complete(ASK, role="r")).text == "fine"
+
+    async with clock.running():
+        await asyncio.gather(*(caller() for _ in range(40)))
     assert there._served == 120
     assert there._refused <= refused, "32 of the first burst; 40 at once, then one look now and then"
     assert clock.now() < seconds * LATENCY, "twice what it must take, or a minute more"

@@ -22,15 +22,9 @@ from typing_extensions import override
 
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from quorum.tools.ledger import Budget
-from quorum.tools.models import (
-    Method,
-    Model,
-    ModelSettings,
-    check_priced,
-    make_model,
-    make_models,
-)
+from quorum.tools.models import Method, Model, ModelSettings, check_priced, make_model, make_models
 from quorum.tools.models.scripted import ScriptedChatModel, scripted
+from tests.engines import Events
 from tests.servers.clock import FakeClock
 
 ASK = [{"role": "user", "content": "<task>writer</task> write"}]
@@ -79,10 +73,8 @@ async def test_a_run_is_replayed_from_its_events(tmp_path: Path) -> None:
         "writer/1": [AIMessage("first", response_metadata={"finish_reason": "length"}), long],
         "writer/2": ["second"],
     }
-    events: list[dict[str, Any]] = [{"kind": "schema", "tables": 3}]
-    model = make_model(
-        scripted(answers), record=lambda kind, **fields: events.append({"kind": kind, **fields})
-    )
+    events = Events([{"kind": "schema", "tables": 3}])
+    model = make_model(scripted(answers), record=events)
     asked = [("planner", None), ("writer", 1), ("writer", 2), ("writer", 1)]
     said = [await model.at(candidate=who).complete(ASK, role=role) for role, who in asked]
 
@@ -219,10 +211,9 @@ async def test_a_model_class_without_tools_and_forms_is_asked_for_text() -> None
 async def test_a_provider_that_is_busy_is_asked_again_when_it_says(
     groq: Vendors, code: int, kind: str
 ) -> None:
-    events: list[dict[str, Any]] = []
+    events = Events()
     model, _ = groq([Refusal(code, "busy", retry_after="7"), _call(sql="SELECT 1")])
-    model = model.at(record=lambda kind, **fields: events.append({"kind": kind, **fields}))
-    assert (await model.complete(ASK, role="writer", output=Sql)).parsed
+    assert (await model.at(record=events).complete(ASK, role="writer", output=Sql)).parsed
     assert (events[0]["kind"], events[0]["failure"], events[0]["wait"]) == ("model_retry", kind, 7.0)
 
 

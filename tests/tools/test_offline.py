@@ -26,7 +26,6 @@ from quorum.tools.offline.model import RULES, OfflineChatModel, tables_of
 from quorum.tools.offline.schema import read_tables
 from quorum.tools.sample import DEMO_QUESTIONS, sample_database
 from quorum.tools.sql import parse_one_statement
-from tests.tools.test_sample import GOLD
 
 Rows = Counter[tuple[str, ...]]
 
@@ -55,23 +54,17 @@ def result_of(shop: Path) -> Callable[[str], Rows]:
     )
 
 
-BY_ORDERS = "JOIN orders AS o USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC"
-
 QUESTIONS = {
     "How many customers are there?": "SELECT COUNT(*) FROM customers",
-    "How many orders did each channel bring?": "SELECT channel, COUNT(*) FROM orders GROUP BY channel",
     "What is the average salary of employees in each department?": (
         "SELECT department, AVG(salary) FROM employees GROUP BY department"
     ),
     "What is the total amount of settled payments?": (
         "SELECT SUM(amount) FROM payments WHERE status = 'settled'"
     ),
-    "What is the average list_price of products?": "SELECT AVG(list_price) FROM products",
     "revenue by channel": "SELECT channel, SUM(total_amount) FROM orders GROUP BY channel",
-    "Which customer has placed the most orders?": (
-        f"SELECT c.full_name FROM customers AS c {BY_ORDERS} LIMIT 1"
-    ),
-    "top 5 customers by number of orders": f"SELECT c.full_name FROM customers AS c {BY_ORDERS} LIMIT 5",
+    "Which customer has placed the most orders?": """SELECT c.full_name FROM customers AS c
+        JOIN orders USING (customer_id) GROUP BY c.customer_id ORDER BY COUNT(*) DESC LIMIT 1""",
     "Which five products earned most in 2024?": """SELECT p.name FROM products AS p
         JOIN order_items USING (product_id) JOIN orders AS o USING (order_id) WHERE o.created_at LIKE '2024%'
         GROUP BY p.product_id ORDER BY SUM(o.total_amount) DESC LIMIT 5""",
@@ -92,7 +85,12 @@ QUESTIONS = {
     ),
     "How many events were there in June 2024?": "SELECT COUNT(*) FROM events_2024_06",
     "Show customers from Atlantis": "SELECT full_name FROM customers WHERE country = 'Atlantis'",
-} | {sample.question: sql for sample, sql in zip(DEMO_QUESTIONS[:2], GOLD, strict=False)}
+    DEMO_QUESTIONS[0].question: """SELECT c.name, AVG(rating) FROM reviews
+        JOIN products USING (product_id) JOIN categories AS c USING (category_id) GROUP BY c.category_id""",
+    DEMO_QUESTIONS[1].question: "SELECT COUNT(*) FROM ("
+    + " UNION ALL ".join(f"SELECT event_type FROM events_2024_0{month}" for month in range(2, 6))
+    + ") WHERE event_type = 'purchase'",
+}
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
@@ -133,30 +131,18 @@ def test_shards_are_one_table_and_other_tables_of_one_shape_are_not() -> None:
     assert members == [["day_20240130", "day_20240131", "day_20240201"], ["p_1", "p_2"], ["q"]]
 
 
-QUESTION = "How many customers live in Germany?"
-
-
-def prompt(role: str, schema: str, question: str = QUESTION, **tags: str) -> str:
-    parts = {"task": role, "schema": schema, "question": question, **tags}
+def ask(role: str, schema: str, question: str = "How many customers live in Germany?") -> dict[str, Any]:
+    parts = {"task": role, "schema": schema, "question": question}
     fenced = [f"<{tag}>\n{text}\n</{tag}>" for tag, text in parts.items()]
-    return "\n".join([*fenced, form_of(roles()[role].reply)])
-
-
-def ask(role: str, *given: str, **tags: str) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(str(OfflineChatModel().invoke(prompt(role, *given, **tags)).content))
+    prompt = "\n".join([*fenced, form_of(roles()[role].reply)])
+    answer: dict[str, Any] = json.loads(str(OfflineChatModel().invoke(prompt).content))
     return answer
 
 
-def test_every_rule_is_of_a_role() -> None:
-    assert RULES.keys() <= roles().keys()
-
-
 def test_it_says_that_it_is_a_demonstration(schema_text: str) -> None:
-    for role, field in (
-        ("action", "thought"),
-        ("sql_critique", "reasoning"),
-        ("self_refiner", "explanation"),
-    ):
+    assert RULES.keys() <= roles().keys()
+    fields = {"action": "thought", "sql_critique": "reasoning", "self_refiner": "explanation"}
+    for role, field in fields.items():
         assert "demonstration" in ask(role, schema_text)[field]
     plain = OfflineChatModel().invoke("How many customers are there?")
     assert "demonstration" in str(plain.content)
@@ -178,25 +164,17 @@ def test_it_says_which_words_the_query_goes_without(schema_text: str, question: 
     assert ask("sql_writer", schema_text, question)["assumptions"] == said
 
 
-def test_a_role_without_a_rule_or_a_reply_form_is_refused() -> None:
+def test_a_role_without_a_rule_and_a_schema_without_tables_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"poet.*reply_form"):
         OfflineChatModel().invoke([HumanMessage("<task>poet</task>")])
-
-
-@pytest.mark.parametrize("schema", ["", "# database empty (sqlite): 0 tables, 0 columns"])
-def test_a_schema_without_tables_is_named_as_the_reason(schema: str) -> None:
     with pytest.raises(ConfigurationError, match="no table"):
-        ask("action", schema)
+        ask("action", "# database empty (sqlite): 0 tables, 0 columns")
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "Wie warm wird das Wetter?",
-        "???",
-        "What is the market share of our orders against competitors abroad?",
-    ],
-)
+ABROAD = "What is the market share of our orders against competitors abroad?"
+
+
+@pytest.mark.parametrize("question", ["Wie warm wird das Wetter?", "???", ABROAD])
 def test_a_question_about_something_else_gets_no_query(question: str, schema_text: str) -> None:
     step = ask("action", schema_text, question)
     assert step["action"] == "terminate"

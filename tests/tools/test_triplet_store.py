@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,30 +53,22 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     TripletStore.open(tmp_path, CATALOG).close()
 
 
-def _damage(path: Path, how: str) -> None:
-    if how == "torn":
-        data = path.read_bytes()
-        path.write_bytes(data[: len(data) // 2])
-    elif how == "other":
-        path.write_text("not a database" * 100)
-    else:
-        with sqlite3.connect(path) as database:
-            database.execute(how)
-        database.close()
-
-
 @pytest.mark.parametrize(
     "how",
     [
         "torn",
-        "other",
         "UPDATE manifest SET value = '99' WHERE name = 'format'",
         "UPDATE expansions SET outcome = 'splendid'",
         "UPDATE triplets SET tables = '7'",
     ],
 )
 def test_a_damaged_or_foreign_file_is_a_problem_and_no_traceback(tmp_path: Path, how: str) -> None:
-    _damage(written(tmp_path) / FILE, how)
+    path = written(tmp_path) / FILE
+    if how == "torn":
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    else:
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(how)
     found = load_explored(tmp_path)
     assert found.triplets == ()
     assert "cannot be read" in found.problems[0]
@@ -86,15 +79,13 @@ def test_a_damaged_or_foreign_file_is_a_problem_and_no_traceback(tmp_path: Path,
         TripletStore.open(tmp_path, CATALOG)  # the lock is free again
 
 
-LIKE = [
-    Triplet(1, "SELECT city, COUNT(*) FROM customers GROUP BY city", "1", "How many customers a city?", {}),
-    Triplet(2, "SELECT MAX(total) FROM orders", "2", "What was the largest order?", {}),
-    Triplet(3, "SELECT note FROM orders", "3", "What remarks are there?", {}),
-]
-
-
 def test_the_nearest_come_first_by_words_and_similar_ones_share_more_than_one() -> None:
-    explored = Explored(tuple(LIKE))
+    asked = {
+        "How many customers a city?": "SELECT city, COUNT(*) FROM customers GROUP BY city",
+        "What was the largest order?": "SELECT MAX(total) FROM orders",
+        "What remarks are there?": "SELECT note FROM orders",
+    }
+    explored = Explored(tuple(Triplet(n, sql, str(n), q, {}) for n, (q, sql) in enumerate(asked.items(), 1)))
     assert [t.id for t in explored.similar("How many customers are there in each city?", 3)] == [1]
     assert explored.similar("How many orders did each shop get?", 3) == []
     assert [t.id for t in explored.nearest("customers of each city", (), 2)] == [1]
@@ -115,28 +106,15 @@ def test_what_looks_personal_is_masked_and_what_is_plain_stays() -> None:
         assert looks_personal(f"before {text} after"), text
         assert masked(f"before {text} after") == f"before {MASK} after"
     assert [text for text in PLAIN.split(" | ") if looks_personal(text)] == []
-
-
-def test_columns_about_persons_are_masked_whole_and_numbers_stay() -> None:
-    columns, rows = (
-        ["Phone", "note", "total", "password"],
-        [["123", "ask ada@x.org", 0.333333333333333333, "x"]],
-    )
-    assert masked_rows(columns, rows) == [[MASK, f"ask {MASK}", 0.333333333333333333, MASK]]
-    assert masked_rows(["email"], [[None]]) == [[None]]
+    rows = masked_rows(["Phone", "note", "total", "email"], [["123", "ask ada@x.org", 1 / 3, None]])
+    assert rows == [[MASK, f"ask {MASK}", 1 / 3, None]]
 
 
 def test_a_catalog_without_personal_values_keeps_all_names() -> None:
-    people = Table(
-        "people",
-        (
-            Column("name", "TEXT", samples=("Ada",), cells=("Ada",)),
-            Column("Fax", "TEXT", samples=("+420 2 4172 5555",), complete=True, cells=("+420 2 4172 5555",)),
-            Column("note", "TEXT", samples=("ada@x.org",), cells=("ada@x.org",)),
-        ),
-    )
+    samples = {"name": "Ada", "Fax": "4172 5555", "note": "ada@x.org"}
+    columns = tuple(Column(name, "TEXT", samples=(each,), cells=(each,)) for name, each in samples.items())
+    people = Table("people", columns)
     text = render(without_personal(Catalog("shop", "sqlite", (people,)))).text
     assert "Ada" in text
     assert "Fax" in text
-    assert "4172" not in text
-    assert "ada@x.org" not in text
+    assert not re.search(r"4172|ada@x\.org", text)

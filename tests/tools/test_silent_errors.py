@@ -264,3 +264,11 @@ async def test_a_files_rows_are_told_apart_by_a_unique_column(tmp_path: Path) ->
         (found,) = await said(await opened(connector), sql)
     assert found.kind is Doubt.FAN_OUT
     assert "one (order_id 1) 3 times" in found.says
+
+
+async def test_a_greatest_value_is_found_among_many_that_are_read_wrongly(tmp_path: Path) -> None:
+    amounts = ", ".join(f"('{nth % 9 + 1}.{nth},50 €')" for nth in range(100, 1000))
+    rows = f"CREATE TABLE bills (amount TEXT); INSERT INTO bills VALUES ('6000.25'), {amounts};"
+    async with connect(build("sqlite", tmp_path / "b.sqlite", rows)) as connector:
+        (found,) = await said(await opened(connector), "SELECT MAX(CAST(amount AS REAL)) FROM bills")
+    assert found.kind is Doubt.MISREAD

@@ -18,29 +18,29 @@ from tests.quorum.conftest import candidate, made
 
 
 def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
-    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, -0.5, -1.0, -0.7)
+    draw, true = random.Random(4), Calibration(-1.5, 0.8, 1.6, -0.5, -1.0, -0.7, 0.6)
     votes = []
-    for number in range(4000):
+    for number in range(6000):
         first, others = draw.randint(2, 8), draw.randint(0, 6)
-        left_open = (draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200]))
+        left_open = (draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200], [0.3, 0.7, 0.9]))
         values = features(first, first / (first + others), *left_open)
         votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
     found = fit(votes)
-    assert found.votes == 4000
-    for name in ("assumed", "readings", "size"):
+    assert found.votes == 6000
+    for name in ("assumed", "readings", "size", "certainty"):
         assert getattr(found, name) == pytest.approx(getattr(true, name), abs=0.2)
     for vote in votes[:20]:
         assert found.log_odds(vote.features) == pytest.approx(true.log_odds(vote.features), abs=0.25)
     both = refit(votes)
     before, after = both.checks[""]
-    assert both.calibration.votes == after.n == 4000
+    assert both.calibration.votes == after.n == 6000
     assert (both.calibration.brier or 1) < (both.calibration.base or 0)
     assert 0.6 < (after.auroc or 0) < 0.9
     assert after.brier <= before.brier + 0.005
     silent = fit([KnownVote(vote.question, features(3, 1.0), vote.right) for vote in votes])
     assert (silent.assumed, silent.size) == (load().assumed, load().size)  # nothing said: as it ships
     against = fit([KnownVote(vote.question, vote.features, not vote.right) for vote in votes])
-    assert (against.assumed, against.readings, against.size) == (0.0, 0.0, 0.0)
+    assert (against.assumed, against.readings, against.size, against.certainty) == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_each_question_counts_the_same_and_agreement_never_against_an_answer() -> None:
@@ -86,7 +86,7 @@ def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
     rows = tuple(CandidateRow(f"c{n}", "ab"[n % 2], "SELECT 1") for n in range(4))
     clusters = [{"candidates": ["c3"], "share": 0.25}, {"candidates": ["c0", "c1", "c2"], "share": 0.75}]
     vote = {"winner": "c1", "clusters": clusters}
-    told = {**vote, "doubt": 1.0}
+    told = {**vote, "doubt": 1.0, "certainty": 0.9}
     spoke = [candidate(f"c{n}", assumptions=["Paid ones."] * n) for n in range(3)]
     shown = [{"says": "Cheap."}, {"says": "Low."}]
     answer = made({"candidates": spoke, "readings": shown, "readings_tried": 2})
@@ -105,6 +105,6 @@ def test_of_an_evaluation_the_votes_that_were_kept(tmp_path: Path) -> None:
     values, size = features(3, 0.75, size=tokens(records[0].sql)), tokens(records[0].sql)
     assert list(votes_of_records(found)) == [
         KnownVote("right", values, True, "eval"),
-        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size), True, "eval"),
+        KnownVote("doubted", features(3, 0.75, 1.0, 2.0, size, 0.9), True, "eval"),
         KnownVote("wrong", values, False, "eval"),
     ]

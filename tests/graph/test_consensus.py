@@ -441,6 +441,7 @@ def test_equal_evidence_gives_equal_confidence_in_every_recipe_and_what_is_open_
     assert confidence(sized(1, assumed=3)) < confidence(sized(1)) < confidence(sized(1, assumed=0))
     assert confidence(sized(1, doubt=2)) < confidence(sized(1, doubt=1)) == confidence(sized(1))
     assert confidence(sized(1, size=600)) < confidence(sized(1)) < confidence(sized(1, size=20))
+    assert confidence(sized(1, certainty=0.5)) < confidence(sized(1)) < confidence(sized(1, certainty=0.95))
     ways = [{"stopping": each, "strategy": way} for each in ("first", "never") for way in ("mbr", "majority")]
     assert len({confidence(sized(1, assumed=1, size=30, **each)) for each in ways}) == 1
 

@@ -15,6 +15,7 @@ import pytest
 
 from quorum.knowledge.catalog import Catalog
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable, install_hint
+from quorum.knowledge.schema.render import render
 from quorum.tools.databases import connect
 from quorum.tools.databases.catalog_cache import CatalogCache
 from quorum.tools.databases.duckdb import files as duckdb_files
@@ -306,10 +307,9 @@ async def test_a_text_below_the_rows_is_left_out_and_said(tmp_path: Path) -> Non
     a, b = catalog.tables
     assert (a.row_count, a.columns[0].type) == (3999, "BIGINT")
     assert b.row_count == 4000  # the end of UTF-16 is not looked at
-    assert catalog.left_out[0] == (
-        "a.csv: the text below its rows, 'End of export', is left out. If it is a row, say where "
-        f"the header is: --db '{tmp_path}?skip=a.csv:LINES'"
-    )
+    fact = "a.csv: the text below its rows, 'End of export', is left out."
+    assert catalog.left_out[0] == f"{fact} If that is wrong: --db '{tmp_path}?skip=a.csv:LINES'"
+    assert (fact in render(catalog).text, str(tmp_path) in render(catalog).text) == (True, False)
     kept = f"{tmp_path}?skip=a.csv:0"
     assert await answer(kept, "SELECT id FROM a WHERE city IS NULL") == [("End of export",)]
 
@@ -361,7 +361,7 @@ async def test_values_have_their_types(tmp_path: Path) -> None:
     (said,) = catalog.left_out
     assert said == (
         "sales.xlsx, sheet May: its header is line 3, below 'Sales of May'. "
-        f"If not: --db '{path}?skip=May:LINES'"
+        f"If that is wrong: --db '{path}?skip=May:LINES'"
     )
     assert await answer(path, "SELECT day, price, mixed FROM sales") == [
         (date(2024, 5, 1), 1.5, "1"),

@@ -10,8 +10,7 @@ case runs in a fresh process, with ``--workers`` of its own if they are more tha
 process, and of all that it started, its databases' and workers' (their start included).
 
 ``--form session`` asks the same questions of one database by ``quorum.Quorum.ask_many`` instead, to be
-compared with ``--databases 1 --form here``. ``quorum/plan`` is the recipe on questions that are long enough
-for it to plan.
+compared with ``--databases 1 --form here``.
 
     python -m tests.benchmarks.bench_concurrency [--questions 200] [--concurrency 100] [--latency 1.0]
                                                  [--databases 5] [--workers 1] [--recipe NAME ...]
@@ -35,7 +34,7 @@ from typing import Any
 
 from tests.benchmarks.common import arguments
 
-RECIPES = ("single", "quorum", "quorum/plan", "recap")
+RECIPES = ("single", "quorum", "recap")
 
 
 def measure(given: Any, recipe: str, form: str) -> dict[str, Any]:
@@ -55,8 +54,7 @@ async def _measure(given: Any, recipe: str, form: str, folder: Path) -> dict[str
     from quorum.graph.runs import RunFolder
     from tests.evals.simulated import CITIES, make_suite, slow_model
 
-    recipe, _, plans = recipe.partition("/")
-    suite = make_suite(folder, given.questions + given.workers, given.databases, at_length=bool(plans))
+    suite = make_suite(folder, given.questions + given.workers, given.databases)
     first, others = suite.questions[: given.workers], suite.questions[given.workers :]
     model = slow_model(given.latency)
 

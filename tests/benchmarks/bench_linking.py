@@ -142,15 +142,9 @@ def report(found: list[Case]) -> None:
                 f" columns {mean(columns):.4f}, median tokens {before:,.0f} -> {after:,.0f},"
                 f" most {highest[0]:,} -> {highest[1]:,}"
             )
-    for case in gold:
-        for name, found_of in (("drafts", case.by_drafts), ("verdicts", case.by_verdicts)):
-            if found_of is None or found_of.table_recall != 1 or found_of.column_recall not in (1, None):
-                print(f"missed: {case.id} by {name}: {found_of}")
     for case in found:
         for problem in case.problems:
             print(f"problem: {case.id}: {problem}")
-    for case in long:
-        print(f"  {case.id}: {case.whole:,} -> {case.drafts:,} by drafts, {case.verdicts:,} by verdicts")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -120,11 +118,11 @@ class Stacks:
             yield
 
 
-def first_request(ask: Callable[[str, Path], object]) -> Hops:
+def first_request(ask: Callable[[str], object]) -> Hops:
     """Return the stack at the first request that leaves for a model's endpoint.
 
     Args:
-        ask: Asks ``QUESTION`` with the endpoint at that URL; traces go to the folder.
+        ask: Asks ``QUESTION`` with the endpoint at that URL.
     """
     client = openai.DefaultAsyncHttpxClient.__mro__[1]  # of httpx, or of what the version is built on
     found: list[Hops] = []
@@ -134,17 +132,16 @@ def first_request(ask: Callable[[str, Path], object]) -> Hops:
         found.append(stacks.here(sys._getframe()))
         return await send(self, request, **more)
 
-    folder = Path(tempfile.mkdtemp())
     with (
+        tempfile.TemporaryDirectory() as home,
         ChatServer([status(401)]) as server,
         patch.object(client, "send", sent),
-        patch.dict(os.environ, {"QUORUM_HOME": str(folder), "OPENAI_API_KEY": "none"}),
+        patch.dict(os.environ, {"QUORUM_HOME": home, "OPENAI_API_KEY": "none"}),
         stacks.joined(),
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(Exception, SystemExit),
     ):
-        ask(server.url, folder)
-    shutil.rmtree(folder)
+        ask(server.url)
     return found[0]
 
 
@@ -152,7 +149,7 @@ def ask() -> Hops:
     """Return the stack of the command line at its first request."""
     from quorum.cli import main
 
-    def command(url: str, _: Path) -> None:
+    def command(url: str) -> None:
         options = ["--db", "sample", "--model", "openai:test", "--base-url", url]
         with patch.object(sys, "argv", ["quorum", "ask", QUESTION, *options]):
             main()
@@ -164,7 +161,7 @@ def ask_sync() -> Hops:
     """Return the stack of a script at its first request."""
     from quorum import ask_sync as front
 
-    return first_request(lambda url, _: front(QUESTION, db="sample", models="openai:test", base_url=url))
+    return first_request(lambda url: front(QUESTION, db="sample", models="openai:test", base_url=url))
 
 
 @contextmanager
@@ -203,14 +200,11 @@ def vote() -> Hops:
     from quorum import ask_sync as front
 
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "quorum", "ask", QUESTION, "--db", "sample", "--model", "offline"]
-        environment = os.environ | {"QUORUM_HOME": home}
-        done = subprocess.run([*command, "--json"], env=environment, capture_output=True, check=True)
-        mark = json.loads(done.stdout)["candidates"][0]["fingerprint"]
-        voted: list[str] = []
+        mark = front(QUESTION, db="sample", models="offline", home=home).candidates[0].fingerprint
+        voted: list[Any] = []
 
         def heard(event: Mapping[str, Any]) -> None:
-            voted.extend([event["kind"]] if event["kind"] == "vote" else [])
+            voted.extend([event] if event["kind"] == "vote" else [])
 
         def effect(frame: FrameType, event: str, _: object) -> bool:
             return not voted and makes(frame, event, mark)

@@ -101,14 +101,6 @@ def test_damage_is_named_with_what_to_do(run: Path, file: str, damage: bytes, sa
     assert file in ended.stderr
 
 
-def test_a_text_that_was_changed_is_not_taken_for_what_it_was(run: Path) -> None:
-    for blob in (run / "blobs").iterdir():
-        blob.write_bytes(blob.read_bytes()[:-1])
-    for name in ("answer.json", "checkpoint.sqlite"):
-        (run / name).unlink()
-    assert CliRunner().invoke(cli, COMMANDS["show"]).exit_code == 0, "heads of texts are shown"
-
-
 @pytest.mark.heavy
 def test_a_disk_that_fills_up_is_named_and_the_run_goes_on_later(
     asked: Path, tmp_path: Path, root: Path

@@ -118,6 +118,30 @@ class Stacks:
             yield
 
 
+@contextmanager
+def watched(effect: Callable[[FrameType, str, Any], bool]) -> Iterator[list[Hops]]:
+    """Collect the stacks at calls that are an effect.
+
+    Args:
+        effect: Judges a call: its frame, ``call`` or ``c_call``, and a C function that is called.
+    """
+    found: list[Hops] = []
+    stacks = Stacks()
+
+    def profile(frame: FrameType, event: str, called: Any) -> None:
+        if event in ("call", "c_call") and effect(frame, event, called):
+            found.append(stacks.here(frame))
+
+    with stacks.joined():
+        threading.setprofile(profile)
+        sys.setprofile(profile)
+        try:
+            yield found
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+
+
 def first_request(ask: Callable[[str], object]) -> Hops:
     """Return the stack at the first request that leaves for a model's endpoint.
 
@@ -125,19 +149,12 @@ def first_request(ask: Callable[[str], object]) -> Hops:
         ask: Asks ``QUESTION`` with the endpoint at that URL.
     """
     client = openai.DefaultAsyncHttpxClient.__mro__[1]  # of httpx, or of what the version is built on
-    found: list[Hops] = []
-    stacks, send = Stacks(), client.send
-
-    async def sent(self: Any, request: Any, **more: Any) -> Any:
-        found.append(stacks.here(sys._getframe()))
-        return await send(self, request, **more)
-
+    send = client.send.__code__
     with (
         tempfile.TemporaryDirectory() as home,
         ChatServer([status(401)]) as server,
-        patch.object(client, "send", sent),
         patch.dict(os.environ, {"QUORUM_HOME": home, "OPENAI_API_KEY": "none"}),
-        stacks.joined(),
+        watched(lambda frame, event, _: frame.f_code is send) as found,
         contextlib.redirect_stderr(io.StringIO()),
         contextlib.suppress(Exception, SystemExit),
     ):
@@ -162,30 +179,6 @@ def ask_sync() -> Hops:
     from quorum import ask_sync as front
 
     return first_request(lambda url: front(QUESTION, db="sample", models="openai:test", base_url=url))
-
-
-@contextmanager
-def watched(effect: Callable[[FrameType, str, Any], bool]) -> Iterator[list[Hops]]:
-    """Collect the stacks at calls that are an effect.
-
-    Args:
-        effect: Judges a call: its frame, ``call`` or ``c_call``, and a C function that is called.
-    """
-    found: list[Hops] = []
-    stacks = Stacks()
-
-    def profile(frame: FrameType, event: str, called: Any) -> None:
-        if event in ("call", "c_call") and effect(frame, event, called):
-            found.append(stacks.here(frame))
-
-    with stacks.joined():
-        threading.setprofile(profile)
-        sys.setprofile(profile)
-        try:
-            yield found
-        finally:
-            sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
 
 
 def makes(frame: FrameType, event: str, mark: str) -> bool:

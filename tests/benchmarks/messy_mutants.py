@@ -42,6 +42,10 @@ _CARES: dict[str, Any] = {
 }
 
 
+MADE, WARNED = Counter[str](), Counter[str]()
+"""Queries, and those about which a check warns, by the care that was taken from them."""
+
+
 def mutants(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     """Yield copies without one care each, with its kind."""
     nodes = list(tree.walk())
@@ -96,41 +100,42 @@ def careful(folders: list[str]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
+async def judge(database: Database, asked: dict[str, Any], queries: set[str]) -> None:
+    """Count what the checks say of a question's careful queries, and of their mutants."""
+
+    async def run(sql: str) -> QueryResult | None:
+        outcome = await execute(database, sql, agent="bench")
+        return outcome if isinstance(outcome, QueryResult) else None
+
+    async def warns(sql: str, result: QueryResult) -> bool:
+        fresh, reading = replace(database, cache=QueryCache()), lambda: result.table
+        return bool(await suspicions(fresh, sql, reading, agent="bench", question=asked["question"]))
+
+    for sql in queries:
+        if (own := await run(sql)) is None:
+            continue
+        MADE["careful"] += 1
+        WARNED["careful"] += await warns(sql, own)
+        seen = set[str]()
+        for kind, tree in mutants(parse_one_statement(sql, database.catalog.dialect)):
+            text = write(tree, database.catalog.dialect)
+            if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
+                continue
+            seen.add(text)
+            MADE[kind] += 1
+            WARNED[kind] += await warns(text, other)
+
+
 async def main(questions: str, *folders: str) -> None:
     right = careful(list(folders))
-    made, warned = Counter[str](), Counter[str]()
-    quiet, alarms = 0, 0
-    for line in Path(questions).read_text().splitlines():
-        asked = json.loads(line)
-        path = Path(questions).parent / asked["database"]
-        async with connect(str(path)) as connector:
+    for asked in map(json.loads, Path(questions).read_text().splitlines()):
+        async with connect(str(Path(questions).parent / asked["database"])) as connector:
             database = await opened(connector)
-            dialect = database.catalog.dialect
-
-            async def run(sql: str, database: Database = database) -> Any:
-                outcome = await execute(database, sql, agent="bench")
-                return outcome if isinstance(outcome, QueryResult) else None
-
-            async def told(sql: str, result: Any, database: Database = database, asked: Any = asked) -> bool:
-                fresh, reading = replace(database, cache=QueryCache()), lambda: result.table
-                return bool(await suspicions(fresh, sql, reading, agent="bench", question=asked["question"]))
-
-            for sql in right.get((asked["id"], dialect), ()):
-                if (own := await run(sql)) is None:
-                    continue
-                quiet, alarms = quiet + 1, alarms + await told(sql, own)
-                seen = set[str]()
-                for kind, tree in mutants(parse_one_statement(sql, dialect)):
-                    text = write(tree, dialect)
-                    if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
-                        continue
-                    seen.add(text)
-                    made[kind] += 1
-                    if await told(text, other):
-                        warned[kind] += 1
-    for kind in made:
-        print(f"{kind:16} {warned[kind]:4} of {made[kind]:4}")
-    print(f"{'all':16} {warned.total():4} of {made.total():4}; alarms on {alarms} of {quiet} careful queries")
+            await judge(database, asked, right.get((asked["id"], database.catalog.dialect), set()))
+    quiet, alarms = MADE.pop("careful"), WARNED.pop("careful")
+    for kind in MADE:
+        print(f"{kind:16} {WARNED[kind]:4} of {MADE[kind]:4}")
+    print(f"{'all':16} {WARNED.total():4} of {MADE.total():4}; alarms on {alarms} of {quiet} careful queries")
 
 
 if __name__ == "__main__":

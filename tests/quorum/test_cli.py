@@ -114,19 +114,6 @@ def test_a_mistake_of_use_exits_with_2_and_is_one_json_object(
     assert quorum("guard", "--dialect", "cobol", "--", "--json").stdout == "", "an argument, no option"
 
 
-def test_what_is_not_configured_is_said_with_three_ways_to_do_it() -> None:
-    """The offline model is never taken unasked."""
-    for given, ways in (
-        ("--db sample", "--model openai:gpt-4.1|QUORUM_MODELS|quorum.toml|--model offline|demonstration"),
-        ("--model offline", "--db sqlite:///shop.db|QUORUM_DATABASE|quorum.toml"),
-    ):
-        result = quorum("ask", "How many?", *given.split(), "--json")
-        assert result.exit_code == 2
-        assert json.loads(result.stdout)["error"]["kind"] == "ConfigurationError"
-        for way in ways.split("|"):
-            assert way in result.stderr
-
-
 def test_what_an_error_quotes_moves_no_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
     def hostile(*_: object) -> None:
         raise ConfigurationError("the endpoint says \x1b[2J\x9b31m\u202e")
@@ -319,30 +306,17 @@ def test_no_check_of_doctor_ends_the_others(database: str, monkeypatch: pytest.M
 
     monkeypatch.setitem(checks.EXTRAS, "bigquery", (("no_such_parent.module",), "BigQuery datasets"))
     monkeypatch.setattr(checks, "_strangers", broken)
+    opened = list[str]()
+    monkeypatch.setattr(checks, "connect_all", lambda urls: opened.extend(urls) or connect_all(urls))
     found = doctor("--db", "trino://me@h/c", "--db", database, "--model", "offline", code=2)
+    assert len(opened) == len(set(opened)) == 2, "each database once"
     assert [check["name"] for check in found if check["ok"] is False] == ["environment", "database"]
     assert "by a fault of Quorum: TypeError: odd" in found[2]["text"]
     driver, shop = (check for check in found if check["name"] == "database")
     assert "pip install 'trino[sqlalchemy]'" in driver["text"]
-    assert shop["text"].startswith(f"{database} opens read-only: yes")
+    assert shop["text"].startswith(f"{database} opens read-only: yes; sqlite, 2 tables, 4 columns")
     assert {check["name"]: check["ok"] for check in found}["extra bigquery"] is None
     assert "extra xlsx" in found[-1]["name"]
-
-
-def test_doctor_opens_each_of_several_databases_once(
-    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, other = list[str](), tmp_path / "other"
-    other.mkdir()
-    (other / "towns.csv").write_text("name\nGhent\n")
-    monkeypatch.setattr(checks, "connect_all", lambda urls: opened.extend(urls) or connect_all(urls))
-    found = doctor("--db", database, "--db", str(other), "--model", "offline")
-    told = [check["text"] for check in found if check["name"] == "database"]
-    assert [text.partition(";")[2].strip() for text in told] == [
-        "sqlite, 2 tables, 4 columns",
-        "duckdb, 1 table, 1 column",
-    ]
-    assert len(opened) == len(set(opened)) == 2
 
 
 def test_doctor_fails_for_an_extra_only_where_every_question_needs_it(

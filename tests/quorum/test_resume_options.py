@@ -54,28 +54,21 @@ def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint_and_from_a
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
 
 
-def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
-    for more in (QUESTION, "--continue"):
-        result = quorum("ask", "--resume", failed, more)
+def test_what_the_run_keeps_to_itself_is_refused_by_name(failed: str) -> None:
+    options = [name for name, option in Settings.declared().items() if option.on_resume]
+    for given, said in (
+        ([QUESTION], ["leave QUESTION out"]),
+        (["--continue"], ["leave QUESTION out"]),
+        (["--db", "other.db"], ["keeps its own database (--db).", *options]),
+        (["--model", "openai:n"], ["keeps its own models (--model).", *options]),
+        (["--model-for", "judge=openai:m"], ["keeps its own model_for.", *options]),
+        (["--docs", "."], ["keeps its own documents (--docs).", *options]),
+    ):
+        result = quorum("ask", "--resume", failed, *given)
         assert result.exit_code == 2
-        assert "leave QUESTION out" in result.stderr
+        assert [part for part in said if part not in result.stderr] == []
     with pytest.raises(ConfigurationError, match="has its own question"):
         ask_sync(QUESTION, resume=failed)
-
-
-def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(failed: str) -> None:
-    for flag, value, named in (
-        ("--db", "other.db", r"database (--db)"),
-        ("--model", "openai:n", r"models (--model)"),
-        ("--model-for", "judge=openai:m", "model_for"),
-        ("--docs", ".", r"documents (--docs)"),
-    ):
-        result = quorum("ask", "--resume", failed, flag, value)
-        assert result.exit_code == 2
-        assert f"keeps its own {named}." in result.stderr
-        for name, option in Settings.declared().items():
-            if option.on_resume:
-                assert name in result.stderr
 
 
 def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,34 +104,12 @@ async def test_closing_stops_what_is_asked_or_opened_with_an_error_that_says_so(
         await given_up
 
 
-async def test_many_questions_end_with_their_session(session: Quorum) -> None:
-    answers = session.ask_many(f"{QUESTION} {n}" for n in itertools.count())
-    await anext(answers)
-    await session.aclose()
-    with pytest.raises(ConfigurationError, match="closed"):
-        await asyncio.wait_for(_all(answers), 60)
-
-
-async def _all(answers: AsyncIterator[Answer]) -> list[Answer]:
-    return [answer async for answer in answers]
-
-
 def test_a_session_is_not_carried_into_another_event_loop(session: Quorum) -> None:
     with asyncio.Runner() as runner:
         runner.run(session.resources())
         with pytest.raises(ConfigurationError, match=r"event loop .* is another"):
             asyncio.run(session.ask(QUESTION))
         runner.run(session.aclose())
-
-
-async def test_what_is_kept_meanwhile_counts_for_the_next_question(session: Quorum) -> None:
-    async with session as quorum:
-        first = await quorum.ask(QUESTION, votes=2)
-        assert (await quorum.keep(first.run_id)).pair.sql == GOOD
-        again = await quorum.ask(QUESTION)
-        assert (again.vote.settled, again.usage["model_calls"]) == ("verified", 0)
-        await quorum.correct(again.run_id, TOTAL)
-        assert (await quorum.ask(QUESTION)).rows == [[4]]
 
 
 async def test_models_may_be_langchains_beside_specs(workplace: Path) -> None:
@@ -256,9 +234,12 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         assert "customers, orders" in tool.description
         assert ("| Lyon | 3 |" in message.content, isinstance(message.artifact, Answer)) == (True, True)
         assert asyncio.run(tool.ainvoke({"question": ""})) == "The question is empty."
+        more = quorum.ask_many([QUESTION] * 9, concurrency=1)
+        next(more)
         quorum.close()
-    with pytest.raises(ConfigurationError, match="closed"):
-        quorum.ask(QUESTION)
+    for asking in (lambda: quorum.ask(QUESTION), lambda: list(more)):
+        with pytest.raises(ConfigurationError, match="closed"):
+            asking()
 
 
 def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict[str, Any]) -> None:

@@ -173,13 +173,6 @@ def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
     assert drifted == {}
 
 
-def test_serving_installs_what_serving_needs_and_takes_a_port(root: Path, tmp_path: Path) -> None:
-    for given, flag in (([], "-worker 10\n"), (["PORT=2025"], "-worker 10 --port 2025\n")):
-        printed = run(["make", "--dry-run", "dev", f"VENV={tmp_path}/new", *given], root)
-        assert re.findall(r'--editable "(.*?)"', printed) == [".[studio]"]
-        assert flag in re.sub(r" *\n", "\n", printed)
-
-
 def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
     python = tmp_path / "python3"
     python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit 0\nexit 1\n')

@@ -194,8 +194,9 @@ async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
         await cut.wait()
         await service.aclose()
     assert turn.status == "interrupted"
+    assert turn.folder.meta()["talk"] == turn.thread
     answer = await (await make(models).resume(ME, turn.id)).answer()
-    assert (answer.of_run, answer.rows) == (first.id, [["Ghent", 1]])
+    assert (answer.turn, answer.of_run, answer.rows) == ("Only the first!", first.id, [["Ghent", 1]])
 
 
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:

@@ -103,18 +103,17 @@ async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
 
 @pytest.mark.heavy
 async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> None:
-    url = make_url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
+    url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
     settings = Settings(home=workplace / "q", api_key="sk-test")
     shop = make_shop(workplace / "shop.db")
     with pytest.raises(ModelUnavailable):
         await ask(QUESTION, settings=settings, db=str(shop), models="openai:m", base_url=url, votes=1)
     assert REDACTED in RunFolder.open(workplace / "q", "last").meta()["options"]["base_url"]
-    with pytest.raises(ConfigurationError, match=r"base_url held a password.* Give it again with --base-url"):
+    with pytest.raises(ConfigurationError, match=r"held a password.* Give it again with --base-url") as said:
         await ask(resume="last", settings=settings)
-    with pytest.raises(ConfigurationError, match=r"me:\[redacted\]@127"):
-        await ask(resume="last", settings=settings)
+    assert "me:[redacted]@127" in str(said.value)
     with pytest.raises(ModelUnavailable):
-        await ask(resume="last", settings=settings, base_url=make_url)
+        await ask(resume="last", settings=settings, base_url=url)
 
 
 def redacted_run(home: Path, url: str | list[str], *secrets: str) -> dict[str, Any]:

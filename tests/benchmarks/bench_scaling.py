@@ -174,12 +174,9 @@ class Bench:
         tables = "checkpoints", "checkpoint_blobs", "checkpoint_writes"
         sums = " + ".join(f"(SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM {each} t)" for each in tables)
         ((left,),) = self.postgres.execute(f"SELECT {sums}", database)
-        print(
-            f"{name}: {line.slope / 2**20:.2f} MB each ({sizes[0] / 2**20:.0f} MB with the first, "
-            f"{sizes[-1] / 2**20:.0f} with {count}); {links} connections; "
-            f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL",
-            flush=True,
-        )
+        print(f"{name}: {line.slope / 2**20:.2f} MB each ({sizes[0] / 2**20:.0f} MB with the first,", end=" ")
+        print(f"{sizes[-1] / 2**20:.0f} with {count}); {links} connections;", end=" ")
+        print(f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL", flush=True)
 
 
 def compared(calm: Found, killed: Found) -> bool:
@@ -189,10 +186,9 @@ def compared(calm: Found, killed: Found) -> bool:
     differing = sum(calm.outcomes[id] != killed.outcomes[id] for id in ids)
     repeated = sum((killed.paid[id] - calm.paid[id]).total() for id in ids)
     missing = sum((calm.paid[id] - killed.paid[id]).total() for id in ids)
-    print(f"answered once: {once} of {len(ids)}")
-    print(f"differing answers: {differing}")
-    print(f"runs taken over: {killed.taken}")
     asked = sum(n for each in calm.paid.values() for key, n in each.items() if key[0] == "model_call")
+    print(f"answered once: {once} of {len(ids)}; differing answers: {differing}")
+    print(f"runs taken over: {killed.taken}")
     print(f"replies repeated, in flight at a kill: {killed.again} of {asked}")
     print(f"finished calls and queries repeated: {repeated}, missing: {missing}")
     if killed.seconds:

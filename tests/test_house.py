@@ -173,20 +173,6 @@ def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
     assert drifted == {}
 
 
-def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
-    python = tmp_path / "python3"
-    python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit 0\nexit 1\n')
-    python.chmod(0o755)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).write_text((root / name).read_text())
-    command = ["make", "setup", f"PYTHON={python}"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode != 0
-    assert "needs Python 3.11 or newer" in result.stderr
-    assert "Python 3.9.2" in result.stderr
-    assert not (tmp_path / ".venv").exists()
-
-
 @pytest.mark.heavy
 def test_a_script_beside_modules_of_our_folders_names_asks_and_imports_its_own(
     root: Path, tmp_path: Path

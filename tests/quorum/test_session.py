@@ -104,6 +104,15 @@ async def test_closing_stops_what_is_asked_or_opened_with_an_error_that_says_so(
         await given_up
 
 
+async def test_many_questions_end_with_their_session(session: Quorum) -> None:
+    answers = session.ask_many(f"{QUESTION} {n}" for n in itertools.count())
+    await anext(answers)
+    await session.aclose()
+    with pytest.raises(ConfigurationError, match="closed"):
+        async with asyncio.timeout(60):
+            assert [answer async for answer in answers]
+
+
 def test_a_session_is_not_carried_into_another_event_loop(session: Quorum) -> None:
     with asyncio.Runner() as runner:
         runner.run(session.resources())
@@ -234,12 +243,9 @@ def test_code_without_a_loop_has_the_same(session: Quorum) -> None:
         assert "customers, orders" in tool.description
         assert ("| Lyon | 3 |" in message.content, isinstance(message.artifact, Answer)) == (True, True)
         assert asyncio.run(tool.ainvoke({"question": ""})) == "The question is empty."
-        more = quorum.ask_many([QUESTION] * 9, concurrency=1)
-        next(more)
         quorum.close()
-    for asking in (lambda: quorum.ask(QUESTION), lambda: list(more)):
-        with pytest.raises(ConfigurationError, match="closed"):
-            asking()
+    with pytest.raises(ConfigurationError, match="closed"):
+        quorum.ask(QUESTION)
 
 
 def test_an_answer_prints_in_every_form_and_nothing_in_it_is_markup(answer: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -105,18 +106,6 @@ def _lines(events: Path) -> int:
 
 
 @dataclass
-class Found:
-    """The outcomes of questions by id, with what they cost."""
-
-    outcomes: dict[str, Any]
-    once: set[str]
-    paid: dict[str, Counter[Any]]
-    again: int
-    taken: int
-    seconds: list[float]
-
-
-@dataclass
 class Bench:
     """The servers that all fleets have in common."""
 
@@ -128,8 +117,13 @@ class Bench:
         about = (db, self.model.url, f"{self.postgres.admin_url}/{database}", "--recipe", recipe)
         return Fleet(count, self.folder / database, *about)
 
-    def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Found:
-        """Ask by so many processes, of which so many are killed, and print a line of the table."""
+    def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Any:
+        """Ask by so many processes, of which so many are killed, and print a line of the table.
+
+        Returns:
+            The outcomes by id, which runs were answered once, what each paid, calls asked ``again``, runs
+            ``taken`` over, and the seconds that this took.
+        """
         database, turns = self.postgres.new_database(), sum(map(len, talks))
         before = self.model.served()
         with self.fleet(count, db, database, "recap") as fleet:
@@ -156,7 +150,8 @@ class Bench:
         )
         said = {id: outcome(body) if body["answer"] else body["status"] for id, body in bodies.items()}
         taken = sum(each["begun"] > 1 for each in kinds.values())
-        return Found(said, once, calls, again, taken, watch.seconds)
+        about: dict[str, Any] = {"outcomes": said, "once": once, "paid": calls, "again": again}
+        return SimpleNamespace(**about, taken=taken, seconds=watch.seconds)
 
     def slope(self, name: str, count: int, db: Sequence[str], ask: Any) -> None:
         """Print the memory that each of so many costs, which ``ask`` opens in turn in one process."""
@@ -179,7 +174,7 @@ class Bench:
         print(f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL", flush=True)
 
 
-def compared(calm: Found, killed: Found) -> bool:
+def compared(calm: Any, killed: Any) -> bool:
     """Print what the kills changed; return True if that is nothing."""
     ids = calm.outcomes.keys()
     once = len(killed.once & ids)

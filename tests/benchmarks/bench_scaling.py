@@ -158,7 +158,6 @@ class Bench:
         database = self.postgres.new_database()
         with self.fleet(1, db, database, "single") as fleet:
             process = fleet.processes[0]
-            assert process is not None
             sizes = list[int]()
             for number in range(count):
                 asyncio.run(ask(fleet, number))

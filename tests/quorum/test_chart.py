@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from quorum.chart import BARS, MARKS, POINTS, Chart, Mark, chart_of, picture
+from quorum.chart import BARS, MARKS, POINTS, Mark, chart_of, picture
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
@@ -74,7 +74,6 @@ NONE: list[tuple[dict[str, Any], str]] = [
 def test_a_result_without_such_a_shape_has_none() -> None:
     for columns, why in NONE:
         found = chart_of(pa.table(columns))
-        assert isinstance(found, str)
         assert why in found
 
 
@@ -95,7 +94,6 @@ def test_a_year_is_no_moment() -> None:
 
 def test_labels_are_text_whatever_they_hold() -> None:
     chart = chart_of(pa.table({"x": ["$\\frac$ <script>", "\x1b[31m\u202e 日本"], "n": [1, 2]}))
-    assert isinstance(chart, Chart)
     svg = picture(chart).decode()
     assert "<script>" not in svg
     assert not re.search("[\x1b\u202e]", svg)
@@ -128,7 +126,6 @@ def axis(svg: bytes) -> list[tuple[float, str]]:
 @pytest.mark.parametrize("columns", AXES)
 def test_labels_of_an_axis_do_not_touch(columns: dict[str, Any]) -> None:
     chart = chart_of(pa.table(columns))
-    assert isinstance(chart, Chart)
     labels = axis(picture(chart))
     assert len(labels) > 1
     for (left, one), (right, other) in pairwise(labels):

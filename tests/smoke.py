@@ -112,9 +112,7 @@ def serve(*arguments: str) -> None:
     given = [sys.executable, "-P", "-m", "quorum", *arguments, "--port", "0"]
     browser = os.environ | {"BROWSER": "true"}
     with subprocess.Popen(given, stderr=subprocess.PIPE, text=True, env=browser) as server:
-        assert server.stderr is not None
         place = re.search(r"http://\S+/", server.stderr.readline())
-        assert place is not None
         with urllib.request.urlopen(place[0]) as page:
             assert b"<title>Quorum" in page.read()
         server.send_signal(signal.SIGINT)
@@ -127,7 +125,6 @@ def paths(group: click.Command, *path: str) -> Iterator[tuple[str, ...]]:
     if isinstance(group, click.Group):
         for name in group.list_commands(click.Context(group)):
             found = group.get_command(click.Context(group), name)
-            assert found is not None
             yield from paths(found, *path, name)
 
 

@@ -48,11 +48,17 @@ def files(root: Path) -> list[Path]:
     return [path for path in paths if path.is_file() and path.suffix in TEXT]
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_a_floor_is_a_package_of_quorum(floor: str, root: Path) -> None:
-    module = importlib.import_module(f"quorum.{floor}")
-    assert Path(str(module.__file__)).resolve().parent == root / floor
-    assert (root / "quorum" / floor).readlink() == Path("..", floor)
+def test_the_floors_are_packages_of_quorum_in_the_checkout_in_the_wheel_and_in_the_layers(root: Path) -> None:
+    for floor in FLOORS:
+        module = importlib.import_module(f"quorum.{floor}")
+        assert Path(str(module.__file__)).resolve().parent == root / floor
+        assert (root / "quorum" / floor).readlink() == Path("..", floor)
+    tool = tomllib.loads((root / "pyproject.toml").read_text())["tool"]
+    wheel = tool["hatch"]["build"]["targets"]["wheel"]
+    assert set(wheel["only-include"]) == {"quorum", *FLOORS}
+    assert wheel["sources"] == {floor: f"quorum/{floor}" for floor in FLOORS}
+    assert set(wheel["exclude"]) == {f"/quorum/{floor}" for floor in FLOORS}
+    assert tuple(tool["importlinter"]["contracts"][0]["layers"][1:]) == FLOORS
 
 
 @pytest.mark.heavy
@@ -71,17 +77,6 @@ def test_an_editable_install_makes_the_links_and_says_what_is_in_their_place(
         run(command, tmp_path)
         made = {path.name: path.readlink() for path in (tmp_path / "quorum").iterdir() if path.is_symlink()}
         assert made == {floor: Path("..", floor) for floor in FLOORS}
-
-
-@pytest.mark.heavy
-def test_no_other_distribution_owns_our_name() -> None:
-    owners = {
-        canonicalize_name(distribution.name)
-        for distribution in distributions()
-        for file in distribution.files or []
-        if file.parts[0] == "quorum"
-    }
-    assert owners <= {"quorum-sql"}
 
 
 URLS = (
@@ -151,9 +146,9 @@ def test_no_file_names_a_path_of_somebodys_machine(root: Path) -> None:
     assert found == []
 
 
-def pins(root: Path, file: str = "constraints.txt") -> dict[str, str]:
+def pins(root: Path) -> dict[str, str]:
     """The versions by name; whatever is no plain pin fails."""
-    text = (root / file).read_text()
+    text = (root / "constraints.txt").read_text()
     assert "://" not in text
     parsed = [Requirement(line) for line in text.splitlines() if line and not line.startswith("#")]
     assert all(pin.marker is None and [part.operator for part in pin.specifier] == ["=="] for pin in parsed)
@@ -162,18 +157,10 @@ def pins(root: Path, file: str = "constraints.txt") -> dict[str, str]:
 
 def test_every_requirement_is_pinned_to_a_version_that_it_allows(root: Path) -> None:
     pinned = pins(root)
-    assert pinned["torch"] == "2.13.0"
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     for line in sum(project["optional-dependencies"].values(), project["dependencies"]):
         requirement = Requirement(line)
         assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), line
-
-
-def test_the_tests_snowflake_is_pinned_and_made_with_the_tests(root: Path, tmp_path: Path) -> None:
-    file = "tests/servers/constraints.txt"
-    assert {"fakesnow", "sqlglot", "starlette", "uvicorn"} <= set(pins(root, file))
-    done = run(["make", "--dry-run", "test-all", f"VENV={tmp_path}/new"], root)
-    assert f'--constraint {file} "fakesnow[server]"' in re.sub(r"\s*\\\s*", " ", done)
 
 
 def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
@@ -184,36 +171,6 @@ def test_what_is_installed_is_what_is_pinned(root: Path) -> None:
         if version != pinned.get(canonicalize_name(each.name), version):
             drifted[each.name] = version
     assert drifted == {}
-
-
-def test_the_floors_are_what_the_wheel_and_the_layers_name(root: Path) -> None:
-    tool = tomllib.loads((root / "pyproject.toml").read_text())["tool"]
-    wheel = tool["hatch"]["build"]["targets"]["wheel"]
-    assert set(wheel["only-include"]) == {"quorum", *FLOORS}
-    assert wheel["sources"] == {floor: f"quorum/{floor}" for floor in FLOORS}
-    assert set(wheel["exclude"]) == {f"/quorum/{floor}" for floor in FLOORS}
-    assert tuple(tool["importlinter"]["contracts"][0]["layers"][1:]) == FLOORS
-
-
-def test_serving_installs_what_serving_needs_and_takes_a_port(root: Path, tmp_path: Path) -> None:
-    for given, flag in (([], "-worker 10\n"), (["PORT=2025"], "-worker 10 --port 2025\n")):
-        printed = run(["make", "--dry-run", "dev", f"VENV={tmp_path}/new", *given], root)
-        assert re.findall(r'--editable "(.*?)"', printed) == [".[studio]"]
-        assert flag in re.sub(r" *\n", "\n", printed)
-
-
-def test_make_says_when_python_is_too_old(root: Path, tmp_path: Path) -> None:
-    python = tmp_path / "python3"
-    python.write_text('#!/bin/sh\n[ "$1" = --version ] && echo Python 3.9.2 && exit 0\nexit 1\n')
-    python.chmod(0o755)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        (tmp_path / name).write_text((root / name).read_text())
-    command = ["make", "setup", f"PYTHON={python}"]
-    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert result.returncode != 0
-    assert "needs Python 3.11 or newer" in result.stderr
-    assert "Python 3.9.2" in result.stderr
-    assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.heavy

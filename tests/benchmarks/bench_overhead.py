@@ -13,7 +13,6 @@ of a ``quorum.Quorum`` take over the model's time, one candidate each.
 from __future__ import annotations
 
 import asyncio
-import statistics
 import tempfile
 import time
 from pathlib import Path
@@ -27,12 +26,12 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import recipe_of
 from quorum.tools.models.scripted import scripted
 from quorum.tools.query import Limits
-from tests.benchmarks.common import arguments
+from tests.benchmarks.common import arguments, spread
 from tests.graph.shop import QUESTION, make_shop, script
 
 
 async def one_question(folder: Path, votes: int) -> tuple[float, float, int, float]:
-    """Seconds of overhead, seconds to open the context, model calls, processor seconds of one question."""
+    """Overhead, time to open the context, model calls and processor time of one question; milliseconds."""
     options = RunOptions(
         database=f"sqlite:///{folder / 'shop.db'}", home=str(folder), models=["scripted:bench"], votes=votes
     )
@@ -49,13 +48,14 @@ async def one_question(folder: Path, votes: int) -> tuple[float, float, int, flo
             await graph.ainvoke({"question": QUESTION}, config, context=context, durability="sync")
             spent, processor = time.perf_counter() - begun, time.process_time() - before
         total = context.ledger.total
-        return spent - total.query_seconds - total.model_seconds, opened, total.model_calls, processor
+        beside = spent - total.query_seconds - total.model_seconds
+        return 1000 * beside, 1000 * opened, total.model_calls, 1000 * processor
     finally:
         await context.aclose()
 
 
 async def in_a_session(folder: Path, questions: int) -> list[float]:
-    """Seconds that each further question takes over the model's time."""
+    """Milliseconds that each further question takes over the model's time."""
     found = []
     async with Quorum(
         db=str(folder / "shop.db"), home=folder, chat_models={"scripted:bench": scripted(script())}
@@ -63,7 +63,7 @@ async def in_a_session(folder: Path, questions: int) -> list[float]:
         for number in range(questions + 1):
             begun = time.perf_counter()
             answer = await quorum.ask(f"{QUESTION} {number}")
-            found.append(time.perf_counter() - begun - answer.usage["model_seconds"])
+            found.append(1000 * (time.perf_counter() - begun - answer.usage["model_seconds"]))
     return found[1:]
 
 
@@ -74,17 +74,13 @@ async def main(votes: int, questions: int) -> None:
         make_shop(folder / "shop.db")
         await one_question(folder, votes)  # imports and compiled templates
         runs = [await one_question(folder, votes) for _ in range(questions)]
-        further = [1000 * seconds for seconds in await in_a_session(folder, questions)]
-    overhead = sorted(1000 * run[0] for run in runs)
-    print(f"{questions} questions, {votes} votes, {runs[0][2]} model calls each")
-    print(f"overhead per question: median {statistics.median(overhead):.1f} ms", end=", ")
-    print(f"p90 {overhead[int(0.9 * len(overhead))]:.1f} ms, worst {overhead[-1]:.1f} ms")
-    processor = sorted(1000 * run[3] for run in runs)
-    print(f"processor: median {statistics.median(processor):.1f} ms, best {processor[0]:.1f} ms")
-    opening = 1000 * statistics.median(run[1] for run in runs)
-    print(f"opening database, catalog and models: median {opening:.1f} ms")
-    print(f"in a session: median {statistics.median(further):.1f} ms, second {further[0]:.1f} ms", end=", ")
-    print(f"worst {max(further):.1f} ms")
+        further = await in_a_session(folder, questions)
+    overhead, opening, calls, processor = zip(*runs, strict=True)
+    print(f"{questions} questions, {votes} votes, {calls[0]} model calls each")
+    print(f"overhead per question: {spread(overhead)} ms")
+    print(f"processor: {spread(processor)} ms")
+    print(f"opening database, catalog and models: {spread(opening)} ms")
+    print(f"in a session: {spread(further)} ms, second {further[0]:.1f} ms")
 
 
 if __name__ == "__main__":

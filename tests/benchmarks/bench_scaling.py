@@ -1,9 +1,9 @@
 """Several ``quorum serve`` over one home and one PostgreSQL: their speed, what kills cost, what is held.
 
-1. Questions by one, two and three processes; then by three of which ten are killed at random moments
-   (SIGKILL) and started again. The model takes ``--latency`` seconds a call and counts its calls. ``CPU ms``
-   is that of the processes and all that they started, a question; ``MB`` the largest process's with its
-   children (USS); ``links`` the most connections to PostgreSQL a process.
+1. Questions of recipe ``recap`` by one, two and three processes; then by three of which ten are killed at
+   random moments (SIGKILL) and started again. The model takes ``--latency`` seconds a call and counts its
+   calls. ``CPU ms`` is that of the processes and all that they started, a question; ``MB`` the largest
+   process's with its children (USS); ``links`` the most connections to PostgreSQL a process.
 2. What the killed run says against the undisturbed one. It ends with status 1 if a question was lost or
    answered otherwise, or a finished step repeated.
 3. The same for conversations of three turns, each turn sent to the next process.
@@ -25,13 +25,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 
-from tests.benchmarks.common import arguments
+from tests.benchmarks.common import arguments, spread
 from tests.evals.simulated import make_suite
 from tests.servers.fleet import Fleet, outcome, paid
 from tests.servers.postgres_server import PostgresServer, running_postgres
@@ -105,35 +106,27 @@ def _lines(events: Path) -> int:
 
 
 @dataclass
-class Found:
-    """The outcomes of questions by id, with what they cost."""
-
-    outcomes: dict[str, Any]
-    once: set[str]
-    paid: dict[str, Counter[Any]]
-    again: int
-    taken: int
-    seconds: list[float] = field(default_factory=list)
-
-
-@dataclass
 class Bench:
     """The servers that all fleets have in common."""
 
-    given: Any
     folder: Path
     postgres: PostgresServer
     model: SlowServer
 
     def fleet(self, count: int, db: Sequence[str], database: str, recipe: str) -> Fleet:
         about = (db, self.model.url, f"{self.postgres.admin_url}/{database}", "--recipe", recipe)
-        return Fleet(count, self.folder / database, *about, seconds=self.given.lease)
+        return Fleet(count, self.folder / database, *about)
 
-    def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Found:
-        """Ask by so many processes, of which so many are killed, and print a line of the table."""
+    def ask(self, count: int, kills: int, talks: Sequence[Sequence[str]], db: Sequence[str]) -> Any:
+        """Ask by so many processes, of which so many are killed, and print a line of the table.
+
+        Returns:
+            The outcomes by id, which runs were answered once, what each paid, calls asked ``again``, runs
+            ``taken`` over, and the seconds that this took.
+        """
         database, turns = self.postgres.new_database(), sum(map(len, talks))
         before = self.model.served()
-        with self.fleet(count, db, database, self.given.recipe) as fleet:
+        with self.fleet(count, db, database, "recap") as fleet:
             watch = Watch(fleet, self.postgres, database)
             killing = threading.Thread(target=watch.kill, args=(kills, turns), daemon=True)
             watch.start(), killing.start()
@@ -157,14 +150,14 @@ class Bench:
         )
         said = {id: outcome(body) if body["answer"] else body["status"] for id, body in bodies.items()}
         taken = sum(each["begun"] > 1 for each in kinds.values())
-        return Found(said, once, calls, again, taken, watch.seconds)
+        about: dict[str, Any] = {"outcomes": said, "once": once, "paid": calls, "again": again}
+        return SimpleNamespace(**about, taken=taken, seconds=watch.seconds)
 
     def slope(self, name: str, count: int, db: Sequence[str], ask: Any) -> None:
         """Print the memory that each of so many costs, which ``ask`` opens in turn in one process."""
         database = self.postgres.new_database()
         with self.fleet(1, db, database, "single") as fleet:
             process = fleet.processes[0]
-            assert process is not None
             sizes = list[int]()
             for number in range(count):
                 asyncio.run(ask(fleet, number))
@@ -175,32 +168,25 @@ class Bench:
         tables = "checkpoints", "checkpoint_blobs", "checkpoint_writes"
         sums = " + ".join(f"(SELECT coalesce(sum(pg_column_size(t.*)), 0) FROM {each} t)" for each in tables)
         ((left,),) = self.postgres.execute(f"SELECT {sums}", database)
-        print(
-            f"{name}: {line.slope / 2**20:.2f} MB each ({sizes[0] / 2**20:.0f} MB with the first, "
-            f"{sizes[-1] / 2**20:.0f} with {count}); {links} connections; "
-            f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL",
-            flush=True,
-        )
+        print(f"{name}: {line.slope / 2**20:.2f} MB each ({sizes[0] / 2**20:.0f} MB with the first,", end=" ")
+        print(f"{sizes[-1] / 2**20:.0f} with {count}); {links} connections;", end=" ")
+        print(f"{int(left) / 1024 / count:.1f} kB each left in PostgreSQL", flush=True)
 
 
-def compared(calm: Found, killed: Found) -> bool:
+def compared(calm: Any, killed: Any) -> bool:
     """Print what the kills changed; return True if that is nothing."""
     ids = calm.outcomes.keys()
     once = len(killed.once & ids)
     differing = sum(calm.outcomes[id] != killed.outcomes[id] for id in ids)
     repeated = sum((killed.paid[id] - calm.paid[id]).total() for id in ids)
     missing = sum((calm.paid[id] - killed.paid[id]).total() for id in ids)
-    print(f"answered once: {once} of {len(ids)}")
-    print(f"differing answers: {differing}")
-    print(f"runs taken over: {killed.taken}")
     asked = sum(n for each in calm.paid.values() for key, n in each.items() if key[0] == "model_call")
+    print(f"answered once: {once} of {len(ids)}; differing answers: {differing}")
+    print(f"runs taken over: {killed.taken}")
     print(f"replies repeated, in flight at a kill: {killed.again} of {asked}")
     print(f"finished calls and queries repeated: {repeated}, missing: {missing}")
-    times = sorted(killed.seconds)
-    if len(times) > 1:
-        tenths = statistics.quantiles(times, n=10, method="inclusive")
-        said = f"p50 {tenths[4]:.1f}, p90 {tenths[8]:.1f}, max {times[-1]:.1f}"
-        print(f"take-over seconds ({len(times)}): {said}", flush=True)
+    if killed.seconds:
+        print(f"take-over seconds ({len(killed.seconds)}): {spread(killed.seconds)}")
     return once == len(ids) and not differing and not repeated and not missing
 
 
@@ -219,7 +205,7 @@ def main(given: Any) -> int:
         SlowServer(latency=given.latency) as model,
         tempfile.TemporaryDirectory() as name,
     ):
-        bench, suite = Bench(given, Path(name), postgres, model), make_suite(Path(name), given.questions, 1)
+        bench, suite = Bench(Path(name), postgres, model), make_suite(Path(name), given.questions, 1)
         db = [suite.questions[0].url]
         texts = [[each.question] for each in suite.questions]
         talks = [[turn.format(number) for turn in TURNS] for number in range(given.talks)]
@@ -249,4 +235,4 @@ def main(given: Any) -> int:
 
 if __name__ == "__main__":
     counts: dict[str, Any] = {"questions": 300, "kills": 10, "talks": 60, "sessions": 50}
-    sys.exit(main(arguments(__doc__, **counts, latency=0.25, lease=10.0, recipe="recap")))
+    sys.exit(main(arguments(__doc__, **counts, latency=0.25)))

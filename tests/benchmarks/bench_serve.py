@@ -59,43 +59,34 @@ def serve(folder: Path, sessions: int, latency: float, line: Connection) -> None
     asyncio.run(main())
 
 
-async def ask(client: httpx.AsyncClient, database: str, number: int) -> None:
-    """Ask a question and read its events to the end; it must be answered."""
-    text = f"How many orders over {number % 1900} euros did each city place?"
-    begun = await client.post("/v1/questions", json={"question": text, "database": database})
-    begun.raise_for_status()
-    events = await client.get(begun.json()["links"]["events"])
-    assert '"status": "answered"' in events.text.rpartition("event: end")[2], events.text[-300:]
-
-
 async def measure(given: Any, port: int, line: Connection) -> None:
     """Print a line for each part of the load."""
+    gate = asyncio.Semaphore(given.concurrency)
 
     def used() -> Any:
         line.send(True)
         return line.recv()
 
-    gate = asyncio.Semaphore(given.concurrency)
+    async def ask(database: str, number: int) -> None:
+        """Ask a question and read its events to the end; it must be answered."""
+        text = f"How many orders over {number % 1900} euros did each city place?"
+        async with gate:
+            begun = await client.post("/v1/questions", json={"question": text, "database": database})
+            begun.raise_for_status()
+            events = await client.get(begun.json()["links"]["events"])
+        assert '"status": "answered"' in events.text.rpartition("event: end")[2], events.text[-300:]
+
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=300) as client:
-
-        async def one(database: str, number: int) -> None:
-            async with gate:
-                await ask(client, database, number)
-
-        await asyncio.gather(*(one("shop0", n) for n in range(given.concurrency)))
-        print(f"{'questions':>9} {'wall s':>7} {'cpu ms':>7} {'q/s/core':>8} {'MB':>6}")
+        await asyncio.gather(*(ask("shop0", n) for n in range(given.concurrency)))
+        print("questions  wall s  cpu ms q/s/core     MB")
         for part in range(4):
             (cpu, _), start, count = used(), time.perf_counter(), given.questions // 4
-            await asyncio.gather(*(one("shop0", part * count + n) for n in range(count)))
+            await asyncio.gather(*(ask("shop0", part * count + n) for n in range(count)))
             wall, (now, memory) = time.perf_counter() - start, used()
             each = (now - cpu) / count
-            print(
-                f"{(part + 1) * count:>9} {wall:>7.1f} {1000 * each:>7.1f} {1 / each:>8.1f} {memory:>6.0f}",
-                flush=True,
-            )
-        before = used()[1]
-        await asyncio.gather(*(one(f"shop{n}", n) for n in range(1, given.sessions + 1)))
-        print(f"{given.sessions} more sessions: {(used()[1] - before) / given.sessions:.2f} MB each")
+            print(f"{(part + 1) * count:>9} {wall:>7.1f} {1000 * each:>7.1f} {1 / each:>8.1f} {memory:>6.0f}")
+        await asyncio.gather(*(ask(f"shop{n}", n) for n in range(1, given.sessions + 1)))
+        print(f"{given.sessions} more sessions: {(used()[1] - memory) / given.sessions:.2f} MB each")
 
 
 def main() -> None:

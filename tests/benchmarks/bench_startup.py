@@ -1,8 +1,8 @@
 """From process start to the first model request, against what importing langgraph and langchain_openai takes.
 
 Starts, in turn, a process that imports the two libraries and ends, and ``quorum ask`` on the sample
-database with the offline model, which ends with its first request to the model. Prints the medians in
-milliseconds of wall clock (with processor time beside) and their ratio.
+database with the offline model, which ends with its first request to the model. Prints
+milliseconds of wall clock and of processor time, and the ratio of the medians.
 
     python -m tests.benchmarks.bench_startup [--runs 7] [--bytecode]
 
@@ -21,7 +21,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.benchmarks.common import ROOT, arguments
+from tests.benchmarks.common import ROOT, arguments, spread
 
 LIBRARIES = "import os, langgraph.graph, langchain_openai; os._exit(0)"
 ASK = """
@@ -78,14 +78,11 @@ def main(runs: int, bytecode: bool) -> None:
                 figures = measured(code, status, folder, env)
                 if turn:  # the first makes the sample database and warms the disk's cache
                     found[case].append(figures)
-    medians = []
     for case, figures in found.items():
-        wall, spent = (statistics.median(each) for each in zip(*figures, strict=True))
-        medians.append(wall)
-        print(
-            f"{case:<26} median {wall:6.0f} ms ({spent:6.0f} ms of processor), best {min(figures)[0]:6.0f} ms"
-        )
-    print(f"ratio {medians[1] / medians[0]:.2f}")
+        wall, spent = zip(*figures, strict=True)
+        print(f"{case:<26} {spread(wall)} ms, of processor {spread(spent)} ms")
+    libraries, asked = (statistics.median(wall for wall, _ in figures) for figures in found.values())
+    print(f"ratio {asked / libraries:.2f}")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from quorum.evals.questions import EvalQuestion
@@ -13,6 +14,8 @@ from quorum.evals.suites import load_suite
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DATA = Path(os.environ.get("QUORUM_DATA", "../shared/data"))
+LOCAL_SUITES = ("spider1", "defog", "spider2-local")
+"""Suites whose databases are files."""
 
 
 def arguments(doc: str | None, *names: str, **flags: Any) -> argparse.Namespace:
@@ -44,3 +47,10 @@ def by_database(suites: Iterable[str], data: Path) -> dict[str, list[EvalQuestio
         for question in load_suite(suite, data / suite).questions:
             found.setdefault(question.url, []).append(question)
     return found
+
+
+def spread(values: Iterable[float]) -> str:
+    """Return the median, the ninth tenth, the last hundredth and the worst of figures."""
+    figures = sorted(values)
+    tail = (f"p{share} {figures[len(figures) * share // 100]:.1f}" for share in (90, 99))
+    return ", ".join((f"median {median(figures):.1f}", *tail, f"worst {figures[-1]:.1f}"))

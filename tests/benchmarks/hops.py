@@ -23,8 +23,6 @@ import contextlib
 import io
 import json
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -120,53 +118,6 @@ class Stacks:
             yield
 
 
-def first_request(ask: Callable[[str, Path], object]) -> Hops:
-    """Return the stack at the first request that leaves for a model's endpoint.
-
-    Args:
-        ask: Asks ``QUESTION`` with the endpoint at that URL; traces go to the folder.
-    """
-    client = openai.DefaultAsyncHttpxClient.__mro__[1]  # of httpx, or of what the version is built on
-    found: list[Hops] = []
-    stacks, send = Stacks(), client.send
-
-    async def sent(self: Any, request: Any, **more: Any) -> Any:
-        found.append(stacks.here(sys._getframe()))
-        return await send(self, request, **more)
-
-    folder = Path(tempfile.mkdtemp())
-    with (
-        ChatServer([status(401)]) as server,
-        patch.object(client, "send", sent),
-        patch.dict(os.environ, {"QUORUM_HOME": str(folder), "OPENAI_API_KEY": "none"}),
-        stacks.joined(),
-        contextlib.redirect_stderr(io.StringIO()),
-        contextlib.suppress(Exception, SystemExit),
-    ):
-        ask(server.url, folder)
-    shutil.rmtree(folder)
-    return found[0]
-
-
-def ask() -> Hops:
-    """Return the stack of the command line at its first request."""
-    from quorum.cli import main
-
-    def command(url: str, _: Path) -> None:
-        options = ["--db", "sample", "--model", "openai:test", "--base-url", url]
-        with patch.object(sys, "argv", ["quorum", "ask", QUESTION, *options]):
-            main()
-
-    return first_request(command)
-
-
-def ask_sync() -> Hops:
-    """Return the stack of a script at its first request."""
-    from quorum import ask_sync as front
-
-    return first_request(lambda url, _: front(QUESTION, db="sample", models="openai:test", base_url=url))
-
-
 @contextmanager
 def watched(effect: Callable[[FrameType, str, Any], bool]) -> Iterator[list[Hops]]:
     """Collect the stacks at calls that are an effect.
@@ -191,6 +142,45 @@ def watched(effect: Callable[[FrameType, str, Any], bool]) -> Iterator[list[Hops
             threading.setprofile(None)  # type: ignore[arg-type]
 
 
+def first_request(ask: Callable[[str], object]) -> Hops:
+    """Return the stack at the first request that leaves for a model's endpoint.
+
+    Args:
+        ask: Asks ``QUESTION`` with the endpoint at that URL.
+    """
+    client = openai.DefaultAsyncHttpxClient.__mro__[1]  # of httpx, or of what the version is built on
+    send = client.send.__code__
+    with (
+        tempfile.TemporaryDirectory() as home,
+        ChatServer([status(401)]) as server,
+        patch.dict(os.environ, {"QUORUM_HOME": home, "OPENAI_API_KEY": "none"}),
+        watched(lambda frame, event, _: frame.f_code is send) as found,
+        contextlib.redirect_stderr(io.StringIO()),
+        contextlib.suppress(Exception, SystemExit),
+    ):
+        ask(server.url)
+    return found[0]
+
+
+def ask() -> Hops:
+    """Return the stack of the command line at its first request."""
+    from quorum.cli import main
+
+    def command(url: str) -> None:
+        options = ["--db", "sample", "--model", "openai:test", "--base-url", url]
+        with patch.object(sys, "argv", ["quorum", "ask", QUESTION, *options]):
+            main()
+
+    return first_request(command)
+
+
+def ask_sync() -> Hops:
+    """Return the stack of a script at its first request."""
+    from quorum import ask_sync as front
+
+    return first_request(lambda url: front(QUESTION, db="sample", models="openai:test", base_url=url))
+
+
 def makes(frame: FrameType, event: str, mark: str) -> bool:
     """Return True if an object of ours is made, with ``mark`` in its values."""
     if event != "call" or frame.f_code.co_name not in MAKING:
@@ -203,14 +193,11 @@ def vote() -> Hops:
     from quorum import ask_sync as front
 
     with tempfile.TemporaryDirectory() as home:
-        command = [sys.executable, "-m", "quorum", "ask", QUESTION, "--db", "sample", "--model", "offline"]
-        environment = os.environ | {"QUORUM_HOME": home}
-        done = subprocess.run([*command, "--json"], env=environment, capture_output=True, check=True)
-        mark = json.loads(done.stdout)["candidates"][0]["fingerprint"]
-        voted: list[str] = []
+        mark = front(QUESTION, db="sample", models="offline", home=home).candidates[0].fingerprint
+        voted: list[Any] = []
 
         def heard(event: Mapping[str, Any]) -> None:
-            voted.extend([event["kind"]] if event["kind"] == "vote" else [])
+            voted.extend([event] if event["kind"] == "vote" else [])
 
         def effect(frame: FrameType, event: str, _: object) -> bool:
             return not voted and makes(frame, event, mark)

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,10 @@ _CARES: dict[str, Any] = {
     "filter": exp.Where,
     "spelling": exp.In,
 }
+
+
+MADE, WARNED = Counter[str](), Counter[str]()
+"""Queries, and those about which a check warns, by the care that was taken from them."""
 
 
 def mutants(tree: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
@@ -96,46 +100,42 @@ def careful(folders: list[str]) -> dict[tuple[str, str], set[str]]:
     return found
 
 
+async def judge(database: Database, asked: dict[str, Any], queries: set[str]) -> None:
+    """Count what the checks say of a question's careful queries, and of their mutants."""
+
+    async def run(sql: str) -> QueryResult | None:
+        outcome = await execute(database, sql, agent="bench")
+        return outcome if isinstance(outcome, QueryResult) else None
+
+    async def warns(sql: str, result: QueryResult) -> bool:
+        fresh, reading = replace(database, cache=QueryCache()), lambda: result.table
+        return bool(await suspicions(fresh, sql, reading, agent="bench", question=asked["question"]))
+
+    for sql in queries:
+        if (own := await run(sql)) is None:
+            continue
+        MADE["careful"] += 1
+        WARNED["careful"] += await warns(sql, own)
+        seen = set[str]()
+        for kind, tree in mutants(parse_one_statement(sql, database.catalog.dialect)):
+            text = write(tree, database.catalog.dialect)
+            if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
+                continue
+            seen.add(text)
+            MADE[kind] += 1
+            WARNED[kind] += await warns(text, other)
+
+
 async def main(questions: str, *folders: str) -> None:
     right = careful(list(folders))
-    made, warned, times = Counter[str](), Counter[str](), list[float]()
-    quiet, alarms = 0, 0
-    for line in Path(questions).read_text().splitlines():
-        asked = json.loads(line)
-        path = Path(questions).parent / asked["database"]
-        async with connect(str(path)) as connector:
+    for asked in map(json.loads, Path(questions).read_text().splitlines()):
+        async with connect(str(Path(questions).parent / asked["database"])) as connector:
             database = await opened(connector)
-            dialect = database.catalog.dialect
-
-            async def run(sql: str, database: Database = database) -> Any:
-                outcome = await execute(database, sql, agent="bench")
-                return outcome if isinstance(outcome, QueryResult) else None
-
-            async def told(sql: str, result: Any, database: Database = database, asked: Any = asked) -> bool:
-                fresh, started = Database(**{**vars(database), "cache": QueryCache()}), time.perf_counter()
-                reading = lambda: result.table  # noqa: E731
-                found = await suspicions(fresh, sql, reading, agent="bench", question=asked["question"])
-                times.append(time.perf_counter() - started)
-                return bool(found)
-
-            for sql in right.get((asked["id"], dialect), ()):
-                if (own := await run(sql)) is None:
-                    continue
-                quiet, alarms = quiet + 1, alarms + await told(sql, own)
-                seen = set[str]()
-                for kind, tree in mutants(parse_one_statement(sql, dialect)):
-                    text = write(tree, dialect)
-                    if text in seen or (other := await run(text)) is None or equal(own.table, other.table):
-                        continue
-                    seen.add(text)
-                    made[kind] += 1
-                    if await told(text, other):
-                        warned[kind] += 1
-    for kind in made:
-        print(f"{kind:16} {warned[kind]:4} of {made[kind]:4}")
-    print(f"{'all':16} {warned.total():4} of {made.total():4}; alarms on {alarms} of {quiet} careful queries")
-    times.sort()
-    print(f"checks: median {times[len(times) // 2]:.3f} s, p90 {times[len(times) * 9 // 10]:.3f} s")
+            await judge(database, asked, right.get((asked["id"], database.catalog.dialect), set()))
+    quiet, alarms = MADE.pop("careful"), WARNED.pop("careful")
+    for kind in MADE:
+        print(f"{kind:16} {WARNED[kind]:4} of {MADE[kind]:4}")
+    print(f"{'all':16} {WARNED.total():4} of {MADE.total():4}; alarms on {alarms} of {quiet} careful queries")
 
 
 if __name__ == "__main__":

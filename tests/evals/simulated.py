@@ -22,20 +22,13 @@ ORDERS = 2000
 """Orders of each shop; their totals run from 1 to ``ORDERS``, so that every question has an answer."""
 
 
-AT_LENGTH = (
-    " Count each order once, leave out those that no known customer placed, and show every city with one "
-    "order or more beside the number of its orders."
-)
-"""Makes a question one that recipe ``quorum`` plans for (``quorum.graph.nodes.prepare.LONG_QUESTION``)."""
-
-
-def make_suite(folder: Path, questions: int, databases: int, *, at_length: bool = False) -> Suite:
+def make_suite(folder: Path, questions: int, databases: int) -> Suite:
     """Questions that differ by a number, asked of the databases in turn, with gold SQL."""
     files = [_make_database(folder / f"shop{number}.sqlite", number) for number in range(databases)]
     asked = [
         EvalQuestion(
             id=f"{number:04}",
-            question=f"How many orders over {number} euros did each city place?" + AT_LENGTH * at_length,
+            question=f"How many orders over {number} euros did each city place?",
             database=files[number % databases].stem,
             url=sqlite_url(files[number % databases]),
             dialect="sqlite",

@@ -83,17 +83,12 @@ def answer() -> dict[str, Any]:
         "columns": COLUMNS,
         "rows": ROWS,
         "row_count": 2,
-        "truncated": False,
-        "result_file": "",
         "confidence": 0.67,
         "vote": VOTE,
         "candidates": [candidate("c1"), candidate("c2"), candidate("c3", sql="SELECT 1")],
         "usage": (CALL.as_dict() | {"model_calls": 3, "queries": 1, "rows": 2, "seconds": 1.5}),
         "run_id": "20260102-030405-abcd",
         "trace": ".quorum/runs/20260102-030405-abcd",
-        "warnings": [],
-        "stopped_by": "",
-        "demonstration": False,
     }
 
 

@@ -78,7 +78,6 @@ class Forked:
         Args:
             events: It sends itself ``end`` as soon as so many are recorded; engine and guard are inside it.
         """
-        assert self._process.stdin is not None
         print(json.dumps([events, end, *arguments]), file=self._process.stdin, flush=True)
         return self._read()
 

@@ -39,19 +39,6 @@ def shop(workplace: Path) -> str:
     return changed(workplace / "shop.db", table, f"INSERT INTO customers VALUES {rows}")
 
 
-def test_a_trace_says_what_each_model_cost(shop: str, workplace: Path) -> None:
-    said = '{"agent": "sql_writer", "reply": {"reasoning": "So.", "sql": "SELECT 1"}}'
-    (workplace / "said.jsonl").write_text(said)
-    ask(QUESTION, "--db", shop, *OFFLINE, "--model-for", "writing=replay:said.jsonl", "--votes", "1")
-    terminal = command("trace", "show", "last").stdout
-    assert command("trace", "show", "last", "--html", "page.html").exit_code == 0
-    for text in (terminal, (workplace / "page.html").read_text()):
-        assert "writing replay:said.jsonl" in text
-        after = text.lower().partition("cost by model")[2]
-        assert "offline:demo" in after
-        assert "replay:said.jsonl" in after
-
-
 def test_a_question_that_is_not_utf_8_exits_with_2(shop: str, root: Path, workplace: Path) -> None:
     words = "Combien de cafés ?".encode("latin-1")
     for question in ("-", os.fsdecode(words)):
@@ -264,7 +251,8 @@ def two(workplace: Path) -> list[str]:
 
 
 def test_a_question_on_the_command_line(two: list[str]) -> None:
-    flags = ["--db", two[0], "--db", two[1], "--model", "replay:said.jsonl", "--votes", "1"]
+    flags = ["--db", two[0], "--db", two[1], "--model", "offline", "--votes", "1"]
+    flags += ["--model-for", "writing=replay:said.jsonl"]
     answered = command("ask", SPENT, *flags)
     assert answered.exit_code == 0, answered.output
     for said in (
@@ -278,9 +266,14 @@ def test_a_question_on_the_command_line(two: list[str]) -> None:
     shown = command("trace", "show", "last").stdout
     assert "2 parts read" in shown
     assert 'FROM "orders" AS "p" WHERE' in shown
-    page = command("trace", "show", "last", "--html", "run.html")
-    assert page.exit_code == 0
-    assert "Read in each database" in Path("run.html").read_text()
+    assert command("trace", "show", "last", "--html", "run.html").exit_code == 0
+    page = Path("run.html").read_text()
+    assert "Read in each database" in page
+    for text in (shown, page):
+        assert "writing replay:said.jsonl" in text
+        costs = text.lower().partition("cost by model")[2]
+        assert "offline:demo" in costs
+        assert "replay:said.jsonl" in costs
     assert "table crm.main.customers" in command("schema", "show", "shop.db", "crm.duckdb").stdout
     assert "\n  crm, read in place: main.customers" in command("guard", SQL, *flags[:4]).stdout
     meta = RunFolder.open(Path(".quorum"), "last").meta()

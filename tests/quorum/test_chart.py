@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from quorum.chart import BARS, MARKS, POINTS, Chart, Mark, chart_of, picture
+from quorum.chart import BARS, MARKS, POINTS, Mark, chart_of, picture
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
 
@@ -74,7 +74,6 @@ NONE: list[tuple[dict[str, Any], str]] = [
 def test_a_result_without_such_a_shape_has_none() -> None:
     for columns, why in NONE:
         found = chart_of(pa.table(columns))
-        assert isinstance(found, str)
         assert why in found
 
 
@@ -88,22 +87,13 @@ def test_what_is_left_out_is_said() -> None:
     assert points.note == "the first 2,000 of 5,000 rows"
 
 
-def test_it_is_declared_as_vega_lite() -> None:
-    chart = chart_of(pa.table(CHANNELS))
-    spec = chart.spec()
-    assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
-    assert spec["data"]["values"][1] == {"c0": "2024-01-01", "c1": 1, "series": "b"}
-    (panel,) = spec["vconcat"]
-    assert panel["mark"]["type"] == "line"
-    assert panel["encoding"]["x"].items() >= {"field": "c0", "title": "day", "type": "temporal"}.items()
-    assert panel["encoding"]["color"]["title"] == "channel"
-    steps = chart_of(pa.table({"order_year": [2023, 2024], "n": [1, 2]}))
-    assert steps.spec()["vconcat"][0]["encoding"]["x"]["type"] == "ordinal", "a year is no moment"
+def test_a_year_is_no_moment() -> None:
+    chart = chart_of(pa.table({"order_year": [2023, 2024], "n": [1, 2]}))
+    assert chart.spec()["vconcat"][0]["encoding"]["x"]["type"] == "ordinal"
 
 
 def test_labels_are_text_whatever_they_hold() -> None:
     chart = chart_of(pa.table({"x": ["$\\frac$ <script>", "\x1b[31m\u202e 日本"], "n": [1, 2]}))
-    assert isinstance(chart, Chart)
     svg = picture(chart).decode()
     assert "<script>" not in svg
     assert not re.search("[\x1b\u202e]", svg)
@@ -122,9 +112,7 @@ AXES: list[dict[str, Any]] = [
 def axis(svg: bytes) -> list[tuple[float, str]]:
     """The places and texts of the labels below the lowest panel."""
     found: list[tuple[float, str]] = []
-    (last,) = list(re.finditer(r'role-axis-label.*?</g><g class="mark-rule role-axis-domain', svg.decode()))[
-        :1
-    ]
+    last = re.search(r'role-axis-label.*?</g><g class="mark-rule role-axis-domain', svg.decode())
     for group in re.finditer(
         r'<text text-anchor="(\w+)" transform="translate\(([-\d.]+),[^>]*>(.*?)</text>', last[0]
     ):
@@ -138,7 +126,6 @@ def axis(svg: bytes) -> list[tuple[float, str]]:
 @pytest.mark.parametrize("columns", AXES)
 def test_labels_of_an_axis_do_not_touch(columns: dict[str, Any]) -> None:
     chart = chart_of(pa.table(columns))
-    assert isinstance(chart, Chart)
     labels = axis(picture(chart))
     assert len(labels) > 1
     for (left, one), (right, other) in pairwise(labels):

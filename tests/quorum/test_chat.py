@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from quorum import Quorum, Settings
-from quorum.chat import Chat, settings_of
+from quorum.chat import settings_of
 from quorum.graph.answer import Answer
-from quorum.graph.context import Context
 from quorum.graph.conversation import conversation, stands_alone, supported
 from quorum.graph.leases import leases_at, run_id_of
 from quorum.graph.runs import Event, RunFolder, list_runs
@@ -168,25 +167,6 @@ async def test_a_reading_that_was_chosen_holds_for_later_questions(tmp_path: Pat
         assert (await chat.ask(QUESTION, on_clarify=lambda _: "B", clarify="always")).meant == meaning
         await chat.ask(IN_ALL)
     assert f"this is meant: {meaning}" in model.writings[-1]
-
-
-async def test_a_turn_cut_short_before_its_first_step_goes_on_as_a_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def killed(chat: Chat, context: Context, *_: Any, **given: Any) -> None:
-        await context.aclose()
-        raise asyncio.CancelledError
-
-    async with session(tmp_path, Talker({"ask": "question"})) as quorum:
-        chat = quorum.chat()
-        await chat.ask(QUESTION)
-        monkeypatch.setattr(Chat, "_answered", killed)
-        with pytest.raises(asyncio.CancelledError):
-            await chat.ask("and in all?", run_id="cut")
-        monkeypatch.undo()
-        assert RunFolder.open(tmp_path / "q", "cut").meta()["talk"] == chat.thread
-        answer = await chat.resume("cut")
-    assert (answer.turn, answer.became, answer.rows) == ("and in all?", IN_ALL, [[4]])
 
 
 async def test_a_turn_cut_short_behind_its_rewriting_is_not_rewritten_again(tmp_path: Path) -> None:

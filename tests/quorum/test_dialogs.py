@@ -9,7 +9,6 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from quorum.tools.models.scripted import scripted
 from tests.graph.shop import ABOVE_SIX, GOOD, QUESTION, RENAMED, script, sql
 from tests.quorum.conftest import quorum
 from tests.quorum.roles import by_role
-from tests.servers.bigquery_server import BigqueryServer, running_bigquery
+from tests.servers.bigquery_server import BigqueryServer
 from tests.servers.chat_server import Answer, ChatServer, Request, say, tokens
 
 SAME = {"m:a": scripted(script(action=sql(GOOD))), "m:b": scripted(script(action=sql(RENAMED)))}
@@ -147,13 +146,6 @@ CREATE TABLE orders (id BIGINT, customer_id BIGINT, total DOUBLE, note VARCHAR);
 INSERT INTO customers VALUES (1, 'Ada', 'Ghent'), (2, 'Bo', 'Lyon'), (3, 'Cy', 'Lyon');
 INSERT INTO orders SELECT i, 1 + i % 3, i, 'n' FROM range(50000) AS r(i);
 """
-
-
-@pytest.fixture(scope="module")
-def bigquery() -> Iterator[BigqueryServer]:
-    pytest.importorskip("google.cloud.bigquery", reason="the extra quorum-sql[bigquery] is not installed")
-    with running_bigquery() as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

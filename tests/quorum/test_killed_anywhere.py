@@ -63,25 +63,24 @@ def test_a_run_killed_after_any_event_repeats_no_call(
     server.requests.clear()
     asked = (QUESTION, "--db", f"sqlite:///{shop}", "--model", "openai:test", "--recipe", *recipe)
 
+    def left(home: str) -> RunFolder:
+        return RunFolder.open(tmp_path / home, "last")
+
     def ask(*arguments: str, home: str, events: float = math.inf) -> int:
         quorum.start("ask", "-q", "--home", str(tmp_path / home), *arguments, events=events)
         return quorum.wait()
 
     assert ask(*asked, "--votes", str(votes), home="whole") == 0
-    whole = _left(tmp_path / "whole")
+    whole = left("whole")
     once = len(server.requests)
     for events in range(1, len(list(whole.events())) + 1, every):
         server.requests.clear()
         assert ask(*asked, "--votes", str(votes), home=f"{events}", events=events) == -signal.SIGKILL
         assert ask("--resume", "last", home=f"{events}") == 0, (quorum.folder / OUTPUT).read_text()
-        killed = _left(tmp_path / f"{events}")
+        killed = left(f"{events}")
         assert _paid(killed) == _paid(whole), events
         assert _result(killed) == _result(whole), events
         assert once <= len(server.requests) < once + votes, "but for calls that were under way"
-
-
-def _left(home: Path) -> RunFolder:
-    return RunFolder.open(home, "last")
 
 
 def _paid(run: RunFolder) -> tuple[Counter[Any], Counter[Any]]:

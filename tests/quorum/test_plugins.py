@@ -10,8 +10,6 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,25 +17,20 @@ import pytest
 from click.testing import CliRunner
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.graph import END
 
 from quorum import Quorum
 from quorum.agents import role
 from quorum.cli import cli
 from quorum.graph import builder
 from quorum.graph.builder import build_graph
-from quorum.graph.nodes import candidate, voting
-from quorum.graph.nodes.writing import write_sql
 from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe
-from quorum.graph.recipes.branch import ENDS, RecipeGraph, run_graph
-from quorum.graph.recipes.recipe import Recipe
-from quorum.graph.state import STATE_TYPES, CandidateState
+from quorum.graph.state import STATE_TYPES
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools import plugins
 from quorum.tools.databases import connect
 from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, make_shop, run_options, script
+from tests.graph.shop import GOOD, make_shop, script
 from tests.quorum.conftest import python
 
 QUESTION = "How many orders are there?"
@@ -157,37 +150,6 @@ def test_a_run_that_failed_goes_on_with_its_own_state(
     assert (answer.recipe, answer.warnings) == ("checked", ["n is in pieces, not in dozens."])
     assert answer.usage["by_agent"]["unit_checker"]["model_calls"] == 1
     assert "deserializ" not in caplog.text.lower()
-
-
-@dataclass
-class Counted(CandidateState):
-    words: int = 0
-
-
-async def test_a_candidate_has_state_of_its_own_too(tmp_path: Path) -> None:
-    async def count(state: Counted, context: Any) -> dict[str, Any]:
-        return {"words": len(state.sql.split())}
-
-    async def end(state: Counted, context: Any) -> Any:
-        return await candidate.finish(replace(state, warnings=[f"{state.words} words"]), context)
-
-    def wire(recipe: Recipe, options: type[RunOptions]) -> RecipeGraph:
-        graph, branch = run_graph(recipe, options), RecipeGraph(recipe, Counted, context_schema=RunOptions)
-        branch.add_writer("SqlWriter", write_sql)
-        branch.add_step("run_sql", partial(candidate.run_sql, agent="sql_writer"))
-        branch.add_step("count", count).add_edge("run_sql", "count").add_edge("count", END)
-        graph.add_beginning("send_candidates")
-        graph.add_batch(voting.dispatch, branch, end=end)
-        graph.add_edge("candidate", "Consensus")
-        graph.add_vote(voting.route_vote, {"dispatch": "send_candidates", **ENDS})
-        graph.add_answer()
-        return graph
-
-    recipe = replace(find_recipe("single"), name="counted", wire=wire)
-    shop = f"sqlite:///{make_shop(tmp_path / 'shop.db')}"
-    options = RunOptions(database=shop, home=tmp_path, models=["m"], recipe="counted")
-    ran = await run_options(options, QUESTION, {"m": scripted(script())}, recipe=recipe)
-    assert ran.answer.warnings == [f"{len(GOOD.split())} words (c1)"]
 
 
 def test_one_that_cannot_be_used_is_named(site: Path) -> None:

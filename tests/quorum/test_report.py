@@ -36,7 +36,6 @@ def terminal(**how: Any) -> Console:
 
 
 def printed(console: Console) -> str:
-    assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
@@ -84,14 +83,6 @@ def html(report: Report) -> str:
 # A run
 
 
-def test_steps_are_grouped_by_candidate_and_voices_by_their_vote(report: Report) -> None:
-    kinds = [entry.step.kind for entry in report.sections[1].entries]
-    assert kinds == ["model_call", "action", "query", "refinement", "result", "candidate"]
-    assert [(voice.id, cluster) for voice, cluster in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
-    calls = [e for section in report.sections for e in section.entries if e.step.kind == "model_call"]
-    assert {tuple(each.label for each in call.details) for call in calls} == {("prompt", "reply")}
-
-
 def test_a_run_without_an_answer_shows_what_it_has_and_how_to_go_on(workplace: Path) -> None:
     report = read(unfinished_run(workplace, "killed"))
     assert report.usage["model_calls"] == 3
@@ -115,14 +106,13 @@ def test_a_run_without_an_answer_shows_what_it_has_and_how_to_go_on(workplace: P
 def test_the_terminal_shows_decisions_errors_sql_and_rows_but_no_escapes(report: Report) -> None:
     report.options.update(votes=None, recipe="recap", models=["a", "b"], database=["sample", "crm.duckdb"])
     report.sections[1].outcome.repairs = 1
+    assert [(voice.id, cluster) for voice, cluster in report.voices] == [("c1", 1), ("c2", 1), ("c3", 2)]
     text = timeline(report)
     for part in (
-        *(
-            SQL,
-            "column not found: no column ratng",
-            "repairs it: misspelt",
-            "database sample, crm.duckdb · recipe recap · models a, b",
-        ),
+        SQL,
+        "column not found: no column ratng",
+        "repairs it: misspelt",
+        "database sample, crm.duckdb · recipe recap · models a, b",
         "results differ: 33 % for candidate 3 against 67 % for candidates 1, 2",
         "Candidate 1 · openai:a · 1 repair\n",
     ):
@@ -302,10 +292,10 @@ def test_nothing_is_cut(browser: Browser, workplace: Path, answer: dict[str, Any
 def test_the_search_shows_the_steps_that_hold_its_words(browser: Browser, html: str, workplace: Path) -> None:
     page = workplace / "page.html"
     page.write_text(html)
-    search = "{{ const it = document.querySelector('.search'); it.value = '{}'; it.dispatchEvent({}) }}"
+    typed = "document.querySelector('.search').dispatchEvent(new Event('input'))"
 
     def found(words: str) -> str:
-        script = search.format(words, "new Event('input')")
+        script = f"document.querySelector('.search').value = {words!r}; {typed}"
         return browser.visit(page, script=script).text.partition("EVERY STEP")[2]
 
     before = browser.visit(page).text
@@ -313,9 +303,8 @@ def test_the_search_shows_the_steps_that_hold_its_words(browser: Browser, html: 
         ("MISSPELT", "SelfRefiner", "Planner"),
         ("rules rules", "rules rules", "SelfRefiner"),
     ):
-        assert there in found(wanted)
         assert gone in before
-        assert gone not in found(wanted)
+        assert (there in found(wanted), gone in found(wanted)) == (True, False)
     assert "Candidate 1" not in found("no such words")
 
 

@@ -54,28 +54,21 @@ def test_a_failed_run_is_listed_shown_and_goes_on_at_another_endpoint_and_from_a
     assert json.loads(again.stdout) == answer, "a finished run answers from its folder"
 
 
-def test_a_question_of_its_own_is_a_usage_error(failed: str) -> None:
-    for more in (QUESTION, "--continue"):
-        result = quorum("ask", "--resume", failed, more)
+def test_what_the_run_keeps_to_itself_is_refused_by_name(failed: str) -> None:
+    options = [name for name, option in Settings.declared().items() if option.on_resume]
+    for given, said in (
+        ([QUESTION], ["leave QUESTION out"]),
+        (["--continue"], ["leave QUESTION out"]),
+        (["--db", "other.db"], ["keeps its own database (--db).", *options]),
+        (["--model", "openai:n"], ["keeps its own models (--model).", *options]),
+        (["--model-for", "judge=openai:m"], ["keeps its own model_for.", *options]),
+        (["--docs", "."], ["keeps its own documents (--docs).", *options]),
+    ):
+        result = quorum("ask", "--resume", failed, *given)
         assert result.exit_code == 2
-        assert "leave QUESTION out" in result.stderr
+        assert [part for part in said if part not in result.stderr] == []
     with pytest.raises(ConfigurationError, match="has its own question"):
         ask_sync(QUESTION, resume=failed)
-
-
-def test_a_flag_that_the_run_keeps_to_itself_is_refused_by_name(failed: str) -> None:
-    for flag, value, named in (
-        ("--db", "other.db", r"database (--db)"),
-        ("--model", "openai:n", r"models (--model)"),
-        ("--model-for", "judge=openai:m", "model_for"),
-        ("--docs", ".", r"documents (--docs)"),
-    ):
-        result = quorum("ask", "--resume", failed, flag, value)
-        assert result.exit_code == 2
-        assert f"keeps its own {named}." in result.stderr
-        for name, option in Settings.declared().items():
-            if option.on_resume:
-                assert name in result.stderr
 
 
 def test_what_only_the_environment_says_is_no_flag(failed: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,18 +103,17 @@ async def test_a_role_keeps_its_model_and_its_account(workplace: Path) -> None:
 
 @pytest.mark.heavy
 async def test_an_endpoints_password_must_be_given_again(workplace: Path) -> None:
-    url = make_url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
+    url = f"http://me:pw-of-mine@127.0.0.1:{closed_port()}/v1"
     settings = Settings(home=workplace / "q", api_key="sk-test")
     shop = make_shop(workplace / "shop.db")
     with pytest.raises(ModelUnavailable):
         await ask(QUESTION, settings=settings, db=str(shop), models="openai:m", base_url=url, votes=1)
     assert REDACTED in RunFolder.open(workplace / "q", "last").meta()["options"]["base_url"]
-    with pytest.raises(ConfigurationError, match=r"base_url held a password.* Give it again with --base-url"):
+    with pytest.raises(ConfigurationError, match=r"held a password.* Give it again with --base-url") as said:
         await ask(resume="last", settings=settings)
-    with pytest.raises(ConfigurationError, match=r"me:\[redacted\]@127"):
-        await ask(resume="last", settings=settings)
+    assert "me:[redacted]@127" in str(said.value)
     with pytest.raises(ModelUnavailable):
-        await ask(resume="last", settings=settings, base_url=make_url)
+        await ask(resume="last", settings=settings, base_url=url)
 
 
 def redacted_run(home: Path, url: str | list[str], *secrets: str) -> dict[str, Any]:

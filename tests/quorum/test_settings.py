@@ -71,11 +71,9 @@ def test_lists_times_and_sizes_are_read_as_people_write_them(monkeypatch: pytest
     for name, (text, _) in written.items():
         monkeypatch.setenv(f"QUORUM_{name.upper()}", text)
     assert {name: getattr(Settings(), name) for name in written} == {n: v for n, (_, v) in written.items()}
-
-
-def test_a_truth_value_says_if_the_user_is_asked() -> None:
-    said: dict[str, list[Any]] = {"on": [True, "true", "1"], "off": [False, "No"], "always": ["Always"]}
-    for read, values in said.items():
+    given = Settings(switches=("syntax=false", "max_plans=2", 'gold_tables=["a"]', "mode=fast"))
+    assert given.switches == {"syntax": False, "max_plans": 2, "gold_tables": ["a"], "mode": "fast"}
+    for read, values in {"on": [True, "true", "1"], "off": [False, "No"], "always": ["Always"]}.items():
         assert {Settings(clarify=given).clarify for given in values} == {read}
 
 
@@ -161,11 +159,6 @@ def test_settings_and_options_of_a_run_have_the_same_defaults() -> None:
     asked = Settings(database="sample", models=["offline"]).run_options()
     home = Path(".quorum").absolute()
     assert asked.as_dict() == RunOptions(home=home, kb=home / "kb", explored=home / "explored").as_dict()
-
-
-def test_switches_are_pairs_on_the_command_line() -> None:
-    given = Settings(switches=("syntax=false", "max_plans=2", 'gold_tables=["a"]', "mode=fast"))
-    assert given.switches == {"syntax": False, "max_plans": 2, "gold_tables": ["a"], "mode": "fast"}
 
 
 def test_where_a_database_lies_no_longer_depends_on_the_folder(subtests: pytest.Subtests) -> None:

@@ -113,9 +113,7 @@ def served(recipe: str, context: dict[str, Any]) -> Graph:
 
 def test_what_a_context_has_wrong_is_named(subtests: pytest.Subtests) -> None:
     for context, said in (
-        ({"vote": 2}, "There is no option 'vote'. Did you mean 'votes'?"),
         ({"handles": {}}, "no option 'handles'"),
-        ({"votes": "many"}, "votes = 'many'"),
         ({"switches": {"sintax": False}}, "Recipe recap has no switch 'sintax'"),
         ({"switches": {"max_plans": -1}}, "max_plans"),
         ({"model_for": {"judge": "offline"}}, "a model for 'judge', and the recipe 'recap' never asks it"),

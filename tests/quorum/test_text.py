@@ -176,22 +176,12 @@ EVENTS: list[tuple[str, str, str, dict[str, Any]]] = [
         SHOP | {"tables": 2, "left_out": ["samples"]},
     ),
     ("retrieval", "", "plain", {"text": "abc"}),  # values, which have a step of their own
-    (
-        *("retrieval", "shows the model 1 document and 1 verified question like this one: terms.md", "plain"),
-        {"verified": ["questions/a.md"], "sources": ["terms.md"]},
-    ),
     ("query", "2 rows in 0.50 s, asked before", "good", {"rows": 2, "seconds": 0.5, "cached": True}),
-    ("query", "column not found: no column x", "bad", {"error": ERROR}),
     ("candidate", "gave up: max_calls", "bad", {"result": None, "error": None, "stopped_by": "max_calls"}),
-    (
-        *("candidate", "3 rows, approved by the Validator, 2 repairs, kept for the vote", "good"),
-        {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
-    ),
     (
         *("readings", "3 other readings: 1 shows something else, 1 the same, 1 no result", "warn"),
         {"readings": [{"outcome": each} for each in ("differs", "same", "failed")]},
     ),
-    ("vote", "no candidate has a result to vote with", "bad", {"clusters": []}),
     ("vote", "", "plain", {"clusters": [{"candidates": ["c1"], "share": 1.0}]}),  # a single query is no vote
     (
         *("vote", DIFFER.format(" (the data lacks it)"), "plain"),
@@ -200,10 +190,6 @@ EVENTS: list[tuple[str, str, str, dict[str, Any]]] = [
     (
         *("vote", f"{DIFFER.format('')}, a tie; weights: a 0.50", "plain"),
         {"clusters": TWO, "tie": True, "weights": {"a": 0.5}},
-    ),
-    (
-        *("model_call", "a: 1,200 tokens in, 80 out, 0.50 s", "faint"),
-        {"model": "a", "usage": {"input_tokens": 1200, "output_tokens": 80, "usd": 0.0}, "seconds": 0.5},
     ),
     ("something_new", "something new size=3 text=a␛", "plain", {"size": 3, "text": "a\x1b"}),
 ]

@@ -31,6 +31,9 @@ DIFFER = {
 }
 """Models whose answers differ."""
 ONE = {"m:a": DIFFER["m:a"]}
+VIEW = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
+VIEWS = {"m:a": scripted(script(sql_writer=written(GOOD), question_rewriter=VIEW))}
+"""A model to which every further turn is a view of the first row."""
 
 Make = Callable[..., Service]
 

@@ -22,9 +22,8 @@ from quorum.serve import routes
 from quorum.serve.http import LARGEST_BODY
 from quorum.serve.keys import Caller, KeyFile, add_key
 from quorum.serve.service import Service
-from quorum.tools.models.scripted import scripted
-from tests.graph.shop import GOOD, QUESTION, make_shop, script, written
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, Make, answered, events, held, served
+from tests.graph.shop import GOOD, QUESTION, make_shop
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, VIEWS, Make, answered, events, held, served
 from tests.servers.process import missing
 from tests.waiting import until
 
@@ -175,15 +174,8 @@ async def test_a_wrong_key_gets_nothing_and_a_key_what_is_its(make: Make, workpl
     keys = KeyFile(file)
     async with served(make(), keys) as client:
         said = set[str]()
-        for given in (
-            "",
-            "Bearer",
-            f"Bearer {ours[:-1]}",
-            f"Basic {ours}",
-            f"Bearer {ours} x",
-            "Bearer é",
-            ours,
-        ):
+        wrong = ("", "Bearer", f"Bearer {ours[:-1]}", f"Basic {ours}", f"Bearer {ours} x", "Bearer é", ours)
+        for given in wrong:
             headers = [(b"authorization", given.encode())] if given else []
             for path in ("/v1/history", "/v1/databases", "/metrics", "/v1/models", "/v1/questions/x"):
                 got = await client.get(path, headers=headers)
@@ -313,9 +305,7 @@ async def test_a_database_that_is_gone_hides_no_other(workplace: Path) -> None:
 
 
 async def test_the_openai_client_asks_streams_goes_on_and_replies(make: Make) -> None:
-    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
-    model = scripted(script(sql_writer=written(GOOD), question_rewriter=view))
-    async with served(make({"m:a": model})) as client:
+    async with served(make(VIEWS)) as client:
         chat = AsyncOpenAI(api_key="-", base_url=f"{client.base_url}/v1", max_retries=0)
         assert [each.id async for each in chat.models.list()] == ["shop"]
         said: Any = [{"role": "system", "content": "x"}, {"role": "user", "content": QUESTION}]

@@ -69,7 +69,6 @@ def text_of(result: Any) -> str:
 
 
 async def choose(context: Any, params: types.ElicitRequestParams) -> types.ElicitResult:
-    assert isinstance(params, types.ElicitRequestFormParams)
     assert "Which answer is meant?" in params.message
     other = params.requested_schema["properties"]["choice"]["enum"][1]
     return types.ElicitResult(action="accept", content={"choice": other})
@@ -284,8 +283,6 @@ async def second_client(root: Path, *at: str, forms: bool = False) -> AsyncItera
     line = (node, SECOND, sdk, "forms" if forms else "plain", *at)
     pipes: Any = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE, "limit": 2**24}
     process = await asyncio.create_subprocess_exec(*line, **pipes)
-    assert process.stdin
-    assert process.stdout
 
     async def sent(method: str, **params: Any) -> Any:
         process.stdin.write(f"{json.dumps({'method': method, **params})}\n".encode())

@@ -6,8 +6,6 @@ import csv
 import json
 import re
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from quorum.serve.keys import add_key
 from tests.browser import Browser, Tab
 from tests.quorum.roles import role_of
 from tests.quorum.serve.conftest import serving
@@ -350,16 +349,11 @@ def test_a_query_waits_for_a_yes(browser: Browser, poisoned: str) -> None:
 
 
 def test_a_key_is_asked_for_and_stays_in_the_tab(browser: Browser, tmp_path: Path) -> None:
-    made = subprocess.run(
-        [sys.executable, "-m", "quorum", "serve", "--keys", "keys.toml", "--new-key", "ann"],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    key = re.search(r"qk_[\w-]+", made.stdout)
-    assert key, made
+    key = add_key(tmp_path / "keys.toml", "ann")
     flags = ("--db", "sample", "--model", "offline", "--keys", "keys.toml")
     with serving(tmp_path, *flags) as (address, _), browser.tab(address, width=420) as tab:
         key_asked = "document.querySelector('#key')"
-        for given in ("qk_wrong", key[0]):
+        for given in ("qk_wrong", key):
             tab.wait(f"{key_asked}.open && document.activeElement.type == 'password'")
             fits(tab, 420, "401")
             tab.write(given)

@@ -129,10 +129,14 @@ async def test_a_server_that_ends_hands_over_at_once_and_others_cancel_its_quest
 
 
 async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_middle_of_a_turn(
-    fleet_of: Make, checkpoints: str
+    fleet_of: Make, postgres: PostgresServer, checkpoints: str
 ) -> None:
     fleet, (*_, first) = fleet_of(2, 8, seconds=2.0)
-    more = "And over ten more?"
+    more, database = "And over ten more?", checkpoints.rpartition("/")[2]
+
+    def handed_back() -> bool:
+        return not postgres.execute("SELECT run FROM quorum_leases", database)
+
     with fleet:
         async with httpx.AsyncClient(timeout=60) as client:
 
@@ -143,12 +147,12 @@ async def test_a_conversation_goes_on_in_any_process_and_through_a_kill_in_the_m
             assert (await ask(0, 1, first)).status_code == 202
             refused = await ask(1, 2, more)
             found = [await fleet.follow(client, "turn1", 1)]
-            await until(lambda: not _leases(checkpoints))
+            await until(handed_back)
             assert (await ask(1, 2, more)).status_code == 202
             await called(fleet, "turn2", 2)
             fleet.signal(1, signal.SIGKILL)
             found.append(await fleet.follow(client, "turn2", 0))
-            await until(lambda: not _leases(checkpoints))
+            await until(handed_back)
             await ask(0, 3, more)
             found.append(await fleet.follow(client, "turn3", 0))
     assert refused.status_code == 409, refused.text
@@ -208,10 +212,3 @@ def _nginx(folder: Path, ports: list[int]) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
-
-
-def _leases(checkpoints: str) -> list[tuple[str]]:
-    import psycopg
-
-    with psycopg.connect(checkpoints) as connection:
-        return connection.execute("SELECT run FROM quorum_leases").fetchall()

@@ -21,11 +21,10 @@ from quorum.serve.question import Question, Refused, cleaned
 from quorum.serve.service import IDLE_SECONDS, LOOKS, MOST_RUNNING
 from quorum.tools.execute import Database
 from quorum.tools.ledger import Usage
-from quorum.tools.models.scripted import scripted
 from quorum.tools.query import ErrorKind, QueryError
-from tests.graph.shop import GOOD, QUESTION, script, written
+from tests.graph.shop import GOOD, QUESTION, written
 from tests.quorum.roles import by_role
-from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, Make, held
+from tests.quorum.serve.conftest import ABOVE_SIX, DIFFER, ONE, VIEWS, Make, held
 from tests.servers.chat_server import ChatServer
 from tests.waiting import until
 
@@ -151,9 +150,7 @@ async def test_each_query_is_approved_by_a_reply_of_its_own(models: Any, odd: bo
 
 
 async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Make) -> None:
-    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
-    model = scripted(script(sql_writer=written(GOOD), question_rewriter=view))
-    service = make({"m:a": model})
+    service = make(VIEWS)
     first = await service.ask(ME, QUESTION, session="s")
     with pytest.raises(Refused, match="being answered") as busy:
         await service.ask(ME, "Only the first!", session="s")
@@ -165,7 +162,7 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
     answer = await turn.answer()
     assert (answer.turn, answer.rows) == ("Only the first!", [["Ghent", 1]])
     await service.aclose()
-    service = make({"m:a": model})
+    service = make(VIEWS)
     again = await (await service.ask(ME, "Only the first, please!", after=turn.id)).answer()
     assert (again.became, again.of_run) == ("the result before: its first 1 rows", answer.of_run)
     with pytest.raises(Refused, match="There is no question"):
@@ -175,9 +172,7 @@ async def test_a_conversation_is_its_callers_and_has_one_turn_at_a_time(make: Ma
 async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    view = {"ask": "view", "view": {"first": 1}, "words": "", "question": "?"}
-    models = {"m:a": scripted(script(sql_writer=written(GOOD), question_rewriter=view))}
-    service, cut = make(models), asyncio.Event()
+    service, cut = make(VIEWS), asyncio.Event()
 
     async def killed(chat: Chat, context: Context, *_: Any, **__: Any) -> None:
         cut.set()
@@ -194,8 +189,9 @@ async def test_a_turn_behind_a_question_still_knows_it_after_a_restart(
         await cut.wait()
         await service.aclose()
     assert turn.status == "interrupted"
-    answer = await (await make(models).resume(ME, turn.id)).answer()
-    assert (answer.of_run, answer.rows) == (first.id, [["Ghent", 1]])
+    assert turn.folder.meta()["talk"] == turn.thread
+    answer = await (await make(VIEWS).resume(ME, turn.id)).answer()
+    assert (answer.turn, answer.of_run, answer.rows) == ("Only the first!", first.id, [["Ghent", 1]])
 
 
 async def test_a_question_is_cancelled_or_interrupted_and_goes_on_after_a_restart(make: Make) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -30,12 +30,6 @@ from tests.tools.databases.contract import (
     rows,
     table,
 )
-
-
-@pytest.fixture(autouse=True)
-def _no_faults(bigquery: BigqueryServer) -> Iterator[None]:
-    yield
-    bigquery.faults.__init__()  # type: ignore[misc]
 
 
 class TestBigquery(ConnectorContract):
@@ -216,7 +210,7 @@ async def test_only_what_was_named_is_read(odd: Connector, bigquery: BigquerySer
 
 
 async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_billed_is_told(
-    odd: Connector, bigquery: BigqueryServer
+    odd: Connector, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = "SELECT seconds FROM visits WHERE day = '2024-01-01' LIMIT 1"
     size = 100_000 * 8 * 2
@@ -226,12 +220,12 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_bill
     assert outcome.kind is ErrorKind.RESOURCES
     assert "1,600,000 bytes; 1,599,999 are allowed" in outcome.message
     assert len(bigquery.jobs) == before
-    bigquery.faults.lying_dry_run = True
+    monkeypatch.setattr(bigquery, "lying", True)
     outcome = error(await odd.run(sql, Limits(scan=2**20)))
     assert outcome.kind is ErrorKind.RESOURCES
     assert "bytes billed" in outcome.message, "the server itself refused it"
     assert len(bigquery.jobs) == before + 1
-    bigquery.faults.lying_dry_run = False
+    monkeypatch.undo()
     paid = result(await odd.run(sql, Limits(scan=10**9)))
     assert paid.bytes_scanned == 2 * 2**20
     job = list(bigquery.jobs.values())[-1]
@@ -243,17 +237,19 @@ async def test_a_lost_answer_is_looked_up_not_paid_for_again(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
     before = len(bigquery.jobs)
-    bigquery.faults.drop_inserts = 1
+    bigquery.lost = 1
     assert rows(await odd.run("SELECT count(*) FROM visits", Limits())) == [(100_000,)]
     assert len(bigquery.jobs) == before + 1
 
 
-async def test_expired_credentials_are_said(odd: Connector, bigquery: BigqueryServer) -> None:
-    bigquery.faults.expired = True
+async def test_expired_credentials_are_said(
+    odd: Connector, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bigquery, "expired", True)
     outcome = error(await odd.run("SELECT 1", Limits()))
     assert outcome.kind is ErrorKind.UNAVAILABLE
     assert "credentials are not accepted" in outcome.message
-    bigquery.faults.expired = False
+    monkeypatch.undo()
     assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
 
 

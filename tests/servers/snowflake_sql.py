@@ -17,7 +17,6 @@ from typing import Any
 import duckdb
 import fakesnow.transforms
 import pyarrow as pa
-import snowflake.connector.errors
 import sqlglot
 from fakesnow.arrow import to_sf
 from fakesnow.conn import FakeSnowflakeConnection
@@ -25,7 +24,7 @@ from fakesnow.instance import FakeSnow
 from fakesnow.rowtype import describe_as_rowtype
 from fakesnow.statement_type import statement_type_id
 from sqlglot import exp
-from sqlglot.errors import OptimizeError, ParseError
+from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
@@ -165,10 +164,8 @@ class Engine:
             query.answer = self._answer(query, database, schema)
         except SqlError as error:
             query.error = error
-        except (duckdb.Error, snowflake.connector.errors.Error) as error:
+        except Exception as error:  # noqa: BLE001 DuckDB's, or what fakesnow does not know
             query.error = _complaint(error)
-        except Exception as error:  # noqa: BLE001 what fakesnow does not know
-            query.error = SqlError("000603", "XX000", f"{type(error).__name__}: {error}")
         finally:
             if timer:
                 timer.cancel()
@@ -304,13 +301,7 @@ class Engine:
 
 
 def _parsed(sql: str, parameters: dict[str, Any]) -> exp.Expr:
-    try:
-        trees = [tree for tree in sqlglot.parse(sql, read="snowflake") if tree is not None]
-    except ParseError as error:
-        first = error.errors[0]
-        where = f"syntax error line {first.get('line', 1)} at position {max(0, (first.get('col') or 1) - 1)}"
-        message = f"{COMPILATION}{where} unexpected '{first.get('highlight', '')}'."
-        raise SqlError("001003", "42000", message) from None
+    trees = [tree for tree in sqlglot.parse(sql, read="snowflake") if tree is not None]
     count = int(parameters.get("MULTI_STATEMENT_COUNT") or 1)
     if len(trees) != count:
         message = f"Actual statement count {len(trees)} did not match the desired statement count {count}."

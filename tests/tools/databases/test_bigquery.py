@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
@@ -276,15 +275,6 @@ async def test_what_cannot_be_opened(
 )
 def test_urls(url: str, target: Target) -> None:
     assert Target.of(url) == target
-
-
-@pytest.mark.live
-@pytest.mark.skipif("QUORUM_LIVE_BIGQUERY" not in os.environ, reason="QUORUM_LIVE_BIGQUERY names no dataset")
-async def test_live() -> None:
-    """Ask the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""
-    async with connect(os.environ["QUORUM_LIVE_BIGQUERY"]) as connector:
-        assert (await connector.catalog()).tables
-        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
 
 
 async def test_an_account_that_may_write_is_told(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
@@ -351,19 +350,3 @@ def test_gold_queries_are_sent(shared: Path) -> None:
         assert isinstance(passed, Passed), text
         assert unsendable(passed.sql, "snowflake") is None
         check(passed.sql, target)
-
-
-@pytest.mark.live
-@pytest.mark.skipif(
-    "QUORUM_LIVE_SNOWFLAKE" not in os.environ, reason="QUORUM_LIVE_SNOWFLAKE names no database"
-)
-async def test_live() -> None:
-    """Ask the database that QUORUM_LIVE_SNOWFLAKE names by its URL."""
-    async with connect(os.environ["QUORUM_LIVE_SNOWFLAKE"]) as connector:
-        catalog = await connector.catalog()
-        first = catalog.tables[0].full_name.split(".")
-        name = ".".join(f'"{part}"' for part in first)
-        assert isinstance(await connector.estimate(f"SELECT * FROM {name}", Limits()), Estimate)
-        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
-        assert error(await connector.run("SELECT nope", Limits())).kind is ErrorKind.COLUMN_NOT_FOUND
-        assert await connector.account()

@@ -49,12 +49,6 @@ class Shop:
         self.server.execute(script, self.name)
 
 
-@pytest.fixture(scope="module")
-def quiet(postgres: PostgresServer) -> Shop:
-    """A database that nobody changes."""
-    return Shop(postgres)
-
-
 @pytest.fixture
 def shop(postgres: PostgresServer) -> Shop:
     """A database of the test's own."""
@@ -205,18 +199,18 @@ async def test_where_row_policies_hide_rows_they_are_asked_each_time(shop: Shop,
 
 
 async def test_files_are_their_owners_and_hold_no_secret(
-    quiet: Shop, cache: CatalogCache, caplog: pytest.LogCaptureFixture
+    shop: Shop, cache: CatalogCache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await read(quiet.reader, cache)
+    await read(shop.reader, cache)
     (file,) = cached_files(cache)
     assert (file.stat().st_mode & 0o777, cache.folder.stat().st_mode & 0o777) == (0o600, 0o700)
     content = gzip.decompress(file.read_bytes()).decode()
     assert "Oslo" in content
     assert not any(text in content + file.name for text in (PASSWORD, "reader", "127.0.0.1"))
-    await read(quiet.admin, cache)
+    await read(shop.admin, cache)
     (admins,) = {*cached_files(cache)} - {file}
     file.write_bytes(admins.read_bytes())
-    assert await names(quiet.reader, cache) == {"public.orders"}, "what lies under another's name is not used"
+    assert await names(shop.reader, cache) == {"public.orders"}, "what lies under another's name is not used"
     assert "another catalog" in caplog.text
 
 
@@ -231,11 +225,11 @@ def other_format(content: bytes) -> bytes:
 )
 async def test_a_damaged_file_is_said_and_read_anew(
     damage: Callable[[bytes], bytes],
-    quiet: Shop,
+    shop: Shop,
     cache: CatalogCache,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    url = quiet.admin
+    url = shop.admin
     first = await read(url, cache)
     (file,) = cached_files(cache)
     file.write_bytes(damage(file.read_bytes()))

@@ -167,32 +167,32 @@ async def test_what_python_cannot_hold_is_text_and_decimals_share_a_type(odd: Co
 
 
 async def test_errors(odd: Connector) -> None:
-    await check_errors(
-        odd,
-        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), "orders.id"),
-        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), "o.id"),
-        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8)),
-        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8)),
-        ("SELECT upper(id, id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT sumx(id) FROM sales.orders", ErrorKind.PERMISSION, None),
-        ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35)),
-        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35)),
-        ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12)),
-        ("SELECT id, item, count(*) FROM sales.orders GROUP BY item", ErrorKind.GROUPING, (1, 8)),
-        ("SELECT id FROM sales.orders GROUP BY 5", ErrorKind.GROUPING, (1, 38)),
-        ("SELECT id FROM sales.orders WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, (1, 35)),
-        ("SELECT item::integer FROM sales.orders", ErrorKind.TYPE_MISMATCH, None),
-        ("SELECT id FROM sales.orders WHERE item = 1", ErrorKind.TYPE_MISMATCH, (1, 40)),
-        ("SELECT 1::integr", ErrorKind.TYPE_MISMATCH, (1, 11)),
-        ("SELECT '{'::json", ErrorKind.TYPE_MISMATCH, (1, 8)),
-        ("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i", ErrorKind.OTHER, None),
-        ("", ErrorKind.SYNTAX, None),
-        ("SELECT $1", ErrorKind.SYNTAX, None),
-        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, None),
+    lines = (
+        ("column_not_found", "2:3", "SELECT 'ü',\n  iid FROM sales.orders", "orders.id"),
+        ("column_not_found", "1:8", "SELECT o.iid FROM sales.orders o", "o.id"),
+        ("table_not_found", "1:15", "SELECT * FROM kind"),
+        ("table_not_found", "1:15", "SELECT * FROM nowhere.orders"),
+        ("table_not_found", "1:15", "SELECT * FROM other.sales.orders"),
+        ("table_not_found", "1:8", "SELECT nope.id FROM sales.orders"),
+        ("ambiguous_column", "1:8", "SELECT id FROM sales.orders a, sales.orders b"),
+        ("function", "1:8", "SELECT upper(id, id) FROM sales.orders"),
+        ("permission", "-", "SELECT sumx(id) FROM sales.orders"),
+        ("syntax", "1:35", "SELECT id FROM sales.orders WHERE ORDER"),
+        ("grouping", "1:35", "SELECT id FROM sales.orders WHERE sum(id) > 1"),
+        ("grouping", "1:12", "SELECT sum(count(*)) FROM sales.orders"),
+        ("grouping", "1:8", "SELECT id, item, count(*) FROM sales.orders GROUP BY item"),
+        ("grouping", "1:38", "SELECT id FROM sales.orders GROUP BY 5"),
+        ("function", "1:35", "SELECT id FROM sales.orders WHERE row_number() OVER () > 1"),
+        ("type_mismatch", "-", "SELECT item::integer FROM sales.orders"),
+        ("type_mismatch", "1:40", "SELECT id FROM sales.orders WHERE item = 1"),
+        ("type_mismatch", "1:11", "SELECT 1::integr"),
+        ("type_mismatch", "1:8", "SELECT '{'::json"),
+        ("other", "-", "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i"),
+        ("syntax", "-", ""),
+        ("syntax", "-", "SELECT $1"),
+        ("syntax", "-", "SELECT 1; SELECT 2"),
     )
+    await check_errors(odd, lines)
 
 
 async def test_a_lock_is_not_waited_for_endlessly(
@@ -247,26 +247,17 @@ def test_urls(url: str, expected: str) -> None:
 
 
 async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str) -> None:
-    async def account_of(*statements: str) -> Account:
-        for statement in statements:
-            postgres.execute(statement, odd_name)
-        async with connect(reader_url(postgres, odd_name)) as connector:
-            found = await connector.account()
-        assert found is not None
-        return found
-
-    whole = await odd.account()
-    assert "is a superuser" in whole.powers[0]
-    assert (await account_of()).powers == ()
-    try:
-        account = await account_of(
-            "GRANT UPDATE ON sales.people TO reader", "GRANT pg_read_server_files TO reader"
-        )
-    finally:
-        postgres.execute("REVOKE UPDATE ON sales.people FROM reader", odd_name)
-        postgres.execute("REVOKE pg_read_server_files FROM reader")
-    powers = ("may read files on the server", "may write to tables: 1")
-    assert (account.name, account.powers) == ("reader", powers)
+    assert "is a superuser" in (await odd.account()).powers[0]
+    async with connect(reader_url(postgres, odd_name)) as connector:
+        assert await connector.account() == Account("reader", ())
+        postgres.execute("GRANT UPDATE ON sales.people TO reader", odd_name)
+        postgres.execute("GRANT pg_read_server_files TO reader")
+        try:
+            account = await connector.account()
+        finally:
+            postgres.execute("REVOKE UPDATE ON sales.people FROM reader", odd_name)
+            postgres.execute("REVOKE pg_read_server_files FROM reader")
+    assert account.powers == ("may read files on the server", "may write to tables: 1")
 
 
 async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, odd_name: str) -> None:

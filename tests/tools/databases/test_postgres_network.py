@@ -15,8 +15,7 @@ import pytest
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
-from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
-from quorum.tools.databases.server import CANCEL_SECONDS, Link
+from quorum.tools.databases.server import Link
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN
@@ -42,15 +41,6 @@ def working(postgres: PostgresServer, part: str) -> bool:
     """Return True if a backend works at a query that begins so."""
     sql = f"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{part}%' AND state = 'active'"
     return bool(postgres.execute(sql)[0][0])
-
-
-def test_the_longest_silence() -> None:
-    """A dead peer costs an answer on an open connection, the end of that, and one try to connect."""
-    assert Link.begin_seconds + 3 * CANCEL_SECONDS + 2 * Link.connect_seconds < 60
-    given = {name: int(value) for name, value in KEEPALIVES.items()}
-    silent = given["keepalives_idle"] + given["keepalives_interval"] * given["keepalives_count"]
-    assert silent < 60
-    assert given["tcp_user_timeout"] < 60_000
 
 
 async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
@@ -104,13 +94,13 @@ async def test_an_answer_that_trickles_is_cut_at_the_limit(far: Connector, proxy
 USED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
 
-def certificate(folder: Path, name: str, host: str) -> tuple[Path, Path]:
-    """A certificate that signs itself, and its key."""
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of localhost that signs itself, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
     key, found = folder / f"{name}.key", folder / f"{name}.crt"
-    asked = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={host}"]
-    named = ["-addext", f"subjectAltName=DNS:{host}", "-keyout", str(key), "-out", str(found)]
+    asked = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    named = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(found)]
     subprocess.run(["openssl", *asked, *named], check=True, capture_output=True)
     return found, key
 
@@ -118,7 +108,7 @@ def certificate(folder: Path, name: str, host: str) -> tuple[Path, Path]:
 @pytest.fixture
 def trusted(postgres: PostgresServer, tmp_path: Path) -> Iterator[Path]:
     """The server's certificate; the server has TLS meanwhile."""
-    found, key = certificate(tmp_path, "server", "localhost")
+    found, key = certificate(tmp_path, "server")
     own = postgres.folder / "data"
     for path in (found, key):
         shutil.copy(path, own / path.name)
@@ -144,16 +134,13 @@ def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "loc
     return f"postgresql://{ADMIN}@{host}:{postgres.port}/postgres?hostaddr=127.0.0.1&sslmode={mode}{trusted}"
 
 
-async def test_the_servers_certificate_is_verified(postgres: PostgresServer, trusted: Path) -> None:
+async def test_the_servers_certificate_is_verified(
+    postgres: PostgresServer, trusted: Path, tmp_path: Path
+) -> None:
     for mode in ("verify-full", "verify-ca", "require"):
         async with connect(url(postgres, mode, trusted)) as connector:
             assert rows(await connector.ask(USED, Limits())) == [(True,)]
-
-
-async def test_a_certificate_that_is_not_trusted_is_refused(
-    postgres: PostgresServer, trusted: Path, tmp_path: Path
-) -> None:
-    stranger, _ = certificate(tmp_path, "stranger", "localhost")
+    stranger, _ = certificate(tmp_path, "stranger")
     for asked, words in (
         (url(postgres, "verify-full", stranger), "certificate verify failed"),
         (url(postgres, "verify-full", trusted, "db.example"), 'does not match host name "db.example"'),

@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.servers.process import ADMIN, DatabaseServer, missing
+
+if TYPE_CHECKING:
+    import pymysql
 
 OPTIONS = {
     "bind-address": "127.0.0.1",
@@ -46,15 +49,16 @@ class MariadbServer(DatabaseServer):
         program = shutil.which("mariadbd", path=_PATH) or "mariadbd"
         return [program, "--no-defaults", *settings, *FLAGS]
 
-    def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
-        """Run statements as the administrator; the rows of the last one."""
+    def connect(self, database: str = "mysql") -> pymysql.Connection:
         import pymysql
         from pymysql.constants import CLIENT
 
         user = {"user": ADMIN, "host": "127.0.0.1", "port": self.port, "database": database}
         how = {"autocommit": True, "charset": "utf8mb4", "client_flag": CLIENT.MULTI_STATEMENTS}
-        opened = pymysql.connect(**user, **how)
-        with closing(opened) as connection, connection.cursor() as cursor:
+        return pymysql.connect(**user, **how)
+
+    def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
+        with closing(self.connect(database)) as connection, connection.cursor() as cursor:
             cursor.execute(script)
             rows = cursor.fetchall()
             while cursor.nextset():

@@ -133,12 +133,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return counts, sorted(row[1] for row in tables), schemas, sent
 
     elif "postgresql" in engine:
-        import psycopg
-
         server: PostgresServer = request.getfixturevalue("postgres")
         name = server.new_database(POSTGRES)
         url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
-        other = psycopg.connect(f"{server.admin_url}/{name}", autocommit=True)
+        other = server.connect(name)
         pid = other.info.backend_pid
         other.execute("LISTEN held")
 
@@ -147,12 +145,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return server.execute(POSTGRES_EFFECTS.format(pid=pid), name), told, sorted(tmp_path.iterdir())
 
     elif "mysql" in engine:
-        import pymysql
-
         maria: MariadbServer = request.getfixturevalue("mariadb")
         name = maria.new_database(MYSQL)
         url = f"{engine}://{maria.admin_url.partition('://')[2]}/{name}"
-        other = pymysql.connect(host="127.0.0.1", port=maria.port, user="quorum_admin")
+        other = maria.connect(name)
         pid = other.thread_id()
 
         def look() -> object:

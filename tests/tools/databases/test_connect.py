@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -42,19 +39,6 @@ def test_plain_paths(tmp_path: Path) -> None:
     for path in ("~nobody-at-all/shop.db", "a\0b", "x" * 5000, ""):
         with pytest.raises(DatabaseUnavailable):
             connect(path)
-
-
-def test_looking_at_a_file_keeps_the_locks_of_this_process(tmp_path: Path) -> None:
-    """Closing a file drops all POSIX locks that the process holds on it."""
-    path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.executescript("CREATE TABLE t (x); BEGIN EXCLUSIVE;")
-    connect(str(path))
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT * FROM t')"
-    command = [sys.executable, "-c", program, str(path)]
-    other = subprocess.run(command, capture_output=True, text=True, check=False)
-    connection.close()
-    assert "database is locked" in other.stderr
 
 
 MALFORMED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -308,13 +309,7 @@ async def test_a_list_of_a_group_is_not_cut(mariadb: MariadbServer) -> None:
 async def test_a_lock_is_not_waited_for_endlessly(
     odd: Connector, mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import pymysql
-
     monkeypatch.setattr("quorum.tools.databases.mysql.session.LOCK_SECONDS", 1)
-    other = pymysql.connect(host="127.0.0.1", port=mariadb.port, user="quorum_admin", database="sales")
-    try:
+    with closing(mariadb.connect("sales")) as other:
         other.cursor().execute("LOCK TABLES people WRITE")
-        outcome = error(await odd.run("SELECT * FROM people", Limits()))
-    finally:
-        other.close()
-    assert outcome.kind is ErrorKind.UNAVAILABLE
+        assert error(await odd.run("SELECT * FROM people", Limits())).kind is ErrorKind.UNAVAILABLE

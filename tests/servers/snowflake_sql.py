@@ -15,10 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import duckdb
-import fakesnow.transforms
 import pyarrow as pa
 import sqlglot
-from fakesnow.arrow import to_sf
+from fakesnow.arrow import to_ipc, to_sf
 from fakesnow.conn import FakeSnowflakeConnection
 from fakesnow.instance import FakeSnow
 from fakesnow.rowtype import describe_as_rowtype
@@ -27,8 +26,6 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
-
-fakesnow.transforms.numeric_agg_implicit_cast = lambda tree: tree  # else the sum of decimals is a float
 
 DATABASES = ("SHOP", "OTHER")
 TABLES = """
@@ -325,25 +322,7 @@ def _texts(names: list[str], rows: list[Any]) -> Answer:
 
 def encoded(answer: Answer, start: int, count: int) -> bytes:
     """Some rows as Snowflake's Arrow stream."""
-    plain = answer.table.slice(start, count)
-    table = _with_nulls(to_sf(plain, answer.rowtype), plain)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def _with_nulls(table: pa.Table, plain: pa.Table) -> pa.Table:
-    """With the NULLs of times, which fakesnow makes zeros."""
-    for i, column in enumerate(table.schema):
-        if pa.types.is_struct(column.type):
-            array = table.column(i).combine_chunks()
-            array = array if isinstance(array, pa.StructArray) else array.chunk(0)
-            parts = [array.field(j).fill_null(0) for j in range(column.type.num_fields)]
-            nulls = plain.column(i).is_null().combine_chunks()
-            masked = pa.StructArray.from_arrays(parts, fields=list(column.type), mask=nulls)
-            table = table.set_column(i, column, masked)
-    return table
+    return to_ipc(to_sf(answer.table.slice(start, count), answer.rowtype)).to_pybytes()
 
 
 def _tables(tree: exp.Expr, database: str, schema: str) -> Iterator[tuple[exp.Table, tuple[str, str, str]]]:

@@ -102,36 +102,33 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert all(len(sentence) < 250 and "\n" not in sentence for sentence in catalog.left_out)
 
 
+NOTHING = {
+    "book.xls": (b"PK\3\4", "workbook.*[.]xlsx"),
+    "book.csv": (b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
+    "wide.csv": ("n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
+    "quotes.csv": (
+        b"T\na,b\n1,2\n1,2\n1,2,3\n",
+        "is left out: .*--db '[^']*/quotes.csv[?]skip=LINES'",
+    ),
+    "folder/notes.md": (b"# hello", "holds no data file"),
+    "many/shop.sqlite": (
+        b"SQLite format 3\0",
+        r"no data file(?s:.)*Name a database file itself.*shop\.sqlite",
+    ),
+    "lake/_delta_log/0.json": (b"{}", "Delta table"),
+    "orders.parquet/part-0.parquet": (b"PAR1", "folder of parts, which is not read as one table"),
+    "resource/DDL.csv": (b"a,b\n", "schema:///"),
+}
+
+
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("book.xls", b"PK\3\4", "workbook.*[.]xlsx"),
-        ("book.csv", b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
-        ("wide.csv", "n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
-        (
-            "quotes.csv",
-            b"T\na,b\n1,2\n1,2\n1,2,3\n",
-            r"quotes.csv is left out: .*--db '[^']*/quotes.csv[?]skip=LINES'",
-        ),
-        ("folder/notes.md", b"# hello", "holds no data file"),
-        (
-            "many/shop.sqlite",
-            b"SQLite format 3\0",
-            r"many holds no data file(?s:.)*Name a database file itself, e\.g\. .*shop\.sqlite",
-        ),
-        ("lake/_delta_log/0.json", b"{}", "Delta table"),
-        ("orders.parquet/part-0.parquet", b"PAR1", "folder of parts, which is not read as one table"),
-        ("resource/DDL.csv", b"a,b\n", "schema:///"),
-    ],
-)
-async def test_nothing_to_ask_is_said(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    asked = tmp_path / Path(name).parts[0]
+@pytest.mark.parametrize("name", NOTHING)
+async def test_nothing_to_ask_is_said(tmp_path: Path, name: str) -> None:
+    content, words = NOTHING[name]
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(DatabaseUnavailable, match=words):
-        await connect(str(asked)).open()
+        await connect(str(tmp_path / Path(name).parts[0])).open()
     assert children() == []
 
 
@@ -300,7 +297,7 @@ def test_blank_lines_have_no_header_and_a_text_that_is_cut_loses_its_last_line()
 
 
 def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
-    """A workbook; a row is a list of cells. A sheet whose name begins with ``Hidden`` is."""
+    """A workbook; a cell is a value, or that and its form. A sheet whose name begins with ``Hidden`` is."""
     xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra `xlsx` is not installed")
     pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -310,7 +307,10 @@ def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
             if name.startswith("Hidden"):
                 sheet.hide()
             for number, line in enumerate(lines):
-                sheet.write_row(number, 0, line)
+                for column, cell in enumerate(line):
+                    value, *forms = cell if isinstance(cell, tuple) else (cell,)
+                    styles = (book.add_format({"num_format": form}) for form in forms)
+                    sheet.write(number, column, value, *styles)
     return path
 
 
@@ -350,16 +350,10 @@ async def test_values_have_their_types(tmp_path: Path) -> None:
 
 
 async def test_times_and_moments(tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
-    xlsxwriter = pytest.importorskip("xlsxwriter")
-    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
-        sheet = book.add_worksheet()
-        sheet.write_row(0, 0, ["t", "m", "d"])
-        forms = ("hh:mm", "yyyy-mm-dd hh:mm", "[h]:mm")
-        for column, value in enumerate((time(12, 30), datetime(2024, 5, 1, 8), 1.5)):
-            sheet.write(1, column, value, book.add_format({"num_format": forms[column]}))
-    found = await answer(tmp_path / "a.xlsx", "FROM a")
-    assert found == [(time(12, 30), datetime(2024, 5, 1, 8), "36:00:00")]
+    moment = datetime(2024, 5, 1, 8)
+    cells = [(time(12, 30), "hh:mm"), (moment, "yyyy-mm-dd hh:mm"), (1.5, "[h]:mm")]
+    path = workbook(tmp_path / "a.xlsx", A=[["t", "m", "d"], cells])
+    assert await answer(path, "FROM a") == [(time(12, 30), moment, "36:00:00")]
 
 
 async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:

@@ -21,14 +21,7 @@ from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.query import ErrorKind, Estimate, Limits
 from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.servers.bigquery_sql import PROJECT, ApiError
-from tests.tools.databases.contract import (
-    ConnectorContract,
-    RightsContract,
-    error,
-    result,
-    rows,
-    table,
-)
+from tests.tools.databases.contract import ConnectorContract, RightsContract, error, result, rows, table
 
 
 class TestBigquery(ConnectorContract):

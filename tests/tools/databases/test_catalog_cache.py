@@ -73,10 +73,7 @@ def cached_files(cache: CatalogCache) -> list[Path]:
 
 
 async def test_a_catalog_is_read_once_in_its_age(
-    shop: Shop,
-    cache: CatalogCache,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    shop: Shop, cache: CatalogCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     url, now = shop.admin, time.time()
     first = await read(url, cache)

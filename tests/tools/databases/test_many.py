@@ -237,9 +237,8 @@ async def test_two_of_one_name_are_told_apart(tmp_path: Path, monkeypatch: pytes
     async with connect_all([f"sqlite:///{place}" for place in places]) as connector:
         catalog = await connector.catalog()
         assert [table.full_name for table in catalog.tables] == ["my_shop.main.t", "my_shop_2.main.t"]
-        assert rows(await connector.run("SELECT a.x, b.x FROM my_shop.t a, my_shop_2.t b", Limits())) == [
-            (0, 1)
-        ]
+        both = await connector.run("SELECT a.x, b.x FROM my_shop.t a, my_shop_2.t b", Limits())
+        assert rows(both) == [(0, 1)]
         problem = error(await connector.run("SELECT * FROM t", Limits()))
         assert "in several databases" in problem.message
         assert problem.suggestions == ("my_shop.main.t", "my_shop_2.main.t")

@@ -19,15 +19,7 @@ from quorum.tools.databases.mysql.url import Target
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.process import PASSWORD
-from tests.tools.databases.contract import (
-    SOON,
-    RightsContract,
-    check_errors,
-    error,
-    result,
-    rows,
-    table,
-)
+from tests.tools.databases.contract import SOON, RightsContract, check_errors, error, result, rows, table
 from tests.tools.databases.served import MariadbContract
 
 

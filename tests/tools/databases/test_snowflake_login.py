@@ -86,9 +86,7 @@ def test_connections_of_other_names_are_other_databases() -> None:
 
 
 async def test_no_secret_is_told(
-    snowflake: SnowflakeServer,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    snowflake: SnowflakeServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     wrong = "wr0ng/@:#?%"
     for url in (
@@ -281,19 +279,14 @@ async def test_what_cannot_be_opened(snowflake: SnowflakeServer) -> None:
 async def test_accounts(shop: Connector, snowflake: SnowflakeServer) -> None:
     account = await shop.account()
     assert account == Account("ANALYST in the role READER", (), sealed=False)
-    boss = [
-        *(
-            ["USAGE", "ROLE", "WRITER"],
-            ["USAGE", "ROLE", "SYSADMIN"],
-            ["OWNERSHIP", "TABLE", "SHOP.PUBLIC.T"],
-        ),
-        *(["SELECT", "TABLE", "SHOP.PUBLIC.U"], ["USAGE", "WAREHOUSE", "W"], ["OPERATE", "WAREHOUSE", "W"]),
-    ]
-    writer = [
-        *(["INSERT", "TABLE", f"SHOP.PUBLIC.T{i}"] for i in range(5)),
-        *(["USAGE", "PROCEDURE", "SHOP.PUBLIC.P()"], ["USAGE", "ROLE", "BOSS"]),
-    ]
-    snowflake.control("engine", {"role": "BOSS", "grants": {"BOSS": boss, "WRITER": writer}})
+    boss = "USAGE ROLE WRITER,USAGE ROLE SYSADMIN,OWNERSHIP TABLE SHOP.PUBLIC.T,SELECT TABLE SHOP.PUBLIC.U"
+    writer = ",".join(f"INSERT TABLE SHOP.PUBLIC.T{i}" for i in range(5))
+    grants = {
+        "BOSS": f"{boss},USAGE WAREHOUSE W,OPERATE WAREHOUSE W",
+        "WRITER": f"{writer},USAGE PROCEDURE SHOP.PUBLIC.P(),USAGE ROLE BOSS",
+    }
+    told = {role: [grant.split() for grant in held.split(",")] for role, held in grants.items()}
+    snowflake.control("engine", {"role": "BOSS", "grants": told})
     account = await shop.account()
     assert account.name == "ANALYST in the role BOSS"
     assert account.powers == (

@@ -214,7 +214,7 @@ async def ask(request: Request) -> Response:
 
 
 async def ask_again(request: Request) -> Response:
-    query = next(query for query in STATE.queries.values() if query.id == request.path_params["id"])
+    query = STATE.queries[request.path_params["id"]]
     return refusal(request) or await outcome(query, request.headers["host"])
 
 
@@ -240,7 +240,7 @@ def described(query: Query, answer: Answer, host: str) -> dict[str, Any]:
         "total": rows,
         "returned": rows,
         "queryId": query.id,
-        "statementTypeId": answer.kind,
+        "statementTypeId": 4096,
         "parameters": [{"name": "TIMEZONE", "value": "UTC"}],
     }
     if STATE.faults.files:
@@ -251,7 +251,7 @@ def described(query: Query, answer: Answer, host: str) -> dict[str, Any]:
         return found | {"queryResultFormat": "json", "rowset": list(zip(*columns, strict=True))}
     first = base64.b64encode(encoded(answer, 0, INLINE)).decode() if rows else ""
     found |= {"queryResultFormat": "arrow", "rowsetBase64": first}
-    url, sizes = f"http://{host}/chunks/{query.request}", {"uncompressedSize": 1, "compressedSize": 1}
+    url, sizes = f"http://{host}/chunks/{query.id}", {"uncompressedSize": 1, "compressedSize": 1}
     chunks = [
         {"url": f"{url}/{start}", "rowCount": min(CHUNK, rows - start), **sizes}
         for start in range(INLINE, rows, CHUNK)

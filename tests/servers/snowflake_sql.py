@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import threading
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +20,6 @@ from fakesnow.arrow import to_ipc, to_sf
 from fakesnow.conn import FakeSnowflakeConnection
 from fakesnow.instance import FakeSnow
 from fakesnow.rowtype import describe_as_rowtype
-from fakesnow.statement_type import statement_type_id
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
 from sqlglot.optimizer.qualify import qualify
@@ -81,7 +79,6 @@ class Answer:
 
     table: pa.Table
     rowtype: list[dict[str, Any]]
-    kind: int = 4096
     as_json: bool = False
 
 
@@ -91,8 +88,7 @@ class Query:
 
     sql: str
     parameters: dict[str, Any]
-    request: str
-    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    id: str
     done: threading.Event = field(default_factory=threading.Event)
     stopped: str = ""
     answer: Answer | None = None
@@ -113,14 +109,14 @@ class Engine:
     Attributes:
         denied: Full names of tables that nobody may read.
         grants: What roles may, as SHOW GRANTS tells: privilege, kind and name.
-        user, role: Who asks.
+        role: Who asks.
     """
 
     def __init__(self) -> None:
         self.fakesnow = FakeSnow()
         self.denied: set[str] = set()
         self.grants: dict[str, list[list[str]]] = {}
-        self.user, self.role = "ANALYST", "READER"
+        self.role = "READER"
         self.fakesnow.duck_conn.execute(
             "CREATE TABLE _fs_global.main.described (path VARCHAR PRIMARY KEY, clustering VARCHAR);"
             "CREATE TABLE _fs_global.main.closed (name VARCHAR)"
@@ -215,8 +211,8 @@ class Engine:
 
     def _with_functions(self, tree: exp.Expr) -> exp.Expr:
         """The tree with what functions say of who asks."""
-        told = {"CURRENT_USER": self.user, "CURRENT_ROLE": self.role}
-        told |= {"CURRENT_SECONDARY_ROLES": '{"roles":""}'}
+        told = {"CURRENT_USER": "ANALYST", "CURRENT_ROLE": self.role}
+        told["CURRENT_SECONDARY_ROLES"] = '{"roles":""}'
 
         def replaced(node: exp.Expr) -> exp.Expr:
             name = node.name.upper() if isinstance(node, exp.Anonymous) else getattr(node, "sql_name", str)()
@@ -310,7 +306,7 @@ def _result(connection: FakeSnowflakeConnection, sql: str) -> Answer:
     cursor = connection.cursor()
     cursor.execute(sql, server=True)
     table, rowtype = cursor._arrow_table, describe_as_rowtype(cursor._describe_last_sql())
-    return Answer(table, rowtype, statement_type_id(sqlglot.parse_one(sql, read="snowflake")))
+    return Answer(table, rowtype)
 
 
 def _texts(names: list[str], rows: list[Any]) -> Answer:

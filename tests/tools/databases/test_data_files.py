@@ -44,11 +44,6 @@ def fill(folder: Path, **texts: str | bytes) -> Path:
     return folder
 
 
-def parquet(path: Path, **columns: list[object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns), path)
-
-
 async def catalog_of(path: Path | str) -> Catalog:
     async with connect(str(path)) as connector:
         return await connector.catalog()
@@ -66,8 +61,8 @@ async def test_a_folder_of_every_kind_and_names_that_clash(tmp_path: Path) -> No
     fill(folder, cities__tsv="id\tname\n1\tBern\n", deep__json='[{"a": {"b": 1}}]', README__md="# hello")
     fill(folder, orders__json='[{"id": 7}]', ORDERS__tsv="id\n8\n", **{"orders csv__csv": "id\n9\n"})
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n2\n"))
-    parquet(folder / "Sales 2024.parquet", region=["north", "south"])
-    parquet(folder / "2023.parquet", x=[1])
+    pq.write_table(pa.table({"region": ["north", "south"]}), folder / "Sales 2024.parquet")
+    pq.write_table(pa.table({"x": [1]}), folder / "2023.parquet")
     catalog = await catalog_of(folder)
     assert (catalog.name, catalog.dialect, catalog.left_out) == ("data", "duckdb", ())
     counts = {item.name: item.row_count for item in catalog.tables if "orders" not in item.name.lower()}

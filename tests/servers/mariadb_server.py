@@ -77,11 +77,7 @@ class MariadbServer(DatabaseServer):
             self.execute(f"KILL {number}")
 
     def make_administrator(self) -> None:
-        """The one account that a new server has is root's, on its socket."""
-        import pymysql
-
-        connection = pymysql.connect(unix_socket=str(self.folder / "socket"), user="root")
-        with closing(connection), connection.cursor() as cursor:
+        with closing(self._root()) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
             cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
 
@@ -89,9 +85,15 @@ class MariadbServer(DatabaseServer):
         import pymysql
 
         with suppress(pymysql.OperationalError):
-            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+            self._root().close()
             return True
         return False
+
+    def _root(self) -> pymysql.Connection:
+        """The one account that a new server has, on its socket."""
+        import pymysql
+
+        return pymysql.connect(unix_socket=str(self.folder / "socket"), user="root")
 
 
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"

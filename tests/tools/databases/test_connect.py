@@ -76,11 +76,9 @@ def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
             connect(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://me:wr0ng@host/db?sslpassword=wr0ng", "mysql://me:wr0ng@host/db"]
-)
-def test_a_connector_shows_no_password(url: str) -> None:
-    assert "wr0ng" not in repr(vars(connect(url)))
+def test_a_connector_shows_no_password() -> None:
+    for url in ("postgresql://me:wr0ng@host/db?sslpassword=wr0ng", "mysql://me:wr0ng@host/db"):
+        assert "wr0ng" not in repr(vars(connect(url)))
 
 
 @pytest.fixture

@@ -385,7 +385,7 @@ def configure(postgres: PostgresServer, *settings: str) -> None:
     postgres.execute("SELECT pg_reload_conf()")
 
 
-def url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "localhost") -> str:
+def tls_url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "localhost") -> str:
     """A server on 127.0.0.1 that is asked for by a name, which its certificate must bear."""
     trusted = f"&sslrootcert={root}" if root else ""
     return f"postgresql://{ADMIN}@{host}:{postgres.port}/postgres?hostaddr=127.0.0.1&sslmode={mode}{trusted}"
@@ -395,13 +395,13 @@ async def test_the_servers_certificate_is_verified(
     postgres: PostgresServer, trusted: Path, tmp_path: Path
 ) -> None:
     for mode in ("verify-full", "verify-ca", "require"):
-        async with connect(url(postgres, mode, trusted)) as connector:
+        async with connect(tls_url(postgres, mode, trusted)) as connector:
             assert rows(await connector.ask(USED, Limits())) == [(True,)]
     stranger, _ = certificate(tmp_path, "stranger")
     for asked, words in (
-        (url(postgres, "verify-full", stranger), "certificate verify failed"),
-        (url(postgres, "verify-full", trusted, "db.example"), 'does not match host name "db.example"'),
-        (url(postgres, "verify-full", tmp_path / "none.crt"), "does not exist"),
+        (tls_url(postgres, "verify-full", stranger), "certificate verify failed"),
+        (tls_url(postgres, "verify-full", trusted, "db.example"), 'does not match host name "db.example"'),
+        (tls_url(postgres, "verify-full", tmp_path / "none.crt"), "does not exist"),
     ):
         with pytest.raises(DatabaseUnavailable) as refused:
             await connect(asked).open()
@@ -411,5 +411,5 @@ async def test_the_servers_certificate_is_verified(
 
 async def test_a_server_without_tls_is_refused_where_it_is_required(postgres: PostgresServer) -> None:
     with pytest.raises(DatabaseUnavailable, match="does not support SSL") as refused:
-        await connect(url(postgres, "require", None)).open()
+        await connect(tls_url(postgres, "require", None)).open()
     assert "sslmode" in refused.value.hint

@@ -1,4 +1,4 @@
-"""SQLAlchemy as the last resort: the contract on PostgreSQL and MariaDB, and what is its own."""
+"""SQLAlchemy as the last resort: the contract on PostgreSQL, and what is its own."""
 
 from __future__ import annotations
 

@@ -97,9 +97,7 @@ class Engine:
 
     def resource(self, dataset: str, table: str) -> dict[str, Any]:
         """A table as ``tables.get`` tells it."""
-        kind = self.tables(dataset).get(table)
-        if kind is None:
-            raise ApiError(404, "notFound", f"Not found: Table {PROJECT}:{dataset}.{table}")
+        kind = self.tables(dataset)[table]
         if dataset in self.unread:
             name = f"{PROJECT}:{dataset}.{table}"
             message = f"Table {name}: Permission bigquery.tables.get denied on table {name}"
@@ -133,11 +131,9 @@ class Engine:
             trees = [tree for tree in sqlglot.parse(sql, read="bigquery") if tree]
         except SqlglotError as error:
             raise invalid("Syntax error: Unexpected identifier at [1:1]") from error
-        if len(trees) != 1:
+        (tree, *others) = trees
+        if others or not isinstance(tree, exp.Query):
             return Plan("SCRIPT")
-        (tree,) = trees
-        if not isinstance(tree, exp.Query):
-            return Plan(type(tree).__name__.upper())
         plan = Plan("SELECT")
         for table in list(tree.find_all(exp.Table)):
             self._place(tree, table, default, plan)
@@ -161,16 +157,12 @@ class Engine:
         if (not table.db and table.name in names) or (table.db and table.db in aliases and not table.catalog):
             return  # FROM orders, orders.items
         dataset = table.db or default
-        if not dataset:
-            raise invalid(f'Table "{table.name}" must be qualified with a dataset (e.g. dataset.table)')
         if table.catalog and table.catalog != PROJECT:
             place = f"{table.catalog}:{dataset}.{table.name}"
             raise ApiError(403, "accessDenied", f"Access Denied: Table {place}")
         known = self.tables(dataset)
         if table.name.endswith("*"):
             shards = sorted(name for name in known if name.startswith(table.name[:-1]))
-            if not shards:
-                raise invalid(f"{PROJECT}:{dataset}.{table.name} does not match any table.")
             plan.tables += [(dataset, name) for name in shards]
             start = len(table.name) - 1
             parts = " UNION ALL BY NAME ".join(

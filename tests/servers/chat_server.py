@@ -151,9 +151,6 @@ class ChatServer:
             )
         return answer
 
-    def served(self, answer: Answer) -> None:
-        """An answer goes; said before it does, for the client is quick to ask again."""
-
     def wait(self, seconds: float) -> bool:
         """Wait; True once the server stops."""
         return self._stopped.wait(seconds)
@@ -183,7 +180,6 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
             asked = {name.lower(): value for name, value in self.headers.items()}
             answer = server.answer(Request(asked, body, time.monotonic(), self.path))
             stopped = server.wait(answer.delay) if answer.delay else False
-            server.served(answer)
             try:
                 if stopped:
                     self.close_connection = True  # a server that ends leaves nobody waiting
@@ -232,8 +228,6 @@ def _handler(server: ChatServer) -> type[BaseHTTPRequestHandler]:
                 chunks.append({"choices": [], "usage": answer.body["usage"]})
             for chunk in chunks:
                 self.wfile.write(f"data: {json.dumps(head | chunk)}\n\n".encode())
-            while answer.forever and not server.wait(answer.pause):
-                self.wfile.write(answer.forever)
             self.wfile.write(b"data: [DONE]\n\n")
 
     return Handler

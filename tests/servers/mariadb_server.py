@@ -6,9 +6,12 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.servers.process import ADMIN, DatabaseServer, missing
+
+if TYPE_CHECKING:
+    import pymysql
 
 OPTIONS = {
     "bind-address": "127.0.0.1",
@@ -46,15 +49,16 @@ class MariadbServer(DatabaseServer):
         program = shutil.which("mariadbd", path=_PATH) or "mariadbd"
         return [program, "--no-defaults", *settings, *FLAGS]
 
-    def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
-        """Run statements as the administrator; the rows of the last one."""
+    def connect(self, database: str = "mysql") -> pymysql.Connection:
         import pymysql
         from pymysql.constants import CLIENT
 
         user = {"user": ADMIN, "host": "127.0.0.1", "port": self.port, "database": database}
         how = {"autocommit": True, "charset": "utf8mb4", "client_flag": CLIENT.MULTI_STATEMENTS}
-        opened = pymysql.connect(**user, **how)
-        with closing(opened) as connection, connection.cursor() as cursor:
+        return pymysql.connect(**user, **how)
+
+    def execute(self, script: str, database: str = "mysql") -> tuple[tuple[Any, ...], ...]:
+        with closing(self.connect(database)) as connection, connection.cursor() as cursor:
             cursor.execute(script)
             rows = cursor.fetchall()
             while cursor.nextset():
@@ -73,11 +77,7 @@ class MariadbServer(DatabaseServer):
             self.execute(f"KILL {number}")
 
     def make_administrator(self) -> None:
-        """The one account that a new server has is root's, on its socket."""
-        import pymysql
-
-        connection = pymysql.connect(unix_socket=str(self.folder / "socket"), user="root")
-        with closing(connection), connection.cursor() as cursor:
+        with closing(self._root()) as connection, connection.cursor() as cursor:
             cursor.execute(f"CREATE USER {ADMIN}@'127.0.0.1'")
             cursor.execute(f"GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1' WITH GRANT OPTION")
 
@@ -85,9 +85,15 @@ class MariadbServer(DatabaseServer):
         import pymysql
 
         with suppress(pymysql.OperationalError):
-            pymysql.connect(unix_socket=str(self.folder / "socket"), user="root").close()
+            self._root().close()
             return True
         return False
+
+    def _root(self) -> pymysql.Connection:
+        """The one account that a new server has, on its socket."""
+        import pymysql
+
+        return pymysql.connect(unix_socket=str(self.folder / "socket"), user="root")
 
 
 _PATH = f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin"

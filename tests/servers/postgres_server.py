@@ -7,9 +7,12 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.servers.process import ADMIN, DatabaseServer, missing
+
+if TYPE_CHECKING:
+    import psycopg
 
 OPTIONS = {
     "listen_addresses": "127.0.0.1",
@@ -44,12 +47,13 @@ class PostgresServer(DatabaseServer):
         data = str(self.folder / "data")
         return [f"{_binaries()}/postgres", "-D", data, "-p", str(self.port), *settings]
 
-    def execute(self, script: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run statements as the superuser; the rows of the last one."""
+    def connect(self, database: str = "postgres") -> psycopg.Connection:
         import psycopg
 
-        url = f"{self.admin_url}/{database}"
-        with psycopg.connect(url, autocommit=True) as connection:
+        return psycopg.connect(f"{self.admin_url}/{database}", autocommit=True)
+
+    def execute(self, script: str, database: str = "postgres") -> list[tuple[Any, ...]]:
+        with self.connect(database) as connection:
             cursor = connection.execute(script)  # type: ignore[call-overload]
             while cursor.nextset():
                 pass

@@ -66,6 +66,10 @@ class DatabaseServer(ABC):
     def answers(self) -> bool: ...
 
     @abstractmethod
+    def connect(self, database: str = "") -> Any:
+        """The driver's connection of the administrator."""
+
+    @abstractmethod
     def execute(self, script: str, database: str = "") -> Sequence[tuple[Any, ...]]:
         """Run statements as the administrator; the rows of the last one."""
 

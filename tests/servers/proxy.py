@@ -4,7 +4,6 @@ async with Proxy(port) as proxy:
     url = f"postgresql://me@127.0.0.1:{proxy.port}/shop"
     proxy.freeze()      # nothing arrives any more, either way, and nobody is told
     proxy.thaw()        # new bytes pass again; what was swallowed is lost
-    proxy.slow(64)      # answers come 64 bytes at a time
     proxy.drop()        # every connection ends, with a reset
 """
 
@@ -16,8 +15,6 @@ import struct
 from typing import Self
 
 CHUNK = 65536
-PAUSE = 0.05
-"""Seconds between the pieces of a slow answer."""
 RESET = struct.pack("ii", 1, 0)
 
 
@@ -32,7 +29,7 @@ class Proxy:
 
     def __init__(self, target: int) -> None:
         self._target = target
-        self._frozen, self._most = False, 0
+        self._frozen = False
         self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = self.accepted = self.swallowed = 0
@@ -44,10 +41,6 @@ class Proxy:
     def thaw(self) -> None:
         """Pass bytes again."""
         self._frozen = False
-
-    def slow(self, most: int) -> None:
-        """Pass answers ``most`` bytes at a time, with pauses; 0 for as they come."""
-        self._most = most
 
     def drop(self) -> None:
         """Reset all connections."""
@@ -75,27 +68,20 @@ class Proxy:
         self.accepted += 1
         behind, server = await asyncio.open_connection("127.0.0.1", self._target)
         self._pairs.append((writer, server))
-        for source, sink, answers in ((reader, server, False), (behind, writer, True)):
-            task = asyncio.create_task(self._pump(source, sink, answers=answers))
+        for source, sink in ((reader, server), (behind, writer)):
+            task = asyncio.create_task(self._pump(source, sink))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, answers: bool) -> None:
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
         try:
             while data := await source.read(CHUNK):
-                most = self._most if answers and self._most else len(data)
-                for start in range(0, len(data), most):
-                    await self._pass(data[start : start + most], sink)
-                    if most < len(data):
-                        await asyncio.sleep(PAUSE)
+                if self._frozen:
+                    self.swallowed += len(data)
+                else:
+                    sink.write(data)
+                    await sink.drain()
         except ConnectionError:
             pass
         if not self._frozen:
             sink.close()
-
-    async def _pass(self, data: bytes, sink: asyncio.StreamWriter) -> None:
-        if self._frozen:
-            self.swallowed += len(data)
-            return
-        sink.write(data)
-        await sink.drain()

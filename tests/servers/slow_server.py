@@ -15,7 +15,7 @@ import multiprocessing
 from multiprocessing.connection import Connection
 from typing import Self
 
-from tests.servers.chat_server import Answer, ChatServer, say, tokens
+from tests.servers.chat_server import ChatServer, say, tokens
 from tests.servers.replies import reply_to
 
 
@@ -41,23 +41,14 @@ class SlowServer:
         self._process.join()
 
     def served(self) -> int:
-        """How many requests were answered so far."""
+        """How many requests have come so far."""
         self._mine.send(True)
         return int(self._mine.recv())
 
 
 def _main(pipe: Connection, latency: float) -> None:
-    with _Slow(latency) as server:
+    with ChatServer(lambda asked: say(reply_to(asked.text), usage=tokens(900, 60), delay=latency)) as server:
+        server._server.socket.listen(1000)
         pipe.send(server.url)
         while pipe.recv():
-            pipe.send(server.done)
-
-
-class _Slow(ChatServer):
-    def __init__(self, latency: float) -> None:
-        super().__init__(lambda asked: say(reply_to(asked.text), usage=tokens(900, 60), delay=latency))
-        self._server.socket.listen(1000)
-        self.done = 0
-
-    def served(self, answer: Answer) -> None:
-        self.done += 1
+            pipe.send(len(server.requests))

@@ -14,7 +14,7 @@ from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Connector
 from quorum.tools.query import ErrorKind, Limits
-from tests.tools.databases.contract import ConnectorContract, error, rows
+from tests.tools.databases.contract import ENDLESS, ConnectorContract, error, rows
 from tests.waiting import PATIENCE, until
 
 POSTGRES_STATE = """
@@ -58,6 +58,7 @@ class ServedContract(ConnectorContract):
     translated: ClassVar[Callable[[str], str]]
     state_of: ClassVar[str]
     sleep: ClassVar[str]
+    end: ClassVar[str]  # how somebody else ends a session's query
     options: ClassVar[str] = ""
     long_text = "repeat('x', 100000)"
 
@@ -111,6 +112,15 @@ class ServedContract(ConnectorContract):
             await asyncio.to_thread(self.server.start)
         assert rows(await shop.run("SELECT 1", Limits())) == [(1,)]
 
+    async def test_a_query_that_somebody_ends_is_not_told_as_too_slow(
+        self, shop: Connector, path: Path
+    ) -> None:
+        task = asyncio.create_task(shop.run(ENDLESS, Limits(seconds=60)))
+        await until(lambda: self.running(shop, path))
+        for session in self.server.sessions(self.names[path], "active"):
+            self.server.execute(self.end.format(session))
+        assert error(await task).kind is ErrorKind.UNAVAILABLE
+
     async def test_what_cannot_be_opened(self) -> None:
         for url, words in (
             (self.url("nowhere"), "nowhere"),
@@ -133,6 +143,7 @@ class PostgresContract(ServedContract):
     translated = staticmethod(for_postgres)
     state_of = POSTGRES_STATE
     sleep = "pg_sleep({})::text"
+    end = "SELECT pg_terminate_backend({})"
 
 
 class MariadbContract(ServedContract):
@@ -141,6 +152,7 @@ class MariadbContract(ServedContract):
     translated = staticmethod(for_mariadb)
     state_of = MARIADB_STATE
     sleep = "SLEEP({})"
+    end = "KILL QUERY {}"
 
     def said(self, sql: str) -> str:
         return for_mariadb(sql)

@@ -24,14 +24,16 @@ from tests.servers.snowflake_server import SnowflakeServer
 from tests.tools.case_files import cases
 from tests.tools.databases.contract import SOON, listed, rows
 
-POSTGRES = """
-CREATE EXTENSION IF NOT EXISTS dblink; CREATE EXTENSION IF NOT EXISTS pg_surgery;
-CREATE EXTENSION IF NOT EXISTS adminpack;
-CREATE TABLE customers (id int, name text, parent_id int, x int);
-CREATE TABLE orders (id serial, customer_id int, total int, note text, created_at timestamp, status text,
+TABLES = """
+CREATE TABLE customers (id int, name text, email text, parent_id int, x int);
+CREATE TABLE orders (id {key}, customer_id int, total int, note text, created_at timestamp, status text,
     amount int, x int);
 CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
 INSERT INTO orders (id) VALUES (1), (2);
+"""
+POSTGRES = """
+CREATE EXTENSION IF NOT EXISTS dblink; CREATE EXTENSION IF NOT EXISTS pg_surgery;
+CREATE EXTENSION IF NOT EXISTS adminpack;
 """
 POSTGRES_EFFECTS = """
     SELECT (SELECT md5(string_agg(o::text, ',' ORDER BY id)) FROM orders o), (SELECT count(*) FROM customers),
@@ -48,15 +50,7 @@ POSTGRES_EFFECTS = """
         (SELECT stats_reset FROM pg_stat_bgwriter), pg_walfile_name(pg_current_wal_lsn()),
         (SELECT count(*) FROM pg_stat_activity WHERE pid = {pid})
 """
-MYSQL = """
-CREATE TABLE customers (id int, name text, parent_id int, x int, email text);
-CREATE TABLE orders (
-    id int auto_increment primary key, customer_id int, total int, note text, created_at timestamp,
-    status text, amount int, x int);
-CREATE TABLE t (a int, b int, x int, s text, g int, d date, ts timestamp);
-CREATE SEQUENCE s1; INSERT INTO orders (id) VALUES (1), (2);
-CREATE PROCEDURE made() INSERT INTO t (a) VALUES (1);
-"""
+MYSQL = "CREATE SEQUENCE s1; CREATE PROCEDURE made() INSERT INTO t (a) VALUES (1)"
 MYSQL_EFFECTS = """
     SELECT (SELECT group_concat(id) FROM orders), (SELECT count(*) FROM customers), (SELECT count(*) FROM t),
         (SELECT next_not_cached_value FROM s1), (SELECT count(*) FROM information_schema.tables),
@@ -67,20 +61,9 @@ MYSQL_EFFECTS = """
             WHERE variable_name NOT LIKE 'gtid%' AND variable_name NOT LIKE 'innodb_buffer%'),
         IS_FREE_LOCK('held'), (SELECT count(*) FROM information_schema.processlist WHERE id = {pid})
 """
-SMALL = (
-    "CREATE TABLE orders (id int, x int); CREATE TABLE t (a int, b int); INSERT INTO orders VALUES (1, 2);"
-)
-BIGQUERY = """
-CREATE TABLE customers (id BIGINT, name VARCHAR, email VARCHAR);
-CREATE TABLE orders (id BIGINT, customer_id BIGINT, total BIGINT, created_at TIMESTAMP, status VARCHAR);
-CREATE TABLE t (a BIGINT, b BIGINT, x BIGINT, s VARCHAR, g BIGINT, d DATE, ts TIMESTAMP);
-INSERT INTO orders (id) VALUES (1), (2);
-"""
 SNOWFLAKE = """
-CREATE TABLE customers (id INT, name TEXT, email TEXT);
-CREATE TABLE orders (id INT, customer_id INT, total INT, created_at TIMESTAMP, payload VARIANT);
-CREATE TABLE t (a INT, b INT, x INT, s TEXT, ts TIMESTAMP, e TEXT, u TEXT, arr VARIANT);
-CREATE SEQUENCE s1; INSERT INTO orders (id) VALUES (1), (2);
+CREATE SEQUENCE s1; ALTER TABLE orders ADD COLUMN payload VARIANT; ALTER TABLE t ADD COLUMN arr VARIANT;
+ALTER TABLE t ADD COLUMN e TEXT; ALTER TABLE t ADD COLUMN u TEXT;
 """
 HEAVY = ("repeat", "lpad", "array_fill", "space(4")
 COSTLY = {
@@ -109,17 +92,17 @@ ENGINES = [
 
 @pytest.fixture(params=ENGINES)
 async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Target]:
-    engine, pid, other = request.param, 0, None
+    engine, pid, other, tables = request.param, 0, None, TABLES.format(key="int")
     if engine == "bigquery":
         bigquery: BigqueryServer = request.getfixturevalue("bigquery")
-        url = bigquery.url(bigquery.new_dataset(BIGQUERY))
+        url = bigquery.url(bigquery.new_dataset(tables))
 
         def look() -> object:
             return {job.plan.kind for job in bigquery.jobs.values()} - {"SELECT"}
 
     elif engine == "snowflake":
         snowflake: SnowflakeServer = request.getfixturevalue("snowflake")
-        schema = snowflake.new_schema(SNOWFLAKE)
+        schema = snowflake.new_schema(tables + SNOWFLAKE)
         url = snowflake.url(f"shop/{schema}")
         asked: list[object] = []
 
@@ -133,12 +116,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return counts, sorted(row[1] for row in tables), schemas, sent
 
     elif "postgresql" in engine:
-        import psycopg
-
         server: PostgresServer = request.getfixturevalue("postgres")
-        name = server.new_database(POSTGRES)
+        name = server.new_database(POSTGRES + TABLES.format(key="serial"))
         url = f"{engine}://{server.admin_url.partition('://')[2]}/{name}"
-        other = psycopg.connect(f"{server.admin_url}/{name}", autocommit=True)
+        other = server.connect(name)
         pid = other.info.backend_pid
         other.execute("LISTEN held")
 
@@ -147,12 +128,10 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             return server.execute(POSTGRES_EFFECTS.format(pid=pid), name), told, sorted(tmp_path.iterdir())
 
     elif "mysql" in engine:
-        import pymysql
-
         maria: MariadbServer = request.getfixturevalue("mariadb")
-        name = maria.new_database(MYSQL)
+        name = maria.new_database(TABLES.format(key="int auto_increment primary key") + MYSQL)
         url = f"{engine}://{maria.admin_url.partition('://')[2]}/{name}"
-        other = pymysql.connect(host="127.0.0.1", port=maria.port, user="quorum_admin")
+        other = maria.connect(name)
         pid = other.thread_id()
 
         def look() -> object:
@@ -162,7 +141,7 @@ async def target(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
     else:
         folder = tmp_path / "data"
         folder.mkdir()
-        url = build(engine, folder / "a.db", SMALL)
+        url = build(engine, folder / "a.db", tables)
         look = partial(_contents, tmp_path)
     async with connect(url) as connector:
         yield Target(await opened(connector, limits=Limits(seconds=5)), look, connector.dialect, pid)

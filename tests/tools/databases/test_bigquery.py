@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -22,20 +21,7 @@ from quorum.tools.databases.bigquery.url import Target
 from quorum.tools.query import ErrorKind, Estimate, Limits
 from tests.servers.bigquery_server import VISITS, BigqueryServer
 from tests.servers.bigquery_sql import PROJECT, ApiError
-from tests.tools.databases.contract import (
-    ConnectorContract,
-    RightsContract,
-    error,
-    result,
-    rows,
-    table,
-)
-
-
-@pytest.fixture(autouse=True)
-def _no_faults(bigquery: BigqueryServer) -> Iterator[None]:
-    yield
-    bigquery.faults.__init__()  # type: ignore[misc]
+from tests.tools.databases.contract import ConnectorContract, RightsContract, error, result, rows, table
 
 
 class TestBigquery(ConnectorContract):
@@ -216,7 +202,7 @@ async def test_only_what_was_named_is_read(odd: Connector, bigquery: BigquerySer
 
 
 async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_billed_is_told(
-    odd: Connector, bigquery: BigqueryServer
+    odd: Connector, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sql = "SELECT seconds FROM visits WHERE day = '2024-01-01' LIMIT 1"
     size = 100_000 * 8 * 2
@@ -226,12 +212,12 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_bill
     assert outcome.kind is ErrorKind.RESOURCES
     assert "1,600,000 bytes; 1,599,999 are allowed" in outcome.message
     assert len(bigquery.jobs) == before
-    bigquery.faults.lying_dry_run = True
+    monkeypatch.setattr(bigquery, "lying", True)
     outcome = error(await odd.run(sql, Limits(scan=2**20)))
     assert outcome.kind is ErrorKind.RESOURCES
     assert "bytes billed" in outcome.message, "the server itself refused it"
     assert len(bigquery.jobs) == before + 1
-    bigquery.faults.lying_dry_run = False
+    monkeypatch.undo()
     paid = result(await odd.run(sql, Limits(scan=10**9)))
     assert paid.bytes_scanned == 2 * 2**20
     job = list(bigquery.jobs.values())[-1]
@@ -243,17 +229,19 @@ async def test_a_lost_answer_is_looked_up_not_paid_for_again(
     odd: Connector, bigquery: BigqueryServer
 ) -> None:
     before = len(bigquery.jobs)
-    bigquery.faults.drop_inserts = 1
+    bigquery.lost = 1
     assert rows(await odd.run("SELECT count(*) FROM visits", Limits())) == [(100_000,)]
     assert len(bigquery.jobs) == before + 1
 
 
-async def test_expired_credentials_are_said(odd: Connector, bigquery: BigqueryServer) -> None:
-    bigquery.faults.expired = True
+async def test_expired_credentials_are_said(
+    odd: Connector, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bigquery, "expired", True)
     outcome = error(await odd.run("SELECT 1", Limits()))
     assert outcome.kind is ErrorKind.UNAVAILABLE
     assert "credentials are not accepted" in outcome.message
-    bigquery.faults.expired = False
+    monkeypatch.undo()
     assert rows(await odd.run("SELECT 1", Limits())) == [(1,)]
 
 
@@ -269,26 +257,13 @@ async def test_what_cannot_be_opened(
     assert "gcloud auth application-default login" in failed.value.hint
 
 
-@pytest.mark.parametrize(
-    ("url", "target"),
-    [
+def test_urls() -> None:
+    for url, target in (
         ("bigquery://my-project", Target("my-project")),
-        ("bigquery://p1/d", Target("p1", ("d",))),
         ("bigquery://p1/d?dataset=a,b&location=EU", Target("p1", ("d", "a", "b"), location="EU")),
         ("bigquery://p1?billing_project=z", Target("p1", billing_project="z")),
-    ],
-)
-def test_urls(url: str, target: Target) -> None:
-    assert Target.of(url) == target
-
-
-@pytest.mark.live
-@pytest.mark.skipif("QUORUM_LIVE_BIGQUERY" not in os.environ, reason="QUORUM_LIVE_BIGQUERY names no dataset")
-async def test_live() -> None:
-    """Ask the dataset that QUORUM_LIVE_BIGQUERY names, with the machine's own credentials."""
-    async with connect(os.environ["QUORUM_LIVE_BIGQUERY"]) as connector:
-        assert (await connector.catalog()).tables
-        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
+    ):
+        assert Target.of(url) == target
 
 
 async def test_an_account_that_may_write_is_told(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import socket
-import sqlite3
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +16,7 @@ from quorum.tools.databases import CONNECTORS, connect
 from quorum.tools.databases.bigquery.session import BigqueryLink
 from quorum.tools.databases.server import Link
 from quorum.tools.databases.sqlalchemy.session import AlchemyLink
-from quorum.tools.query import ErrorKind, Limits
+from quorum.tools.query import ErrorKind, Estimate, Limits
 from quorum.tools.urls import mask_url
 from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
@@ -41,19 +39,6 @@ def test_plain_paths(tmp_path: Path) -> None:
     for path in ("~nobody-at-all/shop.db", "a\0b", "x" * 5000, ""):
         with pytest.raises(DatabaseUnavailable):
             connect(path)
-
-
-def test_looking_at_a_file_keeps_the_locks_of_this_process(tmp_path: Path) -> None:
-    """Closing a file drops all POSIX locks that the process holds on it."""
-    path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path, isolation_level=None)
-    connection.executescript("CREATE TABLE t (x); BEGIN EXCLUSIVE;")
-    connect(str(path))
-    program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('SELECT * FROM t')"
-    command = [sys.executable, "-c", program, str(path)]
-    other = subprocess.run(command, capture_output=True, text=True, check=False)
-    connection.close()
-    assert "database is locked" in other.stderr
 
 
 MALFORMED = {
@@ -84,26 +69,16 @@ def test_a_malformed_url_is_said_without_its_secrets(scheme: str) -> None:
         assert "wr0ng" not in mask_url(url), url
 
 
-@pytest.mark.parametrize(
-    ("url", "package"),
-    [
-        ("postgresql://h/x", "psycopg"),
-        ("mysql://h/x", "pymysql"),
-        ("snowflake://acc/shop", "snowflake-connector-python"),
-        ("bigquery://p/d", "google-cloud-bigquery"),
-    ],
-)
-def test_a_missing_driver_is_said(url: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quorum.tools.databases.server.is_installed", lambda name: False)
-    with pytest.raises(ConfigurationError, match=rf"{package}.*pip install"):
-        connect(url)
+    for url, package in (("postgresql://h/x", "psycopg"), ("bigquery://p/d", "google-cloud-bigquery")):
+        with pytest.raises(ConfigurationError, match=rf"{package}.*pip install"):
+            connect(url)
 
 
-@pytest.mark.parametrize(
-    "url", ["postgresql://me:wr0ng@host/db?sslpassword=wr0ng", "mysql://me:wr0ng@host/db"]
-)
-def test_a_connector_shows_no_password(url: str) -> None:
-    assert "wr0ng" not in repr(vars(connect(url)))
+def test_a_connector_shows_no_password() -> None:
+    for url in ("postgresql://me:wr0ng@host/db?sslpassword=wr0ng", "mysql://me:wr0ng@host/db"):
+        assert "wr0ng" not in repr(vars(connect(url)))
 
 
 @pytest.fixture
@@ -162,3 +137,17 @@ async def test_a_server_that_falls_silent_is_not_waited_for(
         assert time.monotonic() - began < 15
         proxy.thaw()
         assert rows(await connector.run("SELECT 1", Limits())) == [(1,)], "it is replaced"
+
+
+@pytest.mark.live
+@pytest.mark.parametrize("name", ["QUORUM_LIVE_BIGQUERY", "QUORUM_LIVE_SNOWFLAKE"])
+async def test_a_real_account_is_asked(name: str) -> None:
+    """Of the database that the variable names by its URL, with the machine's own credentials."""
+    if name not in os.environ:
+        pytest.skip(f"{name} names no database")
+    async with connect(os.environ[name]) as connector:
+        assert (await connector.catalog()).tables
+        assert isinstance(await connector.estimate("SELECT 1 AS one", Limits()), Estimate)
+        assert rows(await connector.run("SELECT 1 AS one", Limits(scan=10**7))) == [(1,)]
+        assert error(await connector.run("SELECT nope", Limits())).kind is ErrorKind.COLUMN_NOT_FOUND
+        assert await connector.account()

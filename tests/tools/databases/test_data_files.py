@@ -45,11 +45,6 @@ def fill(folder: Path, **texts: str | bytes) -> Path:
     return folder
 
 
-def parquet(path: Path, **columns: list[object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(pa.table(columns), path)
-
-
 async def catalog_of(path: Path | str) -> Catalog:
     async with connect(str(path)) as connector:
         return await connector.catalog()
@@ -61,34 +56,25 @@ async def answer(path: Path | str, sql: str) -> list[tuple[object, ...]]:
 
 
 @pytest.mark.heavy
-async def test_a_folder_of_every_kind(tmp_path: Path) -> None:
+async def test_a_folder_of_every_kind_and_names_that_clash(tmp_path: Path) -> None:
     orders = "id,amount,day\n1,10.5,2024-01-31\n2,20,2024-02-01\n"
     folder = fill(tmp_path / "data", orders__csv=orders, people__jsonl='{"id": 1, "tags": ["x"]}\n')
     fill(folder, cities__tsv="id\tname\n1\tBern\n", deep__json='[{"a": {"b": 1}}]', README__md="# hello")
+    fill(folder, orders__json='[{"id": 7}]', ORDERS__tsv="id\n8\n", **{"orders csv__csv": "id\n9\n"})
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"n\n1\n2\n"))
-    parquet(folder / "Sales 2024.parquet", region=["north", "south"])
-    parquet(folder / "2023.parquet", x=[1])
+    pq.write_table(pa.table({"region": ["north", "south"]}), folder / "Sales 2024.parquet")
+    pq.write_table(pa.table({"x": [1]}), folder / "2023.parquet")
     catalog = await catalog_of(folder)
-    assert {item.name: item.row_count for item in catalog.tables} == {
-        **{"orders": 2, "people": 1, "cities": 1, "deep": 1, "packed": 2},
-        **{"Sales_2024": 2, "t_2023": 1},
-    }
     assert (catalog.name, catalog.dialect, catalog.left_out) == ("data", "duckdb", ())
-    found = table(catalog, "orders")
-    assert (found.kind, found.description) == ("table", "orders.csv")
-    assert [column.type for column in found.columns] == ["BIGINT", "DOUBLE", "DATE"]
-
-
-@pytest.mark.heavy
-async def test_names_that_clash(tmp_path: Path) -> None:
-    folder = fill(tmp_path, orders__csv="a\n1\n", orders__json='[{"a": 2}]', ORDERS__tsv="a\n3\n")
-    fill(folder, **{"orders csv__csv": "a\n4\n"})
-    catalog = await catalog_of(folder)
-    names = {item.description: item.name for item in catalog.tables}
-    assert len({name.casefold() for name in names.values()}) == 4
-    assert names["orders.json"] == "orders_json"
-    for shown, value in (("orders.csv", 1), ("orders.json", 2), ("ORDERS.tsv", 3), ("orders csv.csv", 4)):
-        assert await answer(folder, f'SELECT a FROM "{names[shown]}"') == [(value,)]
+    counts = {item.name: item.row_count for item in catalog.tables if "orders" not in item.name.lower()}
+    assert counts == {"people": 1, "cities": 1, "deep": 1, "packed": 2, "Sales_2024": 2, "t_2023": 1}
+    found = {item.description: item for item in catalog.tables}
+    assert len({item.name.casefold() for item in catalog.tables}) == len(found) == 10
+    assert found["orders.json"].name == "orders_json"
+    assert found["orders.csv"].kind == "table"
+    assert [column.type for column in found["orders.csv"].columns] == ["BIGINT", "DOUBLE", "DATE"]
+    for shown, value in (("orders.csv", 1), ("orders.json", 7), ("ORDERS.tsv", 8), ("orders csv.csv", 9)):
+        assert (await answer(folder, f'SELECT id FROM "{found[shown].name}"'))[0] == (value,)
 
 
 @pytest.mark.heavy
@@ -112,91 +98,76 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert all(len(sentence) < 250 and "\n" not in sentence for sentence in catalog.left_out)
 
 
+NOTHING = {
+    "book.xls": (b"PK\3\4", "workbook.*[.]xlsx"),
+    "book.csv": (b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
+    "wide.csv": ("n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
+    "quotes.csv": (
+        b"T\na,b\n1,2\n1,2\n1,2,3\n",
+        "is left out: .*--db '[^']*/quotes.csv[?]skip=LINES'",
+    ),
+    "folder/notes.md": (b"# hello", "holds no data file"),
+    "many/shop.sqlite": (
+        b"SQLite format 3\0",
+        r"no data file(?s:.)*Name a database file itself.*shop\.sqlite",
+    ),
+    "lake/_delta_log/0.json": (b"{}", "Delta table"),
+    "orders.parquet/part-0.parquet": (b"PAR1", "folder of parts, which is not read as one table"),
+    "resource/DDL.csv": (b"a,b\n", "schema:///"),
+}
+
+
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("book.xls", b"PK\3\4", "workbook.*[.]xlsx"),
-        ("book.csv", b"PK\3\4", "book.csv is left out: it is a ZIP archive"),
-        ("wide.csv", "n,city\n1,Bern\n".encode("utf-16-le"), "wide.csv is left out: it holds NUL"),
-        (
-            "quotes.csv",
-            b"T\na,b\n1,2\n1,2\n1,2,3\n",
-            r"quotes.csv is left out: .*--db '[^']*/quotes.csv[?]skip=LINES'",
-        ),
-        ("folder/notes.md", b"# hello", "holds no data file"),
-        (
-            "many/shop.sqlite",
-            b"SQLite format 3\0",
-            r"many holds no data file(?s:.)*Name a database file itself, e\.g\. .*shop\.sqlite",
-        ),
-        ("lake/_delta_log/0.json", b"{}", "Delta table"),
-        ("orders.parquet/part-0.parquet", b"PAR1", "folder of parts, which is not read as one table"),
-        ("resource/DDL.csv", b"a,b\n", "schema:///"),
-    ],
-)
-async def test_nothing_to_ask_is_said(tmp_path: Path, name: str, content: bytes, words: str) -> None:
-    path = tmp_path / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
-    asked = tmp_path / Path(name).parts[0]
+@pytest.mark.parametrize("name", NOTHING)
+async def test_nothing_to_ask_is_said(tmp_path: Path, name: str) -> None:
+    content, words = NOTHING[name]
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(DatabaseUnavailable, match=words):
-        await connect(str(asked)).open()
+        await connect(str(tmp_path / Path(name).parts[0])).open()
     assert children() == []
 
 
-TITLED = (
-    ("title.csv", b"Report generated 2024-05-01\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", 2),
-    ("padded.csv", b"Report generated 2024-05-01,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", 2),
-    ("crlf.csv", b"Report\r\n\r\nby Ann,,\r\nid,city,amount\r\n1,Bern,2.5\r\n2,Basel,3\r\n", 4),
-    ("bom.csv", "\ufeffReport\n\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode(), 3),
-    ("wide.csv", "Report\n\nid\tcity\tamount\n1\tBern\t2.5\n2\tBasel\t3\n".encode("utf-16"), 3),
-    ("latin.csv", "März;;\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode("latin-1"), 2),
-    ("quoted.csv", b'"Report\nof May",,\nid,city,amount\n1,Bern,2.5\n2,"Ba\nsel",3\n', 2),
-    ("packed.csv.gz", gzip.compress(b"Report,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n"), 2),
-)
+CITIES = "2 id BIGINT, city VARCHAR, amount DOUBLE"
+FORMS = {
+    "bom.csv": ("\ufeffReport\n\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode(), CITIES, 3),
+    "crlf.csv": (b"T\r\n\r\nby Ann,,\r\nid,city,amount\r\n1,Bern,2.5\r\n2,Basel,3\r\n", CITIES, 4),
+    "latin.csv": ("März;;\nid;city;amount\n1;Bern;2.5\n2;Basel;3\n".encode("latin-1"), CITIES, 2),
+    "packed.csv.gz": (gzip.compress(b"T,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n"), CITIES, 2),
+    "padded.csv": (b"Report generated 2024-05-01,,\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", CITIES, 2),
+    "quoted.csv": (b'"Report\nof May",,\nid,city,amount\n1,Bern,2.5\n2,"Ba\nsel",3\n', CITIES, 2),
+    "title.csv": (b"Report generated 2024-05-01\nid,city,amount\n1,Bern,2.5\n2,Basel,3\n", CITIES, 2),
+    "wide.csv": ("Report\n\nid\tcity\tamount\n1\tBern\t2.5\n2\tBasel\t3\n".encode("utf-16"), CITIES, 3),
+    "blank.csv": (b"\n\nid,city\n1,Bern\n", "1 id BIGINT, city VARCHAR", ""),
+    "cr.csv": (b"id,city\r1,a\r", "1 id BIGINT, city VARCHAR", ""),
+    "none.csv": (b"id,city\n", "0 id VARCHAR, city VARCHAR", ""),
+    "twice.csv": (b"id,name,name\n1,a,b\n", "1 id BIGINT, name VARCHAR, name_1 VARCHAR", ""),
+    "year.csv": (b"region,2021,2022\nN,1,2\n", "1 region VARCHAR, 2021 BIGINT, 2022 BIGINT", ""),
+    "bare.csv": (b"1,Bern\n2,Basel\n", "2 column0 BIGINT, column1 VARCHAR", "has no header"),
+    "texts.csv": (b"Al,Ulm\nEva,Rom\nTom,Ulm\n", "3 column0 VARCHAR, column1 VARCHAR", "has no header"),
+    "ends.csv": (b"id,v\r\n1,a\n2,b\r\n", "2 id BIGINT, v VARCHAR", "its lines differ"),
+    "foot.csv": (b'id,v\n1,"a\nb"\nTotal\n', "2 id VARCHAR, v VARCHAR", "its lines differ"),
+    "long.csv": (b"id,v\n2,3\n3,4,5\n", "2 id BIGINT, v BIGINT, column2 BIGINT", "its lines differ"),
+}
+"""Files with their number of rows, their columns, and the header's line below a title or what is told."""
 
 
-async def test_headers_below_a_title_are_found_and_said(tmp_path: Path) -> None:
-    for name, content, _ in TITLED:
+async def test_text_files_of_many_forms_are_read_and_what_is_unusual_is_said(tmp_path: Path) -> None:
+    for name, (content, _, _) in FORMS.items():
         (tmp_path / name).write_bytes(content)
-    catalog = await catalog_of(tmp_path)
-    columns = [("id", "BIGINT"), ("city", "VARCHAR"), ("amount", "DOUBLE")]
-    for found in catalog.tables:
-        assert [(column.name, column.type) for column in found.columns] == columns, found.name
-        assert found.row_count == 2, found.name
-    for (name, _, line), said in zip(sorted(TITLED), catalog.left_out, strict=True):
-        assert said.startswith(f"{name}: its header is line {line}, below ")
-        assert said.endswith(f"--db '{tmp_path}?skip={name}:LINES'")
-
-
-async def test_a_plain_file_is_read_without_a_word_but_that_it_has_no_header(tmp_path: Path) -> None:
-    """Blank lines above a header, names that occur twice, and no rows."""
-    fill(tmp_path, blank__csv="\n\nid,city\n1,Bern\n", twice__csv="id,name,name\n1,a,b\n")
-    fill(tmp_path, none__csv="id,city\n", cr__csv="id,city\r1,a\r", year__csv="region,2021,2022\nN,1,2\n")
-    fill(tmp_path, bare__csv="1,Bern\n2,Basel\n", texts__csv="Anna,Bern\nEva,Basel\nTom,Bern\n")
-    catalog = await catalog_of(tmp_path)
-    assert [said.partition(":")[0] for said in catalog.left_out] == [
-        *("bare.csv has no header", "texts.csv has no header")
-    ]
-    found = {item.name: (item.row_count, [column.name for column in item.columns]) for item in catalog.tables}
-    assert (found.pop("bare")[0], found.pop("texts")[0]) == (2, 3)
-    assert found == {
-        **{"blank": (1, ["id", "city"]), "twice": (1, ["id", "name", "name_1"]), "none": (0, ["id", "city"])},
-        **{"cr": (1, ["id", "city"]), "year": (1, ["region", "2021", "2022"])},
-    }
-
-
-@pytest.mark.heavy
-async def test_uneven_lines_are_read_and_said(tmp_path: Path) -> None:
-    fill(tmp_path, foot__csv='id,v\n1,"a\nb"\n2,3\nTotal\n', long__csv="id,v\n1,2\n2,3\n3,4,5\n")
-    fill(tmp_path, ends__csv="id,v\r\n1,a\n2,b\r\n")
-    catalog = await catalog_of(tmp_path)
-    assert [said.partition(":")[0] for said in catalog.left_out] == ["ends.csv", "foot.csv", "long.csv"]
     async with connect(str(tmp_path)) as connector:
-        foot = rows(await connector.run("FROM foot", Limits()))
-        assert foot == [("1", "a\nb"), ("2", "3"), ("Total", None)]
-        assert rows(await connector.run("FROM long", Limits()))[2] == (3, 4, 5)
+        catalog = await connector.catalog()
+        for name, (_, form, said) in FORMS.items():
+            found = table(catalog, name.partition(".")[0])
+            columns = ", ".join(f"{column.name} {column.type}" for column in found.columns)
+            assert f"{found.row_count} {columns}" == form, name
+            told = [sentence for sentence in catalog.left_out if sentence.startswith(name)]
+            assert len(told) == bool(said), (name, told)
+            words = f": its header is line {said}, below " if isinstance(said, int) else said
+            assert words in "".join(told), (name, told)
+            assert not isinstance(said, int) or told[0].endswith(f"--db '{tmp_path}?skip={name}:LINES'")
+        assert rows(await connector.run("FROM foot", Limits())) == [("1", "a\nb"), ("Total", None)]
+        assert rows(await connector.run("FROM long", Limits())) == [(2, 3, None), (3, 4, 5)]
         assert rows(await connector.run("FROM ends", Limits())) == [(1, "a"), (2, "b")]
 
 
@@ -321,7 +292,7 @@ def test_blank_lines_have_no_header_and_a_text_that_is_cut_loses_its_last_line()
 
 
 def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
-    """A workbook; a row is a list of cells. A sheet whose name begins with ``Hidden`` is."""
+    """A workbook; a cell is a value, or that and its form. A sheet whose name begins with ``Hidden`` is."""
     xlsxwriter = pytest.importorskip("xlsxwriter", reason="the extra `xlsx` is not installed")
     pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -331,7 +302,10 @@ def workbook(path: Path, **sheets: list[list[Any]]) -> Path:
             if name.startswith("Hidden"):
                 sheet.hide()
             for number, line in enumerate(lines):
-                sheet.write_row(number, 0, line)
+                for column, cell in enumerate(line):
+                    value, *forms = cell if isinstance(cell, tuple) else (cell,)
+                    styles = (book.add_format({"num_format": form}) for form in forms)
+                    sheet.write(number, column, value, *styles)
     return path
 
 
@@ -371,27 +345,14 @@ async def test_values_have_their_types(tmp_path: Path) -> None:
 
 
 async def test_times_and_moments(tmp_path: Path) -> None:
-    pytest.importorskip("python_calamine", reason="the extra `xlsx` is not installed")
-    xlsxwriter = pytest.importorskip("xlsxwriter")
-    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
-        sheet = book.add_worksheet()
-        sheet.write_row(0, 0, ["t", "m", "d"])
-        forms = ("hh:mm", "yyyy-mm-dd hh:mm", "[h]:mm")
-        for column, value in enumerate((time(12, 30), datetime(2024, 5, 1, 8), 1.5)):
-            sheet.write(1, column, value, book.add_format({"num_format": forms[column]}))
-    found = await answer(tmp_path / "a.xlsx", "FROM a")
-    assert found == [(time(12, 30), datetime(2024, 5, 1, 8), "36:00:00")]
+    moment = datetime(2024, 5, 1, 8)
+    cells = [(time(12, 30), "hh:mm"), (moment, "yyyy-mm-dd hh:mm"), (1.5, "[h]:mm")]
+    path = workbook(tmp_path / "a.xlsx", A=[["t", "m", "d"], cells])
+    assert await answer(path, "FROM a") == [(time(12, 30), moment, "36:00:00")]
 
 
 async def test_a_text_below_a_sheets_rows_is_left_out(tmp_path: Path) -> None:
-    lines = [
-        ["id", "city", "n"],
-        [1, "Bern", 2],
-        [2, "Basel", 3],
-        [3, "Bern", 4],
-        [],
-        ["Source: Ann", "", ""],
-    ]
+    lines = [["id", "city", "n"], *([i, "Bern", 2] for i in (1, 2, 3)), [], ["Source: Ann", "", ""]]
     path = workbook(tmp_path / "a.xlsx", One=lines)
     assert await answer(path, "SELECT sum(id) FROM a") == [(6,)]
     assert "the text below its rows, 'Source: Ann'" in (await catalog_of(path)).left_out[0]

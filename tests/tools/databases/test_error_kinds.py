@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from types import ModuleType
 
 import pytest
 
 from quorum.tools.databases.base import GROUPING
 from quorum.tools.databases.bigquery import errors as bigquery_errors
-from quorum.tools.databases.mysql import errors as mysql_errors
-from quorum.tools.databases.postgres import errors as postgres_errors
 from quorum.tools.databases.server import Refusal
 from quorum.tools.databases.snowflake import errors as snowflake_errors
 
@@ -44,12 +40,6 @@ GROUPED = (
 def test_faults_of_grouping_are_told_apart() -> None:
     windows = ("misuse of window function row_number()", "WHERE clause cannot contain window functions!")
     assert [said for said in (*GROUPED, *windows) if re.search(GROUPING, said)] == list(GROUPED)
-
-
-@pytest.mark.parametrize("module", [bigquery_errors, mysql_errors, postgres_errors, snowflake_errors])
-def test_no_code_of_an_error_has_two_kinds(module: ModuleType) -> None:
-    codes = Counter(code for codes in module.KINDS.values() for code in codes.split())
-    assert max(codes.values()) == 1, codes.most_common(3)
 
 
 COMPILATION = "SQL compilation error:\n"

@@ -20,57 +20,56 @@ from tests.servers.mariadb_server import MariadbServer
 from tests.servers.postgres_server import PostgresServer
 from tests.tools.databases.contract import rows
 
-WORDS = ("", "a", "A", "b", "B ", "ab", "é", "5", "05", "a%", "NULL", "2024-01-01", None)
-DAYS = ("2023-12-31", "2024-01-01", "2024-02-29", None)
-TIMES = ("2023-12-31 23:59:59", "2024-01-01 00:00:00", "2024-01-01 00:00:00.000001", None)
-PRICES = ("0", "5", "5.5", "-1.25", "1000000.01", None)
+VALUES: dict[str, tuple[Any, ...]] = {
+    "id": tuple(range(14)),
+    "n": (-2, 0, 1, 2, 3, 4, None),
+    "x": (0, 0.25, 0.5, 0.75, 1, None),
+    "w": ("", "a", "A", "b", "B ", "ab", "é", "5", "05", "a%", "NULL", "2024-01-01", None),
+    "d": ("2023-12-31", "2024-01-01", "2024-02-29", None),
+    "t": ("2023-12-31 23:59:59", "2024-01-01 00:00:00", "2024-01-01 00:00:00.000001", None),
+    "p": ("0", "5", "5.5", "-1.25", "1000000.01", None),
+}
+"""What each column of a table holds: an id, a number, a double, a word, a day, a moment, a price."""
+CONSTANTS = {
+    "id": ("0", "3", "5.0", "-1", "'4'"),
+    "n": ("0", "2", "-2", "1.5", "99999999999", "'3'", "NULL"),
+    "x": ("0.25", "0.5", "1", "0", "1e0"),
+    "w": ("'a'", "'A'", "'é'", "''", "'5'", "'b'", "'B '", "NULL"),
+    "d": ("'2024-01-01'", "DATE '2024-01-01'", "DATE '2023-12-31'", "'2024-02-29'"),
+    "t": ("'2024-01-01'", "TIMESTAMP '2024-01-01 00:00:00'", "'2024-01-01 00:00:00.000001'"),
+    "p": ("5", "5.5", "5.50", "-1.25", "1000000.01", "0"),
+}
+SQLITE = "INTEGER; INTEGER; REAL; TEXT COLLATE NOCASE; DATE; TIMESTAMP; DECIMAL(12, 2)"
+AS_SQLITE = "BIGINT; BIGINT; DOUBLE; VARCHAR; VARCHAR; VARCHAR; DOUBLE"
+DUCKDB = "BIGINT; INTEGER; DOUBLE; VARCHAR; DATE; TIMESTAMP; DECIMAL(12, 2)"
+POSTGRES = "bigint; integer; double precision; text; date; timestamp; numeric(12, 2)"
+MYSQL = "bigint; int; double; varchar(20); date; datetime(6); decimal(12, 2)"
 
 
-def literal(value: Any) -> str:
-    return "NULL" if value is None else str(value) if isinstance(value, int) else f"'{value}'"
-
-
-def data(seed: int) -> list[tuple[Any, ...]]:
-    """Rows of a table: an id, a number, a double, a word, a day, a moment, a price."""
-    count = 14
-    return [
-        (
-            i,
-            None if i % 5 == 3 else (i * seed) % 7 - 2,
-            None if i % 6 == 4 else (i * seed % 5) / 4,
-            WORDS[(i * seed) % len(WORDS)],
-            DAYS[(i + seed) % len(DAYS)],
-            TIMES[(i * seed) % len(TIMES)],
-            PRICES[(i + seed) % len(PRICES)],
-        )
-        for i in range(count)
-    ]
-
-
-def script(name: str, kinds: tuple[str, ...], seed: int) -> str:
-    columns = ", ".join(
-        f"{column} {kind}" for column, kind in zip(("id", "n", "x", "w", "d", "t", "p"), kinds, strict=True)
-    )
-    values = ", ".join(f"({', '.join(map(literal, row))})" for row in data(seed))
+def script(name: str, kinds: str, seed: int) -> str:
+    """A table of 14 rows; the seed, which shares no factor with their numbers, says which values meet."""
+    columns = ", ".join(f"{column} {kind}" for column, kind in zip(VALUES, kinds.split("; "), strict=True))
+    lines = [[values[(i * seed) % len(values)] for values in VALUES.values()] for i in VALUES["id"]]
+    literals = [", ".join("NULL" if value is None else repr(value) for value in line) for line in lines]
+    values = ", ".join(f"({line})" for line in literals)
     return f"CREATE TABLE {name} ({columns}); INSERT INTO {name} VALUES {values};"
-
-
-SQLITE = ("INTEGER", "INTEGER", "REAL", "TEXT COLLATE NOCASE", "DATE", "TIMESTAMP", "DECIMAL(12, 2)")
-DUCKDB = ("BIGINT", "INTEGER", "DOUBLE", "VARCHAR", "DATE", "TIMESTAMP", "DECIMAL(12, 2)")
-POSTGRES = ("bigint", "integer", "double precision", "text", "date", "timestamp", "numeric(12, 2)")
-MYSQL = ("bigint", "int", "double", "varchar(20)", "date", "datetime(6)", "decimal(12, 2)")
-AS_SQLITE = ("BIGINT", "BIGINT", "DOUBLE", "VARCHAR", "VARCHAR", "VARCHAR", "DOUBLE")
 
 
 class Bench:
     """The connector, and one DuckDB with the same tables under the same names."""
 
-    def __init__(
-        self, connector: ManyConnector, oracle: duckdb.DuckDBPyConnection, tables: list[str]
-    ) -> None:
-        self.connector, self.oracle, self.tables = connector, oracle, tables
+    def __init__(self, connector: ManyConnector) -> None:
+        self.connector, self.oracle = connector, duckdb.connect(":memory:")
+        self.tables: list[str] = []
         self.loop = asyncio.new_event_loop()
         self.handed = 0
+
+    def add(self, database: str, schema: str, name: str, kinds: str, seed: int) -> None:
+        """A table that the oracle holds, too."""
+        place = f"{database}.{schema}"
+        self.oracle.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {database}")
+        self.oracle.execute(f"CREATE SCHEMA IF NOT EXISTS {place}; {script(f'{place}.{name}', kinds, seed)}")
+        self.tables.append(f"{place}.{name}")
 
     def compare(self, sql: str) -> None:
         """Run a query on both; rows are compared as a multiset."""
@@ -98,65 +97,44 @@ def bench(
     tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, mariadb: MariadbServer
 ) -> Iterator[Bench]:
     folder = tmp_path_factory.mktemp("many")
-    lite = build("sqlite", folder / "lite.db", script("a", SQLITE, 3))
-    duck = build("duckdb", folder / "duck.duckdb", script("b", DUCKDB, 4) + script("c", DUCKDB, 5))
-    name = postgres.new_database(script("e", POSTGRES, 6))
-    other = mariadb.new_database(script("f", MYSQL, 7))
+    name = postgres.new_database(script("e", POSTGRES, 5))
+    other = mariadb.new_database(script("f", MYSQL, 17))
     mysql = other if other != name else f"{other}_2"  # how names that are alike are told apart
-    oracle = duckdb.connect(":memory:")
-    oracle.execute("SET TimeZone = 'UTC'; ATTACH ':memory:' AS lite; ATTACH ':memory:' AS duck")
-    oracle.execute(f"ATTACH ':memory:' AS {name}; CREATE SCHEMA {name}.public")
-    oracle.execute(script("lite.main.a", AS_SQLITE, 3))
-    oracle.execute(script("duck.main.b", DUCKDB, 4) + script("duck.main.c", DUCKDB, 5))
-    oracle.execute(f"ATTACH ':memory:' AS {mysql}")
-    oracle.execute(script(f"{name}.public.e", DUCKDB, 6) + script(f"{mysql}.main.f", DUCKDB, 7))
+    urls = [
+        build("sqlite", folder / "lite.db", script("a", SQLITE, 19)),
+        build("duckdb", folder / "duck.duckdb", script("b", DUCKDB, 11)),
+        f"{postgres.admin_url}/{name}",
+        f"{mariadb.admin_url}/{other}",
+    ]
     with pytest.MonkeyPatch.context() as patch:
         start_no_process(patch)
-        members = [connect(lite), connect(duck)]
-        servers = [connect(f"{postgres.admin_url}/{name}"), connect(f"{mariadb.admin_url}/{other}")]
-        tables = ["lite.main.a", "duck.main.b", "duck.main.c", f"{name}.public.e", f"{mysql}.main.f"]
-        made = Bench(ManyConnector([*members, *servers]), oracle, tables)
-        connector = made.connector
-        made.loop.run_until_complete(connector.open())
+        made = Bench(ManyConnector(list(map(connect, urls))))
+        made.add("lite", "main", "a", AS_SQLITE, 19)
+        made.add("duck", "main", "b", DUCKDB, 11)
+        made.add(name, "public", "e", DUCKDB, 5)
+        made.add(mysql, "main", "f", DUCKDB, 17)
+        made.loop.run_until_complete(made.connector.open())
         yield made
-        made.loop.run_until_complete(connector.close())
+        made.loop.run_until_complete(made.connector.close())
     made.loop.close()
     assert made.handed > 50, "conditions were handed down"
-
-
-COLUMNS = ("id", "n", "x", "w", "d", "t", "p")
-CONSTANTS = {
-    "id": ("0", "3", "5.0", "-1", "'4'"),
-    "n": ("0", "2", "-2", "1.5", "99999999999", "'3'", "NULL"),
-    "x": ("0.25", "0.5", "1", "0", "1e0"),
-    "w": ("'a'", "'A'", "'é'", "''", "'5'", "'b'", "'B '", "NULL"),
-    "d": ("'2024-01-01'", "DATE '2024-01-01'", "DATE '2023-12-31'", "'2024-02-29'"),
-    "t": (
-        "'2024-01-01'",
-        "TIMESTAMP '2024-01-01 00:00:00'",
-        "'2024-01-01 00:00:00.000001'",
-        "DATE '2024-01-01'",
-    ),
-    "p": ("5", "5.5", "5.50", "-1.25", "1000000.01", "0"),
-}
 
 
 def conditions(column: str) -> Iterator[str]:
     """Every comparison of a column with its constants."""
     name, constants = f"q.{column}", CONSTANTS[column]
     yield from (f"{name} {maybe}NULL" for maybe in ("IS ", "IS NOT "))
-    for i, one in enumerate(constants):
-        other = constants[(i + 1) % len(constants)]
+    for one, other in zip(constants, (*constants[1:], constants[0]), strict=True):
         yield from (f"{name} {sign} {one}" for sign in ("=", "<>", "<", "<=", ">", ">="))
-        yield from (f"{name} {maybe}IN ({one}, {other})" for maybe in ("", "NOT "))
-        yield from (f"{name} {maybe}BETWEEN {one} AND {other}" for maybe in ("", "NOT "))
+        for maybe in ("", "NOT "):
+            yield from (f"{name} {maybe}IN ({one}, {other})", f"{name} {maybe}BETWEEN {one} AND {other}")
         yield f"NOT ({one} < {name} OR q.w = 'a')"
 
 
 @pytest.mark.heavy
 def test_a_condition_gives_the_same_rows(bench: Bench) -> None:
     for table in (each for each in bench.tables if not each.startswith("duck")):  # which is read in place
-        for column in COLUMNS:
+        for column in VALUES:
             for condition in conditions(column):
                 bench.compare(f"SELECT * FROM {table} AS q WHERE {condition}")
 
@@ -173,10 +151,7 @@ JOINED = (
 @settings(max_examples=150)
 @given(data=st.data())
 def test_a_query_gives_the_same_rows(bench: Bench, data: st.DataObject) -> None:
-    of, ends = (
-        st.sampled_from(bench.tables),
-        ("n > 0", "n IS NULL", "w IN ('a', 'b')", "x BETWEEN 0.25 AND 1"),
-    )
-    join, end = st.sampled_from(("", "LEFT", "RIGHT", "FULL")), st.sampled_from(ends)
+    of, join = st.sampled_from(bench.tables), st.sampled_from(("", "LEFT", "RIGHT", "FULL"))
+    end = st.sampled_from(("n > 0", "n IS NULL", "w IN ('a', 'b')", "x BETWEEN 0.25 AND 1"))
     form = data.draw(st.sampled_from(JOINED))
     bench.compare(form.format(*map(data.draw, (of, join, of, end, end))))

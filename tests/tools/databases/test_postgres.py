@@ -1,10 +1,13 @@
-"""PostgreSQL: the contract, on a server of the tests' own, and what is its own."""
+"""PostgreSQL: the contract, on a server of the tests' own; what is its own; failing networks, TLS."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,15 +17,18 @@ import pyarrow as pa
 import pytest
 
 from quorum.knowledge.catalog import Field, ForeignKey
+from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Account, Connector
 from quorum.tools.databases.postgres.url import Target
+from quorum.tools.databases.server import Link
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
-from tests.servers.process import PASSWORD
+from tests.servers.process import ADMIN, PASSWORD
+from tests.servers.proxy import Proxy
 from tests.tools.databases.contract import ENDLESS, check_errors, error, result, rows, table
 from tests.tools.databases.served import PostgresContract
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, until, wait_until
 
 
 class TestPostgres(PostgresContract):
@@ -167,44 +173,41 @@ async def test_what_python_cannot_hold_is_text_and_decimals_share_a_type(odd: Co
 
 
 async def test_errors(odd: Connector) -> None:
-    await check_errors(
-        odd,
-        ("SELECT 'ü',\n  iid FROM sales.orders", ErrorKind.COLUMN_NOT_FOUND, (2, 3), "orders.id"),
-        ("SELECT o.iid FROM sales.orders o", ErrorKind.COLUMN_NOT_FOUND, (1, 8), "o.id"),
-        ("SELECT * FROM kind", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT * FROM nowhere.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT * FROM other.sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 15)),
-        ("SELECT nope.id FROM sales.orders", ErrorKind.TABLE_NOT_FOUND, (1, 8)),
-        ("SELECT id FROM sales.orders a, sales.orders b", ErrorKind.AMBIGUOUS_COLUMN, (1, 8)),
-        ("SELECT upper(id, id) FROM sales.orders", ErrorKind.FUNCTION, (1, 8)),
-        ("SELECT sumx(id) FROM sales.orders", ErrorKind.PERMISSION, None),
-        ("SELECT id FROM sales.orders WHERE ORDER", ErrorKind.SYNTAX, (1, 35)),
-        ("SELECT id FROM sales.orders WHERE sum(id) > 1", ErrorKind.GROUPING, (1, 35)),
-        ("SELECT sum(count(*)) FROM sales.orders", ErrorKind.GROUPING, (1, 12)),
-        ("SELECT id, item, count(*) FROM sales.orders GROUP BY item", ErrorKind.GROUPING, (1, 8)),
-        ("SELECT id FROM sales.orders GROUP BY 5", ErrorKind.GROUPING, (1, 38)),
-        ("SELECT id FROM sales.orders WHERE row_number() OVER () > 1", ErrorKind.FUNCTION, (1, 35)),
-        ("SELECT item::integer FROM sales.orders", ErrorKind.TYPE_MISMATCH, None),
-        ("SELECT id FROM sales.orders WHERE item = 1", ErrorKind.TYPE_MISMATCH, (1, 40)),
-        ("SELECT 1::integr", ErrorKind.TYPE_MISMATCH, (1, 11)),
-        ("SELECT '{'::json", ErrorKind.TYPE_MISMATCH, (1, 8)),
-        ("SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i", ErrorKind.OTHER, None),
-        ("", ErrorKind.SYNTAX, None),
-        ("SELECT $1", ErrorKind.SYNTAX, None),
-        ("SELECT 1; SELECT 2", ErrorKind.SYNTAX, None),
+    lines = (
+        ("column_not_found", "2:3", "SELECT 'ü',\n  iid FROM sales.orders", "orders.id"),
+        ("column_not_found", "1:8", "SELECT o.iid FROM sales.orders o", "o.id"),
+        ("table_not_found", "1:15", "SELECT * FROM kind"),
+        ("table_not_found", "1:15", "SELECT * FROM nowhere.orders"),
+        ("table_not_found", "1:15", "SELECT * FROM other.sales.orders"),
+        ("table_not_found", "1:8", "SELECT nope.id FROM sales.orders"),
+        ("ambiguous_column", "1:8", "SELECT id FROM sales.orders a, sales.orders b"),
+        ("function", "1:8", "SELECT upper(id, id) FROM sales.orders"),
+        ("permission", "-", "SELECT sumx(id) FROM sales.orders"),
+        ("syntax", "1:35", "SELECT id FROM sales.orders WHERE ORDER"),
+        ("grouping", "1:35", "SELECT id FROM sales.orders WHERE sum(id) > 1"),
+        ("grouping", "1:12", "SELECT sum(count(*)) FROM sales.orders"),
+        ("grouping", "1:8", "SELECT id, item, count(*) FROM sales.orders GROUP BY item"),
+        ("grouping", "1:38", "SELECT id FROM sales.orders GROUP BY 5"),
+        ("function", "1:35", "SELECT id FROM sales.orders WHERE row_number() OVER () > 1"),
+        ("type_mismatch", "-", "SELECT item::integer FROM sales.orders"),
+        ("type_mismatch", "1:40", "SELECT id FROM sales.orders WHERE item = 1"),
+        ("type_mismatch", "1:11", "SELECT 1::integr"),
+        ("type_mismatch", "1:8", "SELECT '{'::json"),
+        ("other", "-", "SELECT 1 / (90000 - i) FROM generate_series(1, 100000) AS i"),
+        ("syntax", "-", ""),
+        ("syntax", "-", "SELECT $1"),
+        ("syntax", "-", "SELECT 1; SELECT 2"),
     )
+    await check_errors(odd, lines)
 
 
 async def test_a_lock_is_not_waited_for_endlessly(
     odd: Connector, postgres: PostgresServer, odd_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import psycopg
-
     monkeypatch.setattr("quorum.tools.databases.postgres.session.LOCK_SECONDS", 0.1)
-    with psycopg.connect(f"{postgres.admin_url}/{odd_name}") as other:
-        other.execute("LOCK TABLE sales.people")
-        outcome = error(await odd.run("SELECT * FROM sales.people", Limits()))
-    assert outcome.kind is ErrorKind.UNAVAILABLE
+    with postgres.connect(odd_name) as other:
+        other.execute("BEGIN; LOCK TABLE sales.people")
+        assert error(await odd.run("SELECT * FROM sales.people", Limits())).kind is ErrorKind.UNAVAILABLE
 
 
 def test_a_query_ends_with_its_process(postgres: PostgresServer, odd_name: str, root: Path) -> None:
@@ -230,43 +233,34 @@ asyncio.run(main())
     wait_until(lambda: not running())
 
 
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("postgresql://", ""),
-        ("postgres:///shop?service=mine", "dbname=shop|service=mine"),
-        ("postgresql://a%40b:c%2F@h/my%20shop", "user=a@b|password=c/|host=h|dbname=my shop"),
-        ("postgresql://h1:1,h2:2/x", "host=h1,h2|port=1,2|dbname=x"),
-        ("postgresql://[::1]:5433/x", "host=::1|port=5433|dbname=x"),
-        ("postgresql:///x?host=/run/pg&sslmode=require", "dbname=x|host=/run/pg|sslmode=require"),
-    ],
-)
-def test_urls(url: str, expected: str) -> None:
-    given = {f"{name}={value}" for name, value in Target.of(url).parameters.items()}
-    assert given == {*filter(None, expected.split("|"))}
+URLS = {
+    "postgresql://": "",
+    "postgres:///shop?service=mine": "dbname=shop|service=mine",
+    "postgresql://a%40b:c%2F@h/my%20shop": "user=a@b|password=c/|host=h|dbname=my shop",
+    "postgresql://h1:1,h2:2/x": "host=h1,h2|port=1,2|dbname=x",
+    "postgresql://[::1]:5433/x": "host=::1|port=5433|dbname=x",
+    "postgresql:///x?host=/run/pg&sslmode=require": "dbname=x|host=/run/pg|sslmode=require",
+}
+
+
+def test_urls() -> None:
+    for text, expected in URLS.items():
+        given = {f"{name}={value}" for name, value in Target.of(text).parameters.items()}
+        assert given == {*filter(None, expected.split("|"))}, text
 
 
 async def test_accounts(odd: Connector, postgres: PostgresServer, odd_name: str) -> None:
-    async def account_of(*statements: str) -> Account:
-        for statement in statements:
-            postgres.execute(statement, odd_name)
-        async with connect(reader_url(postgres, odd_name)) as connector:
-            found = await connector.account()
-        assert found is not None
-        return found
-
-    whole = await odd.account()
-    assert "is a superuser" in whole.powers[0]
-    assert (await account_of()).powers == ()
-    try:
-        account = await account_of(
-            "GRANT UPDATE ON sales.people TO reader", "GRANT pg_read_server_files TO reader"
-        )
-    finally:
-        postgres.execute("REVOKE UPDATE ON sales.people FROM reader", odd_name)
-        postgres.execute("REVOKE pg_read_server_files FROM reader")
-    powers = ("may read files on the server", "may write to tables: 1")
-    assert (account.name, account.powers) == ("reader", powers)
+    assert "is a superuser" in (await odd.account()).powers[0]
+    async with connect(reader_url(postgres, odd_name)) as connector:
+        assert await connector.account() == Account("reader", ())
+        postgres.execute("GRANT UPDATE ON sales.people TO reader", odd_name)
+        postgres.execute("GRANT pg_read_server_files TO reader")
+        try:
+            account = await connector.account()
+        finally:
+            postgres.execute("REVOKE UPDATE ON sales.people FROM reader", odd_name)
+            postgres.execute("REVOKE pg_read_server_files FROM reader")
+    assert account.powers == ("may read files on the server", "may write to tables: 1")
 
 
 async def test_settings_of_the_role_change_no_meaning(postgres: PostgresServer, odd_name: str) -> None:
@@ -295,3 +289,127 @@ async def test_bytes_that_are_no_text(postgres: PostgresServer) -> None:
     async with connect(f"{postgres.admin_url}/{name}_ascii") as connector:
         assert error(await connector.run("SELECT x FROM t", Limits())).kind is ErrorKind.OTHER
         assert [t.name for t in (await connector.catalog()).tables] == ["t"]
+
+
+# Networks that fail, and whom a connection trusts
+
+
+@pytest.fixture
+async def proxy(postgres: PostgresServer) -> AsyncIterator[Proxy]:
+    async with Proxy(postgres.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def far(proxy: Proxy) -> AsyncIterator[Connector]:
+    """A connector whose server is behind the proxy."""
+    async with connect(f"postgresql://{ADMIN}@127.0.0.1:{proxy.port}/postgres") as connector:
+        yield connector
+
+
+def working(postgres: PostgresServer, part: str) -> bool:
+    """Return True if a backend works at a query that begins so."""
+    sql = f"SELECT count(*) FROM pg_stat_activity WHERE query LIKE '{part}%' AND state = 'active'"
+    return bool(postgres.execute(sql)[0][0])
+
+
+async def test_a_connection_that_freezes_in_mid_query_costs_the_querys_own_time(
+    far: Connector, proxy: Proxy, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Link, "begin_seconds", 0.5)
+    monkeypatch.setattr(Link, "connect_seconds", 2)
+    task = asyncio.create_task(far.run(ENDLESS, Limits(seconds=1)))
+    await until(lambda: working(postgres, "WITH RECURSIVE spin"))
+    proxy.freeze()
+    async with asyncio.timeout(PATIENCE):
+        assert error(await task).kind is ErrorKind.TIMEOUT
+    await until(lambda: not working(postgres, "WITH RECURSIVE spin"))  # by the server's own limit
+    proxy.thaw()
+    assert rows(await far.run("SELECT 1", Limits())) == [(1,)]
+
+
+async def test_a_password_that_expires_while_connections_are_open(postgres: PostgresServer) -> None:
+    """A token is like that: what is open goes on, what is new is refused, once, in so many words."""
+    postgres.execute("DROP ROLE IF EXISTS leaver; CREATE ROLE leaver LOGIN PASSWORD 'pw'")
+    async with (
+        Proxy(postgres.port) as proxy,
+        connect(f"postgresql://leaver:pw@127.0.0.1:{proxy.port}/postgres") as connector,
+    ):
+        postgres.execute("ALTER ROLE leaver VALID UNTIL '2020-01-01'")
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+        postgres.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'leaver'")
+        before = proxy.accepted
+        outcome = error(await connector.run("SELECT 1", Limits()))
+        assert outcome.kind is ErrorKind.UNAVAILABLE
+        assert "assword authentication failed" in outcome.message
+        assert "valid" in outcome.message
+        assert proxy.accepted - before <= 2, "libpq may try twice, over TLS and without; nobody loops"
+        postgres.execute("ALTER ROLE leaver VALID UNTIL 'infinity'")
+        assert rows(await connector.run("SELECT 1", Limits())) == [(1,)]
+
+
+USED = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, Path]:
+    """A certificate of localhost that signs itself, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    key, found = folder / f"{name}.key", folder / f"{name}.crt"
+    asked = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    named = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(found)]
+    subprocess.run(["openssl", *asked, *named], check=True, capture_output=True)
+    return found, key
+
+
+@pytest.fixture
+def trusted(postgres: PostgresServer, tmp_path: Path) -> Iterator[Path]:
+    """The server's certificate; the server has TLS meanwhile."""
+    found, key = certificate(tmp_path, "server")
+    own = postgres.folder / "data"
+    for path in (found, key):
+        shutil.copy(path, own / path.name)
+        (own / path.name).chmod(0o600)
+        os.chown(own / path.name, own.stat().st_uid, own.stat().st_gid)
+    names = {"ssl_cert_file": "server.crt", "ssl_key_file": "server.key", "ssl": "on"}
+    configure(postgres, *(f"ALTER SYSTEM SET {name} = '{value}'" for name, value in names.items()))
+    wait_until(lambda: postgres.execute("SHOW ssl") == [("on",)])
+    yield found
+    configure(postgres, *(f"ALTER SYSTEM RESET {name}" for name in names))
+    wait_until(lambda: postgres.execute("SHOW ssl") == [("off",)])
+
+
+def configure(postgres: PostgresServer, *settings: str) -> None:
+    for setting in settings:
+        postgres.execute(setting)
+    postgres.execute("SELECT pg_reload_conf()")
+
+
+def tls_url(postgres: PostgresServer, mode: str, root: Path | None, host: str = "localhost") -> str:
+    """A server on 127.0.0.1 that is asked for by a name, which its certificate must bear."""
+    trusted = f"&sslrootcert={root}" if root else ""
+    return f"postgresql://{ADMIN}@{host}:{postgres.port}/postgres?hostaddr=127.0.0.1&sslmode={mode}{trusted}"
+
+
+async def test_the_servers_certificate_is_verified(
+    postgres: PostgresServer, trusted: Path, tmp_path: Path
+) -> None:
+    for mode in ("verify-full", "verify-ca", "require"):
+        async with connect(tls_url(postgres, mode, trusted)) as connector:
+            assert rows(await connector.ask(USED, Limits())) == [(True,)]
+    stranger, _ = certificate(tmp_path, "stranger")
+    for asked, words in (
+        (tls_url(postgres, "verify-full", stranger), "certificate verify failed"),
+        (tls_url(postgres, "verify-full", trusted, "db.example"), 'does not match host name "db.example"'),
+        (tls_url(postgres, "verify-full", tmp_path / "none.crt"), "does not exist"),
+    ):
+        with pytest.raises(DatabaseUnavailable) as refused:
+            await connect(asked).open()
+        assert words in str(refused.value)
+        assert "sslrootcert" in refused.value.hint
+
+
+async def test_a_server_without_tls_is_refused_where_it_is_required(postgres: PostgresServer) -> None:
+    with pytest.raises(DatabaseUnavailable, match="does not support SSL") as refused:
+        await connect(tls_url(postgres, "require", None)).open()
+    assert "sslmode" in refused.value.hint

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from quorum.tools.databases.texts import READS, Unreadable, calls, tokens, uncallable, unsendable
 from quorum.tools.guard import Passed, check
 from quorum.tools.query import ErrorKind
-from tests.servers.process import ADMIN
+from tests.servers.process import DatabaseServer
 from tests.tools.case_files import cases
 
 PROBE = "nosuch"
@@ -37,43 +37,30 @@ TEXTS = st.lists(st.sampled_from(PIECES), min_size=1, max_size=9).map(
 )
 
 
-def asker(dialect: str, request: pytest.FixtureRequest) -> Callable[[str], bool | None]:
+def asker(server: DatabaseServer) -> Callable[[str], bool | None]:
     """Return what asks an engine whether it reads the probe in a text; None if it does not say."""
     import psycopg
     import pymysql
 
-    def of_postgres(sql: str) -> bool | None:
+    cursor = server.connect().cursor()
+
+    def ask(sql: str) -> bool | None:
         try:
-            postgres.pgconn.exec_(b"SET standard_conforming_strings = on")
-            postgres.execute(sql.encode())
-        except psycopg.Error as error:
-            return (isinstance(error, psycopg.errors.UndefinedColumn) and PROBE in str(error)) or None
+            cursor.execute(sql)
+        except (psycopg.Error, pymysql.Error) as error:
+            unknown = isinstance(error, psycopg.errors.UndefinedColumn) or 1054 in error.args
+            return (unknown and PROBE in str(error)) or None
         return False
 
-    def of_mariadb(sql: str) -> bool | None:
-        try:
-            with mariadb.cursor() as cursor:
-                cursor.execute(sql)
-        except pymysql.MySQLError as error:
-            return (error.args[0] == 1054 and PROBE in str(error)) or None
-        return False
-
-    if dialect == "postgres":
-        url = f"{request.getfixturevalue('postgres').admin_url}/postgres"
-        connection = postgres = psycopg.connect(url, autocommit=True)
-    else:
-        place = {"host": "127.0.0.1", "port": request.getfixturevalue("mariadb").port, "user": ADMIN}
-        connection = mariadb = pymysql.connect(**place, charset="utf8mb4", sql_mode="ONLY_FULL_GROUP_BY")
-    request.addfinalizer(connection.close)
-    return of_postgres if dialect == "postgres" else of_mariadb
+    return ask
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("dialect", ["postgres", "mysql"])
+@pytest.mark.parametrize(("dialect", "server"), [("postgres", "postgres"), ("mysql", "mariadb")])
 def test_a_word_is_found_exactly_where_the_engine_reads_it(
-    request: pytest.FixtureRequest, dialect: str
+    request: pytest.FixtureRequest, dialect: str, server: str
 ) -> None:
-    ask, told = asker(dialect, request), {True: 0, False: 0}
+    ask, told = asker(request.getfixturevalue(server)), {True: 0, False: 0}
 
     @settings(max_examples=1500)
     @given(TEXTS)

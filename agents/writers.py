@@ -192,11 +192,6 @@ class Readings(Form):
         default_factory=list,
         description=f"The likeliest first, {MAX_READINGS} at most; empty if nothing is open.",
     )
-    certainty: Certainty = Field(
-        default=None,
-        description="How probably whoever asked would accept the colleague's result as exactly right: the "
-        "meaning, and no column, row or repeat more or less. 0 to 1 with two digits; use the whole range.",
-    )
 
 
 READING_WRITER = Role(

@@ -31,8 +31,8 @@ class AnswerVote(BaseModel):
     ``settled`` is ``user`` where the user chose between its answers, ``verified`` where there was no vote
     because a person has verified the query. ``stopping`` is the rule that ended the sampling, ``saved`` the
     candidates that it spared. ``doubt`` is the number of other readings that show something else (where none
-    was run, the share of writers that saw one). ``certainty`` is how probably the answer is right, as the
-    models say.
+    was run, the share of writers that saw one). ``certainty`` is how probably the answer is right, as its
+    writers say.
     """
 
     strategy: str

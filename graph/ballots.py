@@ -132,8 +132,7 @@ class Vote:
             Once such readings have run, how many have another result or failed.
         assumed: Assumptions that the answer's writers name, in the mean; None if none could.
         size: Tokens of the winner's query; 0 without one.
-        certainty: How probably the answer is right, as its writers say in the mean, or who saw its result; 0
-            to 1, None if nobody said.
+        certainty: How probably the answer is right, as its writers say in the mean, 0 to 1; None if none did.
         notes: For people: exclusions, blanks, objections.
         decided: What chose the winner; ``decision`` is a sentence on it, empty where the weights did.
         tied: Keys of the heaviest clusters where they weigh the same, the winner's first; empty

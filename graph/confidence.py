@@ -1,9 +1,9 @@
 """How far to trust an answer: a probability fitted on recorded outcomes, rules on top, and why in a sentence.
 
 What a vote and its answer say is fitted by logistic regression on votes whose outcome is known, the same for
-all recipes. ``confidence.json`` is the fit that ships, to 964 recorded candidates and 132 answers of four
-suites. On answers that a fit has not seen AUROC is 0.77 on AMBROSIA and 0.79 on spider2-local, Brier 0.095
-and 0.197 where the base rates have 0.116 and 0.227 (docs/evaluation.md; ``quorum votes calibrate`` refits).
+all recipes. ``confidence.json`` is the fit that ships, to 964 recorded candidates and 349 answers of four
+suites. On answers that a fit has not seen AUROC is 0.76 on AMBROSIA and 0.90 on spider2-local, Brier 0.104
+and 0.136 where the base rates have 0.115 and 0.227 (docs/evaluation.md; ``quorum votes calibrate`` refits).
 What no recorded vote shows, the validator's verdict and what an exploration found, shifts the log-odds by
 fixed amounts.
 """
@@ -30,12 +30,15 @@ SIGNS = (1, 1, -1, -1, -1, 1)
 """Which way each feature may move the confidence."""
 
 USUAL_ASSUMED, USUAL_SIZE, USUAL_CERTAINTY = 1.5, 250, 0.8
-"""Assumptions (the mean of 68 answers), tokens of a query (the median of recorded candidates) and a model's
-certainty, where not known. A disputed answer has as many at least, and is no more certain: a question on
-which candidates differ is not easy."""
+"""Assumptions (the mean of 68 answers), tokens of a query (the median of recorded candidates) and a writer's
+certainty, where not known. A disputed answer has as many at least: a question on which candidates differ is
+not easy."""
 
-LONG, UNSURE = 100, 0.6
-"""Tokens of a query that is spoken of as long, and a model's certainty below which it is said."""
+TOLD_SIZE = 50
+"""Tokens that stand for a query whose writer says how certain it is: it has taken the length into account."""
+
+UNSURE = 0.6
+"""A writer's certainty below which it is said."""
 
 LOW = 0.4
 """Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
@@ -68,8 +71,9 @@ class Calibration:
             otherwise.
         readings: Of each other reading that shows something else, beyond the first: one is found for most
             questions.
-        size: Of the logarithm of the query's number of tokens: more can be wrong in a longer one.
-        certainty: Of the log-odds of the models' own certainty.
+        size: Of the logarithm of the query's number of tokens, where no writer says how certain it is: more
+            can be wrong in a longer one.
+        certainty: Of the log-odds of the writers' own certainty.
         votes: Number of votes it was fitted to.
         brier: The Brier score of such a fit on votes that it has not seen.
         base: The Brier score of always saying the share of right answers.
@@ -81,7 +85,7 @@ class Calibration:
     assumed: float
     readings: float
     size: float
-    certainty: float = 0.0
+    certainty: float
     votes: int = 0
     brier: float | None = None
     base: float | None = None
@@ -123,7 +127,7 @@ def features(
         assumed: Assumptions of those candidates, in the mean; None where that is not known.
         readings: Other readings of the question that show something else; None where that is not known.
         size: Tokens of the query (``tokens``); 0 where that is not known.
-        certainty: Of the models, 0 to 1; None where that is not known.
+        certainty: Of those candidates' writers, 0 to 1, in the mean; None where that is not known.
     """
     certain = USUAL_CERTAINTY if certainty is None else min(0.99, max(0.01, certainty))
     assumptions = 0.0 if assumed is None else min(4.0, assumed) - USUAL_ASSUMED
@@ -132,7 +136,7 @@ def features(
         share,
         assumptions,
         max(0.0, (readings or 0.0) - 1),
-        math.log((size or USUAL_SIZE) / USUAL_SIZE),
+        math.log((size or USUAL_SIZE if certainty is None else TOLD_SIZE) / USUAL_SIZE),
         _log_odds(certain) - _log_odds(USUAL_CERTAINTY),
     )
 
@@ -182,13 +186,13 @@ def confidence(
     disputed = again or agreeing < vote.voters + lacking  # who failed disputes nothing
     if disputed and vote.stopping not in ("", "never"):
         agreeing = min(agreeing, BATCHES[0])
-    assumed, size, certainty = vote.assumed, vote.size, vote.certainty
+    assumed, size = vote.assumed, vote.size
     if disputed:
         assumed, size = max(assumed or 0.0, USUAL_ASSUMED), max(size, USUAL_SIZE)
-        certainty = min(certainty or USUAL_CERTAINTY, USUAL_CERTAINTY)
-    said = (None, None, 0, None) if headed else (assumed, vote.doubt, size, certainty)
+    said = (None, None, 0, None) if headed else (assumed, vote.doubt, size, vote.certainty)
     odds = fit.log_odds(features(agreeing, share, *said))
-    if disputed:
+    if disputed:  # where candidates differ, none is trusted more for being certain
+        odds = min(odds, fit.log_odds(features(agreeing, share, *said[:3])))
         odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *said)))
     if headed:  # nothing is left to be validated or explored
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
@@ -226,8 +230,7 @@ def grounds(answer: Answer) -> str:
         *(against or ["nothing suspicious"]),
         _counted(readings, "other reading shows something else", "other readings show something else"),
         _counted(assumed, "assumption", "assumptions") if assumed > 1 else "",
-        "a long query" if tokens(answer.sql) > LONG else "",
-        "the model is not sure of it" if vote.certainty is not None and vote.certainty < UNSURE else "",
+        "its writer is not sure of it" if vote.certainty is not None and vote.certainty < UNSURE else "",
         "you chose it" if vote.settled == "user" else "",
     ]
     return "; ".join(["ran", *filter(None, said)])

@@ -75,8 +75,6 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         return {"batch": [], "warnings": [f"Other readings were not looked at: {error.limit} was reached."]}
     if found is None:
         return {"batch": [], "warnings": lost(READING_WRITER)}
-    if found.certainty is not None:  # whoever sees the result knows more than its writers
-        vote = changed(state, vote, certainty=found.certainty)
     readings = [each for each in found.readings if not same_query(each.sql, [winner.sql])][:most]
     if not readings:
         return {"batch": [], "readings": [], "vote": changed(state, vote, doubt=0.0)}
@@ -86,7 +84,7 @@ async def write_readings(state: RunState, context: Context, *, most: int) -> Upd
         start = candidate_input(state, context, number, prefix="r")
         extras = replace(start.extras, given=context.put(json.dumps(given)))
         batch.append(replace(start, model=winner.model, temperature=0.0, extras=extras))
-    return {"batch": batch, "readings": readings, "reading": found.answered, "vote": vote}
+    return {"batch": batch, "readings": readings, "reading": found.answered}
 
 
 async def suspected(context: Context, candidate: Candidate, **given: Any) -> list[Suspicion]:

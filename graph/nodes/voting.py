@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Literal
 
 from quorum.graph.ballots import FIRST, UNAVAILABLE, Ballot, Rules, Vote
@@ -118,7 +119,6 @@ async def consensus(state: RunState, context: Context) -> Update:
         for each in state.candidates
     ]
     vote = replace(await hold_vote(ballots, context.strategy, rules), doubt=_doubt(state.candidates))
-    vote = replace(vote, certainty=_certainty(state.candidates, vote))
     vote = changed(state, vote, weights=dict(context.weights), **_stopping(vote, rules, state, context))
     context.trace.record("vote", agent="consensus", **vars(vote))
     return {"vote": vote}
@@ -144,8 +144,7 @@ def changed(state: RunState, vote: Vote, **changes: Any) -> Vote:
     """Change a vote and compute its confidence again."""
     vote = replace(vote, **changes)
     winner = next((each for each in (*state.candidates, *state.read) if each.id == vote.winner), None)
-    size = tokens(winner.sql) if winner else 0
-    vote = replace(vote, assumed=_assumed(state.candidates, vote), size=size)
+    vote = replace(vote, **_said(state.candidates, vote), size=tokens(winner.sql) if winner else 0)
     again = bool(state.first_round) and state.explored
     blank = bool(winner and winner.result and winner.result.blank)
     doubted = blank or any(each.candidate == vote.winner for each in state.doubted)
@@ -160,23 +159,16 @@ def _doubt(candidates: Sequence[Candidate]) -> float | None:
     return sum(asked) / len(asked) if asked else None
 
 
-def _assumed(candidates: Sequence[Candidate], vote: Vote) -> float | None:
-    """Return the mean number of assumptions of those who gave the answer; None if none was asked.
+def _said(candidates: Sequence[Candidate], vote: Vote) -> dict[str, Any]:
+    """Return how much those who gave the answer assume and how certain they are; None if none said.
 
-    Who was asked was asked for other readings, too.
+    Who was asked for assumptions was asked for other readings, too.
     """
     agreeing = vote.winning.candidates if vote.winning else ()
     said = [each.remarks for each in candidates if each.id in agreeing and each.remarks]
-    named = [len(remarks.assumptions) for remarks in said if remarks.readings is not None]
-    return sum(named) / len(named) if named else None
-
-
-def _certainty(candidates: Sequence[Candidate], vote: Vote) -> float | None:
-    """Return how certain those are who gave the answer, in the mean; None if nobody said."""
-    agreeing = vote.winning.candidates if vote.winning else ()
-    said = [each.remarks.certainty for each in candidates if each.id in agreeing and each.remarks]
-    known = [certainty for certainty in said if certainty is not None]
-    return sum(known) / len(known) if known else None
+    assumed = [len(each.assumptions) for each in said if each.readings is not None]
+    certain = [each.certainty for each in said if each.certainty is not None]
+    return {"assumed": fmean(assumed) if assumed else None, "certainty": fmean(certain) if certain else None}
 
 
 def draw_seed(state: RunState, context: Context) -> int:

@@ -22,8 +22,9 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     votes = []
     for number in range(6000):
         first, others = draw.randint(2, 8), draw.randint(0, 6)
-        left_open = (draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200], [0.3, 0.7, 0.9]))
-        values = features(first, first / (first + others), *left_open)
+        assumed, readings, size = (draw.choice(each) for each in ([0, 1, 2, 3], [0, 1, 2], [20, 60, 200]))
+        certainty = draw.choice([None, 0.3, 0.7, 0.9])
+        values = features(first, first / (first + others), assumed, readings, size, certainty)
         votes.append(KnownVote(f"q{number}", values, draw.random() < true.probability(values)))
     found = fit(votes)
     assert found.votes == 6000
@@ -38,7 +39,10 @@ def test_a_fit_finds_the_odds_that_made_the_outcomes() -> None:
     assert 0.6 < (after.auroc or 0) < 0.9
     assert after.brier <= before.brier + 0.005
     silent = fit([KnownVote(vote.question, features(3, 1.0), vote.right) for vote in votes])
-    assert (silent.assumed, silent.size) == (load().assumed, load().size)  # nothing said: as it ships
+    assert (silent.assumed, silent.certainty) == (
+        load().assumed,
+        load().certainty,
+    )  # nothing said: as it ships
     against = fit([KnownVote(vote.question, vote.features, not vote.right) for vote in votes])
     assert (against.assumed, against.readings, against.size, against.certainty) == (0.0, 0.0, 0.0, 0.0)
 

@@ -15,9 +15,7 @@ from quorum.evals.records import Record, SimulatedUser
 from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
-from tests.evals.running import GOLD, Knowing, evaluation, questions, shops
-
-__all__ = ["shops"]
+from tests.evals.running import GOLD, Knowing, evaluation, questions
 
 pytestmark = pytest.mark.usefixtures("shops")
 

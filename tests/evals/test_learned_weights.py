@@ -36,10 +36,8 @@ from quorum.graph.ballots import UNANSWERABLE, Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
-from tests.evals.running import Knowing, evaluation, questions, shops
+from tests.evals.running import Knowing, evaluation, questions
 from tests.quorum.conftest import quorum
-
-__all__ = ["shops"]
 
 WRONG: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT -1 AS orders"}
 BROKEN: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT nope FROM orders"}

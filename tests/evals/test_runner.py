@@ -26,13 +26,11 @@ from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from quorum.tools.models.pace import Timing
 from tests.evals.evaluations import differing
-from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions, shops
+from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.simulated import make_suite
 from tests.evals.small_suite import SumScorer
 from tests.servers.chat_server import Answer, ChatServer, Request, say
 from tests.servers.replies import reply_to
-
-__all__ = ["shops"]
 
 pytestmark = pytest.mark.usefixtures("shops")
 
@@ -143,13 +141,14 @@ async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
 
 
 async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: Path) -> None:
-    reached = asyncio.Event()
+    reached, run, model = asyncio.Event(), ShopConnector.run, Knowing()
 
-    async def held(*_: Any, **__: Any) -> Any:
-        reached.set()
-        await asyncio.sleep(60)
+    async def held(shop: ShopConnector, sql: str, *given: Any) -> Any:
+        if sql == GOLD.format(number=0):
+            reached.set()
+            await asyncio.sleep(60)
+        return await run(shop, sql, *given)
 
-    model = Knowing()
     given = evaluation(tmp_path, model, questions(1), recipe="recap", votes=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ShopConnector, "run", held)

@@ -15,12 +15,9 @@ from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
 from quorum.evals.scorers.base import Prediction, Verdict
 from quorum.graph.answer import AnswerReading
 from tests.evals import evaluations
-from tests.evals.judged import answer, database, kept, question
-from tests.evals.running import shops
+from tests.evals.judged import answer, kept
 from tests.evals.shop import Runner
 from tests.evals.shop import question as asking
-
-__all__ = ["database", "question", "shops"]
 
 SCORER = AmbrosiaScorer()
 NAMES, IDS = "SELECT name FROM users", "SELECT id FROM users"

@@ -31,11 +31,9 @@ from quorum.knowledge.errors import (
     QuorumError,
 )
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, kept, question
-from tests.evals.running import Knowing, ShopConnector, evaluation, shops
+from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, kept
+from tests.evals.running import Knowing, ShopConnector, evaluation
 from tests.evals.small_suite import SumScorer
-
-__all__ = ["database", "question", "shops"]
 
 
 def failing(error: Exception) -> Scorer:

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.graph import strategies
-from quorum.graph.ballots import UNANSWERABLE, Ballot, Cluster, Rules, Vote, rank
+from quorum.graph.ballots import UNANSWERABLE, Ballot, Rules, Vote, rank
 from quorum.graph.confidence import BLANK, CHOSEN, LOW, SIGNS, Calibration, confidence, load
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.graph.stopping import find_stopping, lead, next_batch
@@ -66,20 +66,19 @@ def test_failed_and_blank_results_do_not_vote() -> None:
     assert confidence(vote) <= BLANK
 
 
-def test_ties_end_by_approval_then_repairs() -> None:
-    ways: list[tuple[Any, Any]] = [({"approved": True, "repairs": 3}, {"repairs": 0})]
+def test_ties_end_by_approval_then_repairs_and_an_answer_goes_before_none() -> None:
+    silent = {"error": UNANSWERABLE, "fingerprint": ""}
+    ways: list[tuple[Any, Any]] = [
+        ({"approved": True, "repairs": 3}, {"repairs": 0}),
+        ({"repairs": 3}, silent),
+    ]
     for better, worse in (*ways, ({"repairs": 1}, {"repairs": 2})):
         for good, bad in ("ab", "ba"):
-            vote = hold_vote([ballot(bad, bad, **worse), ballot(good, good, **better)])
+            vote = hold_vote([ballot(bad, **{"fingerprint": bad, **worse}), ballot(good, good, **better)])
             assert (vote.winner, vote.tie, vote.low) == (good, True, True)
             assert "tie" in vote.decision
-
-
-def test_an_answer_wins_a_tie_with_none_and_the_others_stand_by_weight() -> None:
-    lacking = ballot("a", error=UNANSWERABLE)
-    assert hold_vote([lacking, ballot("b", "x", repairs=3)]).winner == "b"
     vote = hold_vote([ballot(str(n), key, repairs=n) for n, key in enumerate("yxzxzx")])
-    assert [cluster.key for cluster in vote.clusters] == ["x", "z", "y"]
+    assert [cluster.key for cluster in vote.clusters] == ["x", "z", "y"], "the others stand by weight"
 
 
 def test_the_plainest_of_those_that_agree_stands_for_them() -> None:
@@ -189,46 +188,34 @@ def vote(results: Sequence[Columns], strategy: str = "mbr", experts: str = "", *
     return hold_vote(ballots, strategy, overlaps=overlaps, **rules)
 
 
-def groups(held: Vote) -> list[set[str]]:
-    return [set(cluster.candidates) for cluster in held.clusters]
+SUMMED: Columns = {**BASE, "sum": [6, 6, 6]}
+NEAR: Columns = {"name": NAMES, "total": [3, 2, 9], "city": ["x", "y", "z"]}
+EXTRA: list[Columns] = [BASE, WIDER, OTHER_FIGURES, OTHER_FIGURES, {"total": [1, 2, 3]}]
 
 
-def test_results_that_differ_in_an_extra_column_support_each_other() -> None:
-    only_totals: Columns = {"total": [1, 2, 3]}
-    results = [BASE, WIDER, OTHER_FIGURES, OTHER_FIGURES, only_totals]
-    assert vote(results, "majority").winner in ("c2", "c3")
-    held = vote(results)
-    assert groups(held) == [{"c0", "c1", "c4"}, {"c2", "c3"}]
-    assert held.winner == "c1"
-    assert not held.tie
-    assert sum(cluster.share for cluster in held.clusters) == pytest.approx(1)
-
-
-def test_the_form_that_most_have_stands_for_those_that_agree() -> None:
-    """So no column is shown that one candidate alone thought of; of equals the wider one is."""
-    assert vote([BASE, WIDER, OTHER_FIGURES]).winner == "c1"
-    unasked: Columns = {**BASE, "sum": [6, 6, 6]}
-    held = vote([BASE, BASE, unasked])
-    assert groups(held) == [{"c0", "c1", "c2"}]
-    assert held.winner in ("c0", "c1")
-    assert held.clusters[0].candidates[-1] == "c2"
-    assert vote([BASE, unasked, BASE, unasked]).winner in ("c1", "c3")  # as many lack a column as do not
-    assert vote([BASE, BASE, unasked], experts="AAB", weights={"A": 0.4}).winner == "c2"
-
-
-def test_what_more_than_half_say_exactly_wins() -> None:
-    near: Columns = {"name": NAMES, "total": [3, 2, 9], "city": ["x", "y", "z"]}
-    held = vote([BASE] * 5 + [near] * 4)
-    assert held.winner in ("c0", "c1", "c2", "c3", "c4")
-    assert held.clusters[0].weight < held.clusters[1].weight  # near the first in most, and with more to show
-    assert not held.tie
-    assert vote([BASE] * 4 + [near] * 4).winner in ("c4", "c5", "c6", "c7")
-
-
-def test_weights_count_in_mbr() -> None:
-    results: list[Columns] = [BASE, {"z": ["q"]}, {"z": ["q"]}]
-    assert vote(results, experts="ABB").winner in ("c1", "c2")
-    assert vote(results, experts="ABB", weights={"B": 0.3}).winner == "c0"
+def test_results_that_differ_in_an_extra_column_support_each_other(subtests: pytest.Subtests) -> None:
+    """The form that most have stands for them, so no column is shown that one candidate alone thought of."""
+    assert vote(EXTRA, "majority").winner in ("c2", "c3")
+    exactly, near = vote([BASE] * 5 + [NEAR] * 4).clusters
+    assert exactly.weight < near.weight, "it is near the first in most, and has more to show"
+    given: list[tuple[list[Columns], dict[str, Any], str, list[str]]] = [
+        (EXTRA, {}, "1", ["014", "23"]),
+        ([BASE, WIDER, OTHER_FIGURES], {}, "1", ["01", "2"]),  # of equals the wider
+        ([BASE, BASE, SUMMED], {}, "01", ["012"]),
+        ([BASE, SUMMED] * 2, {}, "13", ["0123"]),  # as many lack a column as do not
+        ([BASE, BASE, SUMMED], {"experts": "AAB", "weights": {"A": 0.4}}, "2", ["012"]),
+        ([BASE, OTHER_FIGURES, OTHER_FIGURES], {"experts": "ABB"}, "12", ["12", "0"]),
+        ([BASE, *[OTHER_FIGURES] * 2], {"experts": "ABB", "weights": {"B": 0.3}}, "0", ["0", "12"]),
+        ([BASE] * 5 + [NEAR] * 4, {}, "01234", ["01234", "5678"]),  # what more than half say exactly
+        ([BASE] * 4 + [NEAR] * 4, {}, "4567", ["4567", "0123"]),
+    ]
+    for results, how, winners, groups in given:
+        with subtests.test(groups=groups):
+            held = vote(results, **how)
+            assert ["".join(sorted(name[1:] for name in each.candidates)) for each in held.clusters] == groups
+            assert (held.winner[1:] in winners, held.tie) == (True, False)
+            assert held.clusters[0].candidates[0] == held.winner
+            assert sum(cluster.share for cluster in held.clusters) == pytest.approx(1)
 
 
 CELLS = st.sampled_from([0, 1, 2.5, "a", "b", None])
@@ -298,14 +285,9 @@ def test_decided_stops_only_when_the_rest_cannot_change_the_winner() -> None:
     held = chosen("x", "y", weights={"e0": 1.0, "e1": 0.2})
     assert rule.enough(held, [0.5])
     assert not rule.enough(held, [0.5, 0.4])
-
-
-@pytest.mark.parametrize("strategy", ["random", "rwma"])
-def test_a_draw_is_decided_when_none_is_to_come(strategy: str) -> None:
-    ballots = [Ballot(f"c{i}", "m", sql=f"SELECT {i}", fingerprint="x") for i in range(9)]
-    held = hold_vote(ballots, strategy)
-    assert not find_stopping("decided").enough(held, [1.0])  # it may be drawn
-    assert find_stopping("decided").enough(held, [])
+    for strategy in ("random", "rwma"):
+        held = hold_vote([ballot(f"c{i}", "x") for i in range(9)], strategy)
+        assert [rule.enough(held, rest) for rest in ([1.0], [])] == [False, True], "it may be drawn"
 
 
 @pytest.mark.parametrize(("first", "second"), [(3, 0), (2, 1), (5, 2), (0, 0), (8, 8)])
@@ -377,20 +359,8 @@ async def test_agreement_ends_the_sampling(run: Run, subtests: pytest.Subtests) 
 
 def sized(*sizes: int, **more: object) -> Vote:
     """A vote whose clusters have these many candidates."""
-    total = sum(sizes)
-    clusters = tuple(
-        Cluster(
-            key=f"k{place}",
-            fingerprint=f"k{place}",
-            candidates=tuple(f"c{place}.{n}" for n in range(size)),
-            experts=("m",),
-            weight=float(size),
-            share=size / total,
-        )
-        for place, size in enumerate(sizes)
-    )
-    made = Vote(clusters[0].candidates[0], clusters, sizes[0] / total, cast=total)
-    return replace(made, **more)  # type: ignore[arg-type]
+    names = [(f"c{place}.{n}", f"k{place}") for place, size in enumerate(sizes) for n in range(size)]
+    return replace(hold_vote([ballot(name, key) for name, key in names]), **more)  # type: ignore[arg-type]
 
 
 SIZES = st.lists(st.integers(1, 8), min_size=1, max_size=5).map(lambda sizes: sorted(sizes, reverse=True))

@@ -16,13 +16,13 @@ import pytest
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.running.runner import Evaluation
 from quorum.evals.scorers.base import Scorer
+from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS
 from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.evals.small_suite import SumScorer
 from tests.graph.shop import changed, script, sql
 
 MODEL = "test"
@@ -137,7 +137,7 @@ def evaluation(
     """An evaluation in ``folder`` of a suite that is ``asked``, of the recipe ``single`` if none is given."""
     models = model if isinstance(model, Mapping) else {MODEL: model}
     return Evaluation(
-        suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
+        suite=Suite("shops", folder, tuple(asked), scorer or OwnScorer()),
         options=RunOptions(models=[*models], **({"recipe": "single"} | options)),
         questions=asked,
         folder=folder,

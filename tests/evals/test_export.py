@@ -17,12 +17,12 @@ from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, fi
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
 from tests.evals.evaluations import asked, manifest
-from tests.evals.small_suite import small_suite
+from tests.evals.shop import small_suite
 
 
 def record(id: str, table: pa.Table | None = None, **values: Any) -> tuple[Record, pa.Table | None]:
     """The record of a question, and the result that belongs to it."""
-    made = Record(id, "?", "pets", "sqlite", "", False, "answered", sql="SELECT 1")
+    made = Record(id, "?", "shop", "sqlite", "", False, "answered", sql="SELECT 1")
     return dataclasses.replace(made, **values), table
 
 
@@ -31,7 +31,7 @@ def evaluation(
 ) -> Path:
     """An evaluation's folder, results kept as runs keep them."""
     with EvalWriter(folder) as writer:
-        writer.begin(manifest([asked(id, database="pets") for id in ids], shard=shard))
+        writer.begin(manifest([asked(id, database="shop") for id in ids], shard=shard))
         for each, table in records:
             file = f"runs/{each.id}/results"
             name = "" if table is None else f"{file}/{write_result(table, folder / file).name}"
@@ -69,7 +69,7 @@ def test_each_format_holds_what_its_program_reads(done: Path, tmp_path: Path) ->
     assert list(export(found, "bird", tmp_path / "bird").left_out) == ["q3", "q4"]
     entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text())
     queries = ["SELECT 1", "SELECT 2", NO_ANSWER, NO_ANSWER]
-    assert entries == {str(place): f"{sql}{BIRD_MARK}pets" for place, sql in enumerate(queries)}
+    assert entries == {str(place): f"{sql}{BIRD_MARK}shop" for place, sql in enumerate(queries)}
     questions = small_suite(tmp_path).questions
     back = read_bird(tmp_path / "bird" / BIRD_FILE, questions)
     assert [back.found[question.id].sql for question in questions] == queries[:3]

@@ -19,6 +19,7 @@ from quorum.evals.reports.report import report
 from quorum.evals.running.databases import DatabasePool
 from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
+from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.suites.files import sqlite_url
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
@@ -26,7 +27,6 @@ from quorum.tools.models.scripted import Prompt
 from quorum.tools.sql.linking import Linked, prune
 from tests.benchmarks.bench_linking import measured
 from tests.evals.running import evaluation as shops_of
-from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script
 
 NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
@@ -67,7 +67,7 @@ def asked(tmp_path: Path) -> Sequence[EvalQuestion]:
     return question("q1", gold_sql=(BY_SQL,)), question("q2", gold_tables=("CUSTOMERS",)), question("q3")
 
 
-class _Scorer(SumScorer):
+class _Scorer(OwnScorer):
     """Questions without gold SQL are right as well: it is not what is looked at."""
 
     async def score(self, question: EvalQuestion, *more: Any) -> Any:

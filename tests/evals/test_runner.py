@@ -22,13 +22,13 @@ from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, DatabasePool
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
+from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from quorum.tools.models.pace import Timing
 from tests.evals.evaluations import differing
 from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.simulated import make_suite
-from tests.evals.small_suite import SumScorer
 from tests.servers.chat_server import Answer, ChatServer, Request, say
 from tests.servers.replies import reply_to
 
@@ -67,7 +67,7 @@ async def test_each_question_leaves_one_line_with_all_that_is_known(tmp_path: Pa
         ("answered", True, True, True, "")
     )
     assert record.sql == GOLD.format(number=1)
-    assert record.metrics == {"ex": 1.0, "points": 10.0}
+    assert record.metrics == {"ex": 1.0, "contains": 1.0}
     assert (tmp_path / record.result).is_file()
     assert (tmp_path / record.run / "events.jsonl").is_file()
     assert [row.match for row in record.candidates] == [True]
@@ -101,12 +101,12 @@ async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> No
     with pytest.raises(ConfigurationError, match="belong to no evaluation"):
         await unbroken(tmp_path / "other", questions(1))
     await unbroken(tmp_path, questions(1))
-    model, rules = Knowing(), type("Other", (SumScorer,), {"rules": "other rules"})()
+    model, rules = Knowing(), type("Other", (OwnScorer,), {"rules": "other rules"})()
     changes: list[tuple[dict[str, Any], str]] = [
         ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
         ({"votes": 2}, "votes was None and is 2"),
         ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
-        ({"scorer": rules}, "rules was 'the first cell'"),
+        ({"scorer": rules}, "rules was \"Quorum's own equality"),
         ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
         ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
     ]
@@ -276,7 +276,7 @@ async def test_a_broken_database_fails_its_own_questions_only(tmp_path: Path) ->
 
 
 async def test_a_connection_lost_while_judging_keeps_the_answer(tmp_path: Path) -> None:
-    class Losing(SumScorer):
+    class Losing(OwnScorer):
         async def score(self, *given: Any) -> Any:
             ShopConnector.lost = {"shop0"}
             return await super().score(*given)

@@ -49,6 +49,8 @@ async def test_metrics_are_those_declared_and_none_is_defined_without_gold(score
     assert "no such column: gone" in unusable["fails"].reason
     cut = await judged(scorer, IDS, rows=3)
     assert (cut.gold, cut.match, "limit of rows" in cut.reason) == ("fails", None, True)
+    check = await scorer.verify(question(IDS), Runner(rows=3))
+    assert (check.state, "exceeds the limit" in check.reason) == ("fails", True)
 
 
 @by_scorer
@@ -69,6 +71,7 @@ async def test_an_empty_gold_is_said(scorer: Scorer) -> None:
     verdict = await judged(scorer, NONE, found=Prediction(NONE, TABLE.slice(4)))
     assert verdict.gold == "empty"
     assert verdict.match is not isinstance(scorer, AmbrosiaScorer)  # whose rule: it meets nothing
+    assert (await judged(scorer, NONE)).match is False
 
 
 @by_scorer
@@ -139,12 +142,6 @@ async def test_gold_is_run_twice_and_must_match_itself(
     assert all(run.ran.count(sql) == 2 for sql in queries if state == "ok" and sql == queries[0] != GONE)
     offline = await scorer.verify(question(*queries), None)
     assert offline.state == ("not_live" if queries else "missing")
-
-
-@by_scorer
-async def test_gold_beyond_the_limits_fails(scorer: Scorer) -> None:
-    check = await scorer.verify(question(IDS), Runner(rows=3))
-    assert (check.state, "exceeds the limit" in check.reason) == ("fails", True)
 
 
 def test_every_scorer_is_here() -> None:

@@ -376,26 +376,23 @@ async def test_the_order_that_most_have_is_shown_where_one_is_asked_for(
     run: Run, strategy: str, queries: tuple[str, ...]
 ) -> None:
     ran = await vote_on(run, *queries, strategy=strategy)
-    vote = ran.vote
-    assert [sorted(cluster.candidates) for cluster in vote.clusters] == [["c2", "c3"], ["c1"]]
-    assert vote.clusters[0].weight > vote.clusters[1].weight
+    first, second = ran.vote.clusters
+    assert (sorted(first.candidates), second.candidates) == (["c2", "c3"], ["c1"])
+    assert first.weight > second.weight
     assert ran.answer.sql == queries[1]
     assert ran.answer.rows[0] == (["Lyon", 3] if queries[1] == DESC else ["Ghent", 1])
-
-
-async def test_what_differs_is_said_to_be_the_order(run: Run) -> None:
-    ran = await vote_on(run, ASC, DESC)
+    sorts = ["COUNT(*) DESC" if query == DESC else "COUNT(*)" for query in queries]
     assert ran.answer.disagreement[1:] == [
         "Answer A and answer B have the same rows in another order.",
-        "Answer A is sorted by `COUNT(*) DESC`; answer B by `COUNT(*)`.",
+        f"Answer A is sorted by `{sorts[1]}`; answer B by `{sorts[0]}`.",
     ]
 
 
-@pytest.mark.parametrize("ordered", [(False,), (True, False, False)])
-async def test_unless_most_writers_say_so_the_order_does_not_count(run: Run, ordered: Sequence[bool]) -> None:
-    ran = await vote_on(run, ASC, DESC, DESC, ordered=ordered)
-    assert [sorted(cluster.candidates) for cluster in ran.vote.clusters] == [["c1", "c2", "c3"]]
-    assert ran.answer.disagreement == []
+async def test_unless_most_writers_say_so_the_order_does_not_count(run: Run) -> None:
+    for ordered in ((False,), (True, False, False)):
+        ran = await vote_on(run, ASC, DESC, DESC, ordered=ordered)
+        assert [sorted(cluster.candidates) for cluster in ran.vote.clusters] == [["c1", "c2", "c3"]]
+        assert ran.answer.disagreement == []
 
 
 async def test_inside_a_candidate_another_order_does_not_confirm_a_result(run: Run) -> None:

@@ -19,7 +19,6 @@ from quorum.evals.reports.report import report
 from quorum.evals.running.databases import DatabasePool
 from quorum.evals.running.linking import gold_part, golds_of, linking_of, linking_of_schema
 from quorum.evals.running.runner import Evaluation, run_evaluation
-from quorum.evals.scorers.own import OwnScorer
 from quorum.evals.suites.files import sqlite_url
 from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import ConfigurationError
@@ -67,17 +66,10 @@ def asked(tmp_path: Path) -> Sequence[EvalQuestion]:
     return question("q1", gold_sql=(BY_SQL,)), question("q2", gold_tables=("CUSTOMERS",)), question("q3")
 
 
-class _Scorer(OwnScorer):
-    """Questions without gold SQL are right as well: it is not what is looked at."""
-
-    async def score(self, question: EvalQuestion, *more: Any) -> Any:
-        return await super().score(replace(question, gold_sql=(BY_SQL,)), *more)
-
-
 def evaluation(
     folder: Path, asked: Sequence[EvalQuestion], model: Asked, gold: GoldParts | None = None, **options: Any
 ) -> Evaluation:
-    return replace(shops_of(folder, model, asked, scorer=_Scorer(), votes=1, **options), gold=gold)
+    return replace(shops_of(folder, model, asked, votes=1, **options), gold=gold)
 
 
 async def run(folder: Path, asked: Sequence[EvalQuestion], model: Asked, **how: Any) -> dict[str, Record]:

@@ -15,7 +15,7 @@ from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
 from quorum.evals.reports.vega import WIDTH
 from tests.browser import Browser
-from tests.evals.evaluations import asked, linking, opened, record, unanswered, usage
+from tests.evals.evaluations import asked, opened, record, unanswered
 from tests.pages import Page, alone
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
@@ -40,9 +40,6 @@ def pictured_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Opened:
             match=n < 16,
             reason="" if n < 16 else f"a value differs {HOSTILE}",
             confidence=(97 - 4 * n) / 100,
-            linking=linking(1.0, 1.0),
-            gold_rows=3,
-            usage=usage(model_calls=1 + n % 5, input_tokens=1_000 * (n + 1), output_tokens=100),
             **places[n],
         )
         for n in range(21)

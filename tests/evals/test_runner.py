@@ -320,21 +320,20 @@ async def test_a_full_disk_ends_the_run_and_spoils_no_record(
     assert all(record.match for record in records.values())
 
 
-async def test_questions_of_a_database_are_asked_together_and_it_is_closed_after_them(tmp_path: Path) -> None:
-    closed: list[str] = []
+async def test_questions_of_a_database_are_asked_together_and_it_is_closed_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, close = list[str](), ShopConnector.close
 
-    class Watched(ShopConnector):
-        async def close(self) -> None:
-            closed.append(self.name)
-            await super().close()
+    async def noted(shop: ShopConnector) -> None:
+        closed.append(shop.name)
+        await close(shop)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.evals.running.ShopConnector", Watched)
-        await unbroken(tmp_path, questions(9, shops=3), concurrency=1)
+    monkeypatch.setattr(ShopConnector, "close", noted)
+    await unbroken(tmp_path, questions(9, shops=3), concurrency=1)
     order = [int(id[1:]) % 3 for id in ended(tmp_path)]
     assert order == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert closed == ["shop0", "shop1", "shop2"]
-    assert Watched.opened == ["shop0", "shop1", "shop2"]
+    assert closed == ShopConnector.opened == ["shop0", "shop1", "shop2"]
 
 
 async def test_closing_waits_for_what_is_being_opened(

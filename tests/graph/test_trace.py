@@ -52,8 +52,9 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
     for kind in kinds:
         deep = [{"sql": long, long: [long]}, long]
         trace.record(
-            kind, agent="judge", reply=long, message=long, choices=deep, text=long, query="q", request=kind
-        )
+            kind, agent="judge", reply=long, message=long, choices=deep, text=long, query="q", request=kind,
+            executed=long, problem=long,
+        )  # fmt: skip
     trace.close()
     resumed = Trace.resume(tmp_path, "run-1")
     resumed.close()
@@ -65,18 +66,19 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
     recorded = [resumed.recorded_query("query"), resumed.recorded_call("model_call")]
     assert "$blob" not in json.dumps([*recorded, resumed.earlier_approvals])
     assert all(event and event["text"] == long for event in recorded)
+    with pytest.raises(QuorumError, match="holds no text"):
+        RunFolder(trace.folder).get("../../run")
+    shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
+    going_on = Trace.resume(tmp_path, "run-1")
+    going_on.close()
+    query, call = going_on.recorded_query("query") or {}, going_on.recorded_call("model_call") or {}
+    assert query["executed"] == call["reply"] == call["problem"] == long, "in the events themselves"
 
 
 def in_context(trace: Trace) -> Context:
     """Return a context that has nothing but a trace."""
     nothing: list[Any] = [None] * 8
     return Context(*nothing, trace)
-
-
-@pytest.mark.parametrize("sha", ["0" * 64, "../../run", ""])
-def test_an_unknown_text_is_an_error(trace: Trace, sha: str) -> None:
-    with pytest.raises(QuorumError, match="holds no text"):
-        RunFolder(trace.folder).get(sha)
 
 
 @pytest.mark.parametrize("secret", ["p4ss-word", 'p4"ss\\wörd'])
@@ -257,19 +259,6 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
     for name, said in wrong.items():
         with pytest.raises(ConfigurationError, match=said):
             RunFolder.open(tmp_path, name)
-
-
-def test_what_a_resumed_run_goes_by_is_in_the_events_themselves(tmp_path: Path) -> None:
-    long = "SELECT 1 -- " + "x" * LONG
-    trace = Trace.create(tmp_path, "run-1")
-    trace.record("query", request="q", sql=long, executed=long)
-    trace.record("model_call", request="m", reply=long, problem=long)
-    trace.close()
-    shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
-    resumed = Trace.resume(tmp_path, "run-1")
-    resumed.close()
-    query, call = resumed.recorded_query("q") or {}, resumed.recorded_call("m") or {}
-    assert (query.get("executed"), call.get("reply"), call.get("problem")) == (long, long, long)
 
 
 # What a run that goes on finds again of its model calls and queries.

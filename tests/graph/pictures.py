@@ -34,8 +34,8 @@ _DRAWN: dict[str, dict[str, str]] = {
         "candidate:PlanCritique": "Planner SyntaxRetriever SelfRefiner",  # additional iterations (3.3.3)
         "candidate:SyntaxRetriever": "Action",  # the syntax guides its prompt (3.3.5)
         "candidate:Action": "Action SQLCritique",  # at each step in the loop; after each SQL generation step
-        # after successful execution; upon an error or an empty result; upon schema-related errors; where nothing
-        # repairs the query, until the step limit (3.3)
+        # after successful execution; upon an error or an empty result; upon schema-related errors; where
+        # nothing repairs the query, until the step limit (3.3)
         "candidate:SQLCritique": "Validator SelfRefiner SchemaLinker Action",
         "candidate:SchemaLinker": "Planner",  # schema errors invoke their collaboration (3.3)
         # once it ran the SQLCritique evaluates it; errors persist; the refinement limit is reached (3.3.6)

@@ -32,9 +32,8 @@ def with_result(folder: Path, *gold: str, **columns: list[Any]) -> EvalQuestion:
 RIGHT, MORE, WRONG = (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)
 
 
-@pytest.mark.parametrize(
-    ("table", "metrics", "reason"),
-    [
+async def test_what_equals_the_gold(run: Runner, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for table, metrics, reason in (
         (NAMES, RIGHT, ""),
         ({"x": NAMES["name"], "y": NAMES["id"]}, RIGHT, ""),
         ({"id": [4, 3, 2, 1], "name": ["Dan", "Cy", "Bob", "Ada"]}, RIGHT, ""),
@@ -47,16 +46,11 @@ RIGHT, MORE, WRONG = (1.0, 1.0), (0.0, 1.0), (0.0, 0.0)
         ({"id": ["1", "2", "3", "4"], "name": NAMES["name"]}, RIGHT, ""),
         ({"id": [1, 2, 3, None], "name": NAMES["name"]}, WRONG, "other values"),
         ({"id": [], "name": []}, WRONG, "0 rows, the gold has 4"),
-    ],
-)
-@pytest.mark.parametrize("kind", ["sql", "file"])
-async def test_what_equals_the_gold(
-    run: Runner, tmp_path: Path, kind: str, table: dict[str, list[Any]], metrics: Any, reason: str
-) -> None:
-    sql = "SELECT id, name FROM users"
-    asked = question(sql) if kind == "sql" else with_result(tmp_path, **NAMES)
-    verdict = await SCORER.score(asked, Prediction("", pa.table(table)), run)
-    assert (seen(verdict), verdict.reason, verdict.gold, verdict.gold_rows) == (metrics, reason, "ok", 4)
+    ):
+        for asked in (question("SELECT id, name FROM users"), with_result(tmp_path, **NAMES)):
+            with subtests.test(table=table):
+                found = await SCORER.score(asked, Prediction("", pa.table(table)), run)
+                assert (seen(found), found.reason, found.gold, found.gold_rows) == (metrics, reason, "ok", 4)
 
 
 async def test_numbers_agree_within_the_tolerance(run: Runner) -> None:

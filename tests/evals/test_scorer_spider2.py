@@ -94,9 +94,8 @@ def test_cells(score: Score, subtests: pytest.Subtests) -> None:
             assert score(f"a,k\n{prediction},key\n", f"k,a\nkey,{gold}\n").match is same
 
 
-@pytest.mark.parametrize(
-    ("gold", "prediction", "options", "same"),
-    [
+def test_results(score: Score, subtests: pytest.Subtests) -> None:
+    for gold, prediction, options, same in (
         # names, order of columns and what else there is do not count
         ("city,people\nRome,3\nOslo,1\n", "n,extra,c\n3,x,Rome\n1,y,Oslo\n", {}, True),
         ("city,people\nRome,3\nOslo,1\n", "city,extra\nRome,x\nOslo,y\n", {}, False),
@@ -138,13 +137,10 @@ def test_cells(score: Score, subtests: pytest.Subtests) -> None:
         (TWO, "x\n1\n", {"columns": [[0]]}, True),  # too few lists fail only when they are needed
         (TWO, "x\n4\n", {"columns": [[0]]}, False),
         (TWO, "x\n4\n", {"columns": [[5], [0]]}, False),  # the first file breaks it off
-    ],
-)
-@pytest.mark.parametrize("edition", ["lite", "snow"])
-def test_results(
-    score: Score, gold: Any, prediction: str, options: dict[str, Any], same: bool, edition: str
-) -> None:
-    assert score(gold, prediction, edition=edition, **options).match is same
+    ):
+        for edition in ("lite", "snow"):
+            with subtests.test(gold=gold, edition=edition):
+                assert score(gold, prediction, edition=edition, **options).match is same
 
 
 def test_columns_that_are_required() -> None:

@@ -93,9 +93,8 @@ async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> N
     assert weights["wrong"] < 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "stopped_by", "learned"),
-    [
+def test_an_expert_is_judged_by_its_sql_alone(subtests: pytest.Subtests) -> None:
+    for kind, stopped_by, learned in (
         ("model_unavailable", "", {}),
         ("unavailable", "", {}),
         (UNANSWERABLE, "", {}),
@@ -104,10 +103,11 @@ async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> N
         ("timeout", "", {"m": False}),
         ("malformed_reply", "", {"m": False}),
         ("gave_up", "", {"m": False}),
-    ],
-)
-def test_an_expert_is_judged_by_its_sql_alone(kind: str, stopped_by: str, learned: dict[str, bool]) -> None:
-    candidate = Candidate("c1", "m", 0.0, 0, "SELECT 1", None, Failure(kind, "No."), stopped_by=stopped_by)
-    assert executed([candidate]) == learned
-    other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
-    assert executed([candidate, other]) == {"m": False}
+    ):
+        with subtests.test(kind=kind):
+            candidate = Candidate(
+                "c1", "m", 0.0, 0, "SELECT 1", None, Failure(kind, "No."), stopped_by=stopped_by
+            )
+            assert executed([candidate]) == learned
+            other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
+            assert executed([candidate, other]) == {"m": False}

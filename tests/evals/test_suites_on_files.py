@@ -154,16 +154,13 @@ def test_damaged_questions_are_named(tmp_path: Path, name: str, damage: dict[str
         load_suite(name, tmp_path)
 
 
-ELSEWHERE = {
-    "spider1": r"There is no .*dev\.json",
-    "bird": r"has none of dev\.json",
-    "defog": r"has neither questions.jsonl nor data/questions_gen_sqlite",
-    "ambrosia": r"neither questions.jsonl nor ambrosia.csv",
-}
-
-
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    for name, message in ELSEWHERE.items():
+    for name, message in (
+        ("spider1", r"There is no .*dev\.json"),
+        ("bird", r"has none of dev\.json"),
+        ("defog", r"has neither questions.jsonl nor data/questions_gen_sqlite"),
+        ("ambrosia", r"neither questions.jsonl nor ambrosia.csv"),
+    ):
         with pytest.raises(ConfigurationError, match=message):
             load_suite(name, tmp_path)
     laid(tmp_path, "bird", {"db_id": "moon"})

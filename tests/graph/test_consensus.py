@@ -137,13 +137,7 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     voting = [each for each in ballots if (each.fingerprint and not each.error) or each.error == UNANSWERABLE]
     assert (vote.winner is None) == (not voting)
     assert vote.cannot_answer == (vote.winner in vote.unanswerable)
-
-
-def test_random_records_a_seed_of_its_own() -> None:
-    ballots = [ballot("a", "x"), ballot("b", "y"), ballot("c", "y")]
-    vote = hold_vote(ballots, "random")
-    assert vote.seed is not None
-    assert hold_vote(ballots, "random", seed=vote.seed).winner == vote.winner
+    assert (vote.seed is not None) == bool(voting and strategy in ("random", "rwma")), "it can be repeated"
 
 
 def test_sql_majority_counts_texts_not_results() -> None:
@@ -252,13 +246,11 @@ def test_what_is_decided_stays_decided(
 
 
 def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
-    made = [pa.table(BASE), pa.table(WIDER), pa.table({"name": NAMES, "total": [3.001, 2, 1]})]
-    tables = {fingerprint(table): table for table in made}
+    tables = {fingerprint(table): table for table in (pa.table(BASE), pa.table(WIDER))}
     from_files = ResultOverlaps({mark: write_result(tables[mark], tmp_path) for mark in tables})
     in_memory = ResultOverlaps(tables)
     assert from_files.clusters == in_memory.clusters
-    assert len(set(from_files.clusters.values())) == 2  # 3 and 3.001 vote for the same
-    one, other = (Ballot(mark, "m", "", mark) for mark in list(tables)[:2])
+    one, other = (Ballot(mark, "m", "", mark) for mark in tables)
     found = asyncio.run(from_files.overlap(one, other))
     assert found == asyncio.run(in_memory.overlap(one, other))
     assert found.relation == "within"

@@ -104,13 +104,14 @@ def number(prompt: Prompt) -> int:
     return int((prompt.candidate or "c0")[1:])
 
 
-def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
-    """A writer whose candidates take turns; with findings before it, it writes ``found``."""
+def taking_turns(*said: str | dict[str, Any], found: str = "") -> Callable[[Prompt], Any]:
+    """A writer whose candidates take turns, in queries or replies; with findings it writes ``found``."""
+    replies = [written(each) if isinstance(each, str) else each for each in said]
 
     def write(prompt: Prompt) -> Any:
         if found and "<exploration_result>" in prompt.text:
             return written(found)
-        return written(queries[(number(prompt) - 1) % len(queries)])
+        return replies[(number(prompt) - 1) % len(replies)]
 
     return write
 

@@ -32,7 +32,7 @@ from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import ScriptedChatModel
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, written
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, taking_turns
 
 SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"
@@ -72,7 +72,7 @@ async def test_the_time_that_a_person_takes_to_reply_is_not_the_runs(
 ) -> None:
     """Whether or not another candidate goes on, which tries a broken query again, while one asks."""
     slow = script(
-        sql_writer=lambda prompt: written(GOOD if prompt.candidate == "c1" else BROKEN),
+        sql_writer=taking_turns(GOOD, BROKEN),
         self_refiner=lambda prompt: repaired(f"{BROKEN} LIMIT {prompt.turn + 5}"),
     )
     given = {"recipe": "quorum", "approve": "always", "deadline": 300.0, "votes": votes}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ from tests.graph.shop import (
     Ran,
     Run,
     explored,
-    number,
     of_recipe,
     repaired,
     script,
@@ -155,11 +155,8 @@ async def test_the_answer_says_what_it_shows_and_what_it_rests_on(run: Run) -> N
 
 async def test_assumptions_are_few_and_short_and_the_answer_says_each_once(run: Run) -> None:
     many = ["Paid ones.", " paid  ones", "", "x" * 9_000, *(f"Number {place}." for place in range(500))]
-
-    def write(prompt: Prompt) -> Any:
-        return written((GOOD, OTHER)[number(prompt) % 2]) | {"assumptions": many}
-
-    ran = await run(script(sql_writer=write), votes=4, validation="never")
+    writes = taking_turns(*(written(query) | {"assumptions": many} for query in (OTHER, GOOD)))
+    ran = await run(script(sql_writer=writes), votes=4, validation="never")
     said = ran.answer.candidates[0].assumptions
     assert (said[:2], len(said), len(said[2])) == (["Paid ones.", "paid ones"], MAX_ASSUMPTIONS, MAX_SENTENCE)
     assert ran.answer.assumptions == [said[0], *said[2:]]
@@ -356,12 +353,8 @@ DESC, ASC = f"{GOOD} ORDER BY orders DESC", f"{GOOD} ORDER BY orders ASC"
 
 def writer(queries: Sequence[str], ordered: Sequence[bool]) -> Any:
     """A writer whose candidates take turns, in the query and in whether an order is asked for."""
-
-    def write(prompt: Prompt) -> Any:
-        place = number(prompt) - 1
-        return written(queries[place % len(queries)]) | {"ordered": ordered[place % len(ordered)]}
-
-    return write
+    pairs = zip(queries, cycle(ordered), strict=False)
+    return taking_turns(*(written(query) | {"ordered": each} for query, each in pairs))
 
 
 async def vote_on(run: Run, *queries: str, ordered: Sequence[bool] = (True,), **given: Any) -> Ran:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from tests.graph.shop import (
     QUESTION,
     Asked,
     Run,
-    number,
     of_recipe,
     repaired,
     script,
+    taking_turns,
     written,
 )
 
@@ -247,12 +248,8 @@ HOME = "The city of the shop."
 
 def saying(*said: str | None, sql: tuple[str, ...]) -> Callable[[Prompt], Any]:
     """A writer whose candidates name these other readings in turn."""
-
-    def write(prompt: Prompt) -> Any:
-        place = number(prompt) - 1
-        return written(sql[place % len(sql)]) | {"readings": [said[place % len(said)]]}
-
-    return write
+    turns = zip(range(6), cycle(sql), cycle(said), strict=False)
+    return taking_turns(*(written(query) | {"readings": [reading]} for _, query, reading in turns))
 
 
 async def test_the_answer_shows_the_distinct_other_readings(run: Run) -> None:

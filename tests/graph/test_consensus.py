@@ -262,10 +262,8 @@ def test_evidence_reads_files_as_it_reads_tables(tmp_path: Path) -> None:
 
 
 def chosen(*choices: str, weights: dict[str, float] | None = None) -> Vote:
-    """A vote in which candidate i (of expert ``m`` or of its own name) chose ``choices[i]``."""
-    ballots = [
-        Ballot(f"c{i}", f"e{i}", sql=f"SELECT {i}", fingerprint=choice) for i, choice in enumerate(choices)
-    ]
+    """A vote in which candidate i, of its own expert, chose ``choices[i]``."""
+    ballots = [ballot(f"c{i}", choice, f"e{i}") for i, choice in enumerate(choices)]
     return hold_vote(ballots, "wma" if weights else "majority", weights=weights or {})
 
 
@@ -294,8 +292,7 @@ def test_a_tie_blank_results_and_no_result_are_never_enough(rule: str) -> None:
     """But five blank ones for a posterior: one with values would outvote them all."""
 
     def of(count: int, **about: Any) -> Vote:
-        cast = [Ballot(f"c{i}", "m", f"SELECT {i}", **about) for i in range(count)]
-        return hold_vote(cast, blanks_give_way=True)
+        return hold_vote([ballot(f"c{i}", **about) for i in range(count)], blanks_give_way=True)
 
     for held in (chosen("x", "y"), of(4, fingerprint="f", blank=True), of(1, error="syntax")):
         assert not find_stopping(rule).enough(held, [0.0])

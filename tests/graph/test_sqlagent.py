@@ -44,23 +44,24 @@ def folder_of(root: Path, shop: Path, *, static: bool = False) -> Path:
     return explored_folder(root, CATALOG, location(f"sqlite:///{shop}"), static=static)
 
 
+def keep(store: TripletStore, id: int, sql: str, description: str, *, parent: int = 0) -> None:
+    """Store a triplet, as an exploration does."""
+    marks = marks_of(used(sql, CATALOG).tables, CATALOG)
+    step = Expansion(id, parent, "select_column", (), "", sql, "worked")
+    store.add(step, Triplet(id, sql, sql, description, marks))
+
+
 @pytest.fixture
 def explored(shop: Path, tmp_path: Path) -> Explored:
-    """Write triplets of the shop, as an exploration does; returns the folder to give as ``explored``."""
+    """Write triplets of the shop; returns the folder to give as ``explored``."""
 
     def write(*triplets: tuple[str, str], static: bool = False) -> Path:
-        root, catalog = tmp_path / "explored", CATALOG
-        store = TripletStore.open(folder_of(root, shop, static=static), catalog)
-        for id, (sql, description) in enumerate(triplets, 1):
-            marks = marks_of(used(sql, catalog).tables, catalog)
-            store.add(
-                Expansion(id, 0, "select_column", (), "", sql, "worked"),
-                Triplet(id, sql, sql, description, marks),
-            )
-        failed = Expansion(90, 0, "join", (), "", "SELECT x FROM orders", "failed", "There is no column x.")
-        store.add(failed)
+        store = TripletStore.open(folder_of(tmp_path / "explored", shop, static=static), CATALOG)
+        for id, triplet in enumerate(triplets, 1):
+            keep(store, id, *triplet)
+        store.add(Expansion(90, 0, "join", (), "", "SELECT x FROM orders", "failed", "There is no column x."))
         store.close()
-        return root
+        return tmp_path / "explored"
 
     return write
 
@@ -277,9 +278,8 @@ async def test_examples_are_of_several_branches(ask: Run, explored: Explored, sh
     folder = explored(*TRIPLETS)
     store = TripletStore.open(folder_of(folder, shop), CATALOG)
     for id in (91, 92):  # grown from the nearest one
-        sql = f"{TRIPLETS[0][0]} HAVING COUNT(*) > {id}"
-        triplet = Triplet(id, sql, sql, f"{TRIPLETS[0][1]} More than {id}", marks_of(["customers"], CATALOG))
-        store.add(Expansion(id, 1, "having", (), "", sql, "worked"), triplet)
+        sql, description = (f"{TRIPLETS[0][0]} HAVING COUNT(*) > {id}", f"{TRIPLETS[0][1]} More than {id}")
+        keep(store, id, sql, description, parent=1)
     store.close()
     ran = await ask(script(), explored=folder, max_triplets=3)
     found = ran.of("examples")[0]["triplets"]

@@ -34,12 +34,13 @@ from quorum.tools.urls import REDACTED
 from tests.engines import opened
 from tests.graph.shop import make_shop
 
+SECRET = "tok-12345"
 ANSWER = {"question": "one", "status": "answered", "database": "shop", "dialect": "sqlite", "recipe": "x"}
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Any:
-    trace = Trace.create(tmp_path, "run-1", redact=["ab"])
+    trace = Trace.create(tmp_path, "run-1", redact=["ab", SECRET])
     yield trace
     trace.close()
 
@@ -264,9 +265,6 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
 # What a run that goes on finds again of its model calls and queries.
 
 
-SECRET = "tok-12345"
-
-
 class Form(BaseModel):
     word: str
 
@@ -284,32 +282,27 @@ async def said(model: Model, task: str = "t1", question: str = "Which?") -> str:
     return reply.parsed.word
 
 
-@pytest.fixture
-def begun(tmp_path: Path) -> Trace:
-    return Trace.create(tmp_path, "r", redact=[SECRET])
-
-
 def resumed(trace: Trace) -> Trace:
     trace.close()
-    return Trace.resume(trace.folder.parent.parent, "r")
+    return Trace.resume(trace.folder.parent.parent, "run-1")
 
 
-async def test_a_call_is_found_by_its_request_in_its_step_and_each_once(begun: Trace) -> None:
+async def test_a_call_is_found_by_its_request_in_its_step_and_each_once(trace: Trace) -> None:
     long = "word " * 1000
-    first = asking(begun, {"word": "a"}, {"word": long})
+    first = asking(trace, {"word": "a"}, {"word": long})
     assert [await said(first), await said(first)] == ["a", long]
-    again = asking(resumed(begun), {"word": "new"}, {"word": "newer"}, {"word": "third"})
+    again = asking(resumed(trace), {"word": "new"}, {"word": "newer"}, {"word": "third"})
     assert await said(again, task="t2") == "new", "the same request in another step"
     assert await said(again, question="What?") == "newer"
     assert [await said(again) for _ in range(3)] == ["a", long, "third"]
     assert again.ledger.total.model_calls == 3, "what was found is charged already"
 
 
-async def test_a_reply_that_held_a_secret_or_lost_its_text_is_asked_for_anew(begun: Trace) -> None:
-    assert await said(asking(begun, {"word": SECRET})) == SECRET
-    events = begun.folder / "events.jsonl"
+async def test_a_reply_that_held_a_secret_or_lost_its_text_is_asked_for_anew(trace: Trace) -> None:
+    assert await said(asking(trace, {"word": SECRET})) == SECRET
+    events = trace.folder / "events.jsonl"
     assert SECRET not in events.read_text()
-    going_on = resumed(begun)
+    going_on = resumed(trace)
     assert await said(asking(going_on, {"word": "b"})) == "b"
     going_on.close()
     events.write_text(events.read_text().replace('"reply"', '"replied"'))
@@ -324,7 +317,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_error_may_not_recur(
-    begun: Trace, database: Database
+    trace: Trace, database: Database
 ) -> None:
     queries = [
         "SELECT id, note FROM orders",
@@ -340,8 +333,8 @@ async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_err
         await execute(replace(own, limits=Limits(seconds=0.05)), slow, agent="a")
         return found, own.ledger.total.queries
 
-    (rows, empty, error), ran = await outcomes(begun)
-    again = resumed(begun)
+    (rows, empty, error), ran = await outcomes(trace)
+    again = resumed(trace)
     (rows_again, empty_again, error_again), ran_again = await outcomes(again)
     assert (ran, ran_again) == (4, 1), "a timeout may not recur"
     assert error_again == error

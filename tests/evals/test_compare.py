@@ -91,7 +91,6 @@ def test_over_schemas_validity_and_linking_are_compared(tmp_path: Path) -> None:
     assert (valid.n, valid.a, valid.b) == (6, 0.5, pytest.approx(4 / 6))
     assert (valid.gained, valid.lost, valid.p_value) == (2, 1, 1.0)
     assert (tables.n, tables.a, tables.b, tables.gained) == (5, 0.4, 1.0, None), "of e, A found nothing"
-    assert tables.low is not None
     assert 0.5 <= tables.low < 0.6
     assert found.figures["table_precision"].n == 4
     assert "column_recall" not in found.figures, "B's is not defined"

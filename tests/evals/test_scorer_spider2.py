@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
@@ -47,20 +48,14 @@ def make_gold(
     return load_gold(folder)
 
 
-def new_folder(folder: Path) -> Path:
-    """A place in it where nothing is yet."""
-    return folder / f"gold{len(list(folder.iterdir()))}"
-
-
 @pytest.fixture
 def score(tmp_path: Path) -> Score:
     """Score a prediction's CSV text against gold text, or against several files by name."""
 
     def run(gold: str | dict[str, str], prediction: str, **options: Any) -> Verdict:
-        folder = new_folder(tmp_path)
-        file = tmp_path / f"{folder.name}.csv"
-        file.write_text(prediction, encoding="utf-8", newline="")
-        return make_gold(folder, gold, **options).score("q", file)
+        folder = Path(mkdtemp(dir=tmp_path))
+        (folder / "found.csv").write_text(prediction, encoding="utf-8", newline="")
+        return make_gold(folder, gold, **options).score("q", folder / "found.csv")
 
     return run
 
@@ -225,7 +220,7 @@ async def test_verdicts_of_the_scorer(tmp_path: Path, subtests: pytest.Subtests)
     ):
         with subtests.test(gold=gold):
             (tmp_path / "q.csv").write_text("a\n1\n2\n", encoding="utf-8")
-            scorer, live = Spider2Scorer(make_gold(new_folder(tmp_path), gold)), how.get("live", True)
+            scorer, live = Spider2Scorer(make_gold(Path(mkdtemp(dir=tmp_path)), gold)), how.get("live", True)
             given = tmp_path / result if isinstance(result, str) else result
             prediction = Prediction("x", given, how.get("cut", False))
             found = await scorer.score(question(live=live), prediction, Runner() if live else None)
@@ -267,7 +262,7 @@ async def test_gold_must_match_itself_and_its_sql_must_reproduce_it(
         ({"other.csv": "a\n1\n"}, [], False, "missing", None, "no gold result"),
     ):
         with subtests.test(gold=gold):
-            scorer = Spider2Scorer(make_gold(new_folder(tmp_path), gold))
+            scorer = Spider2Scorer(make_gold(Path(mkdtemp(dir=tmp_path)), gold))
             check = await scorer.verify(question(*queries, live=live), Runner() if live else None)
             assert (check.state, check.rows, bool(check.reason)) == (state, rows, bool(reason))
             assert reason in check.reason

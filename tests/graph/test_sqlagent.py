@@ -118,30 +118,25 @@ FIRST = ["customers", "invoices", "shipments"]
 MENDED = [FIRST, ["customers", "warehouses"], ["customers"], ["customers", "invoices"], ["customers"]]
 
 
-@pytest.mark.parametrize(
-    ("keywords", "pruning", "grounded"),
-    [
-        (TOWNS, True, [FIRST, *[["customers"]] * 4]),
-        (TOWNS, False, [FIRST] * 5),
-        (NEXT, True, MENDED),
-        (NEXT, False, [FIRST, *[[*FIRST, "warehouses"]] * 4]),
-    ],
-    ids=["same keywords", "same keywords, no pruning", "new keywords", "new keywords, no pruning"],
-)
-@pytest.mark.parametrize("tables", [8, 2])
-async def test_what_each_round_grounds(
-    tables: int, keywords: Any, pruning: bool, grounded: list[list[str]], tmp_path: Path
-) -> None:
+async def test_what_each_round_grounds(tmp_path: Path, subtests: pytest.Subtests) -> None:
     """Search, expand, prune: what the failed query named stays, and nothing comes that no keyword means."""
-    names = list(EIGHT)[:tables]
-    url = changed(tmp_path / "eight.db", *(f"CREATE TABLE {name} ({EIGHT[name]})" for name in names))
-    said = script(info_agent=keywords, gen_agent=written(BROKEN))
     given: dict[str, Any] = {"question": "In which town do the customers live?", "recipe": "sqlagent"}
-    ran = await run_graph(tmp_path / "home", url, said, **given, switches={"pruning": pruning})
-    expected = [[name for name in tables if name in names] for tables in grounded]
-    assert [event["tables"] for event in ran.of("grounding")] == expected
-    last = ran.prompt("gen_agent", -1)
-    assert [name for name in EIGHT if f"table {name} (" in last] == expected[-1]
+    for names in (list(EIGHT), list(EIGHT)[:2]):
+        tables = (f"CREATE TABLE {name} ({EIGHT[name]})" for name in names)
+        url = changed(tmp_path / f"{len(names)}.db", *tables)
+        for keywords, pruning, grounded in (
+            (TOWNS, True, [FIRST, *[["customers"]] * 4]),
+            (TOWNS, False, [FIRST] * 5),
+            (NEXT, True, MENDED),
+            (NEXT, False, [FIRST, *[[*FIRST, "warehouses"]] * 4]),
+        ):
+            with subtests.test(names=names, keywords=keywords, pruning=pruning):
+                said = script(info_agent=keywords, gen_agent=written(BROKEN))
+                ran = await run_graph(tmp_path / "home", url, said, **given, switches={"pruning": pruning})
+                expected = [[name for name in each if name in names] for each in grounded]
+                assert [event["tables"] for event in ran.of("grounding")] == expected
+                last = ran.prompt("gen_agent", -1)
+                assert [name for name in EIGHT if f"table {name} (" in last] == expected[-1]
 
 
 async def test_secondary_keywords_are_found_and_what_the_expander_adds_is_pruned_too(ask: Run) -> None:

@@ -150,6 +150,7 @@ async def test_a_limit_ends_a_run_in_order(recipe: str, most: int, run: Run) -> 
 
 
 PLANNED = {"planner": 1, "plan_critique": 1, "syntax_retriever": 1}
+ONE, THREE = PLANNED | {"action": 1}, PLANNED | {"action": 3}
 GROUNDED = {"info_agent": 1, "context_expander": 1, "gen_agent": 1}
 COSTS: dict[str, tuple[dict[str, int], int, dict[str, int], dict[str, int]]] = {
     # calls and queries where nothing goes wrong; calls where the data cannot answer, and where there is none
@@ -159,18 +160,8 @@ COSTS: dict[str, tuple[dict[str, int], int, dict[str, int], dict[str, int]]] = {
     "ssev": ({"sql_writer": 2}, 3, {"sql_writer": 1}, {"sql_writer": 2}),  # two of the queries sample rows
     "sqlagent": (GROUNDED | {"validator": 1}, 1, GROUNDED, GROUNDED),
     "react": ({"tool_user": 2}, 1, {"tool_user": 1}, {"tool_user": 1}),
-    "recap": (
-        PLANNED | {"action": 1, "sql_critique": 1, "validator": 1},
-        1,
-        PLANNED | {"action": 1},
-        PLANNED | {"action": 1, "sql_critique": 1},
-    ),
-    "team": (
-        PLANNED | {"action": 3, "sql_critique": 3, "validator": 3},
-        1,
-        PLANNED | {"action": 3},
-        PLANNED | {"action": 3, "sql_critique": 3},
-    ),
+    "recap": (ONE | {"sql_critique": 1, "validator": 1}, 1, ONE, ONE | {"sql_critique": 1}),
+    "team": (THREE | {"sql_critique": 3, "validator": 3}, 1, THREE, THREE | {"sql_critique": 3}),
 }
 
 

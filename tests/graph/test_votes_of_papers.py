@@ -28,14 +28,7 @@ from tests.graph.shop import GOOD, STOP, Run, script, taking_turns, writing, wri
 
 PAPERS = ("ssev", "recap", "team", "sqlagent", "reforce")
 LACKING, FAILED = "cannot answer", "failed"
-TABLES: dict[str, list[Any]] = {
-    "zero": [0],
-    "null": [None],
-    "no rows": [],
-    "one": [1],
-    "two": [2],
-    "three": [3],
-}
+TABLES = {"zero": [0], "null": [None], "no rows": [], "one": [1], "two": [2], "three": [3]}
 
 Results = tuple[Path, dict[str, Result]]
 """A run folder, and the results that it holds."""

@@ -34,7 +34,6 @@ from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import ScriptedChatModel
 from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, taking_turns
 
-SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"
 
 
@@ -43,7 +42,8 @@ def options(shop: Path, tmp_path: Path) -> Callable[..., RunOptions]:
     """Options of offline runs over the shop."""
 
     def make(**given: Any) -> RunOptions:
-        return RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **{**SAMPLE, **given})
+        usual = {"recipe": "recap", "models": ["offline"], "votes": 1}
+        return RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **usual | given)
 
     return make
 

@@ -13,7 +13,7 @@ from quorum.evals.reports.compare import Comparison, compare, markdown_of, notes
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import asked, linking, manifest, opened, record, unanswered, usage, write
+from tests.evals.evaluations import asked, linking, opened, record, unanswered, usage
 
 IDS = "abcdefgh"
 
@@ -26,9 +26,7 @@ def right(ids: str) -> list[Record]:
 def compared(folder: Path, a: Sequence[Record], b: Sequence[Record], **values: Any) -> Comparison:
     """Both ask for all of ``IDS``; ``values`` are of B's manifest."""
     questions = [asked(id) for id in IDS]
-    left = write(folder / "left", manifest(questions), a)
-    right = write(folder / "right", manifest(questions, **values), b)
-    return compare(open_evaluation(left), open_evaluation(right))
+    return compare(opened(folder / "a", a, questions), opened(folder / "b", b, questions, **values))
 
 
 def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:

@@ -58,32 +58,27 @@ def test_the_gold_may_be_named_by_the_benchmarks_folder(tmp_path: Path) -> None:
         gold_suite(tmp_path / "snow", "lite")
 
 
-async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> None:
-    suite = small_suite(tmp_path, {**GOLDS, "q4": "SELECT 4", "q5": "SELECT 5", "q6": "SELECT 6"})
+async def test_queries_run_results_are_read_and_failing_gold_is_in_no_mean(
+    tmp_path: Path, pred: Path
+) -> None:
+    more = {"q4": "SELECT 4", "q5": "SELECT 5", "q6": "SELECT 6", "q7": "SELECT nope FROM users"}
+    suite = small_suite(tmp_path, GOLDS | more)
     write(pred, q1="99", q2="Ada", q3="7", q4="SELECT nope FROM users", zz="1")
-    write(pred, q1="SELECT 4")  # where both are there, the query counts
+    write(pred, q1="SELECT 4", q7="SELECT nada FROM users")  # where both are there, the query counts
     (pred / "q5.sql").write_text("DROP TABLE users")
     (pred / "q6.sql").write_text("")
     scores = await score_suite(suite, pred)
-    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 0, "q6": 0}
+    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 0, "q6": 0, "q7": None}
+    assert list(scores.unscorable) == ["q7"]
+    assert "no column nope" in scores.unscorable["q7"].reason
     assert scores.predictions.unknown == ("zz.csv",)
-    assert scores.mean("contains").mean == pytest.approx(2 / 6)
+    assert (scores.mean("contains").mean, scores.mean("ex").n) == (pytest.approx(2 / 6), 6)
     reasons = [scores.verdicts[id].reason for id in ("q4", "q5", "q6")]
     assert reasons[0].startswith("the query fails: ")
     assert "nope" in reasons[0]
     assert reasons[1].startswith("the query fails: ")
     assert reasons[2] == "there is no prediction"
-    assert scores.answered == {"q1", "q2", "q3", "q4", "q5"}
-
-
-async def test_gold_that_fails_cannot_be_scored_and_is_in_no_mean(tmp_path: Path, pred: Path) -> None:
-    suite = small_suite(tmp_path, {"q1": "SELECT 3", "q2": "SELECT nope FROM users"})
-    write(pred, q1="SELECT 3", q2="SELECT nada FROM users")
-    scores = await score_suite(suite, pred)
-    assert scores.as_json() == {"q1": 1, "q2": None}
-    assert list(scores.unscorable) == ["q2"]
-    assert "no column nope" in scores.unscorable["q2"].reason
-    assert (scores.mean("ex").mean, scores.mean("ex").n) == (1.0, 1)
+    assert scores.answered == {"q1", "q2", "q3", "q4", "q5", "q7"}
 
 
 async def test_a_part_of_a_result_is_no_match(

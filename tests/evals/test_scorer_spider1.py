@@ -98,7 +98,7 @@ async def test_a_result_without_sql_is_judged_as_it_is() -> None:
         assert (both(nothing), nothing.reason) == ((0, 0), "there is neither SQL nor a result")
 
 
-def test_the_text_that_is_executed() -> None:
+def test_the_text_that_is_executed_and_whether_it_says_that_order_counts() -> None:
     for sql, text in (
         ("SELECT DISTINCT a FROM t", "SELECT  a FROM t"),
         ("select count(distinct a), 'distinct' FROM t", "select count( a), 'distinct' FROM t"),
@@ -111,9 +111,6 @@ def test_the_text_that_is_executed() -> None:
     ):
         assert executed_text(sql, keep_distinct=False) == text
         assert executed_text(sql, keep_distinct=True) == sql.replace("! =", "!=")
-
-
-def test_order_counts_where_the_text_says_so() -> None:
     assert order_counts("SELECT a FROM t Order By a")
     assert order_counts("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 3)")
     assert not order_counts("SELECT a FROM t ORDER  BY a")  # two spaces, as in the official program

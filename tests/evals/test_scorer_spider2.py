@@ -303,14 +303,11 @@ def test_a_text_with_a_carriage_return_can_be_read_back() -> None:
     assert [column.tolist() for column in frame_of(text).columns] == [["a\rb", "c\r\nd", "e"], [1, 2, 3]]
 
 
-def test_columns_of_one_name_and_results_without_rows() -> None:
+def test_columns_of_one_name_results_without_rows_and_texts_that_stand_for_null() -> None:
     assert pandas_csv(pa.Table.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])) == "a,a\n1,2\n"
     assert pandas_csv(pa.table({"a": pa.array([], pa.int64()), "b": []})) == "a,b\n"
     assert frame_of("a,a,,a.1\n1,2,3,4\n").names == ("a", "a", "", "a.1")
     assert frame_of("a,a\nindex,1,2\n").names == ("a", "a")
-
-
-def test_texts_that_stand_for_null_can_be_named() -> None:
     text = "a,b\nNA,1\nx,\n"
     assert [cells(column) for column in frame_of(text).columns] == [[None, "x"], [1.0, None]]
     assert [cells(column) for column in frame_of(text, nulls=[""]).columns] == [["NA", "x"], [1.0, None]]

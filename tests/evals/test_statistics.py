@@ -76,10 +76,9 @@ def test_calibration_by_hand() -> None:
     assert calibrate([(0.5, True)]).auroc is None
     assert calibrate([(math.nan, False), (0.5, True)]).n == 1, "a confidence that is none is left out"
     assert calibrate([(math.nan, True), (1.5, True), (-0.1, False)]) is None
-
-
-def test_bins_hold_their_upper_edge() -> None:
     found = calibrate([(0.0, False), (0.1, False), (0.3, True), (0.30001, True), (1.0, True)])
-    assert [(each.high, each.n) for each in found.bins] == [(0.1, 2), (0.3, 1), (0.4, 1), (1.0, 1)]
+    assert [(each.high, each.n) for each in found.bins] == [(0.1, 2), (0.3, 1), (0.4, 1), (1.0, 1)], (
+        "bins hold their upper edge"
+    )
     first = found.bins[0]
     assert (first.low, first.confidence, first.accuracy) == (0.0, 0.05, 0.0)

@@ -107,9 +107,6 @@ def test_databases(tmp_path: Path, db: str, subtests: pytest.Subtests) -> None:
                 found = load_own(file, "sample" if given != "sample" else db).questions[0]
                 told = (found.url, found.database, found.dialect)
                 assert told == (url.format(folder=tmp_path), name, dialect)
-
-
-def test_a_database_of_which_only_the_schema_is_here(tmp_path: Path) -> None:
     write_schema(tmp_path / "CITY" / "PUBLIC")
     found = load_own(lines(tmp_path, {"question": ASK, "db": f"schema://{tmp_path}/CITY"}), None).questions[0]
     assert (found.dialect, found.live, found.database) == ("snowflake", False, "CITY")

@@ -314,15 +314,17 @@ async def tied(run: Run, **roles: Any) -> Ran:
 
 
 async def test_no_row_can_be_the_finding_and_an_error_cannot(run: Run) -> None:
-    said = {"column_explorer": explored(NOWHERE, TOWNS, CITIES), "exploration_corrector": RIGHT}
+    one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
+    said = {"column_explorer": explored(NOWHERE, TOWNS, CITIES, one), "exploration_corrector": RIGHT}
     ran = await tied(run, **said)
     assert ran.calls()["exploration_corrector"] == 2
     found = [(event["sql"], event["corrected"]) for event in ran.of("finding")]
-    assert found == [(NOTHING, False), (CITIES["sql"], False)]
+    assert found == [(NOTHING, False), (CITIES["sql"], False), (one["sql"], False)]
     assert ["no query" in event["message"] for event in ran.of("exploration_given_up")] == [True]
     later = ran.prompt("sql_writer", -1)
     assert f"<exploration_purpose>{NOWHERE['purpose']}</exploration_purpose>" in later
     assert f"{NOTHING}\n</exploration_sql>\n<exploration_result>\n(0 rows)\n" in later
+    assert "(1 row: its LIMIT; there may be more)" in later
 
 
 async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_run(run: Run) -> None:
@@ -336,12 +338,6 @@ async def test_later_writers_see_what_was_being_decided_and_why_each_query_was_r
     assert "<differences>" not in early
     assert all(f"- {sentence}\n" in text for sentence in begun["differences"] for text in (prompt, late))
     assert f"<exploration_purpose>{CITIES['purpose']}</exploration_purpose>" in late
-
-
-async def test_a_finding_that_fills_its_limit_says_so(run: Run) -> None:
-    one = {"purpose": "Some city.", "sql": "SELECT city FROM customers LIMIT 1"}
-    ran = await tied(run, column_explorer=explored(one))
-    assert "(1 row: its LIMIT; there may be more)" in ran.prompt("sql_writer", -1)
 
 
 # A question that asks for an order: most writers say so, and what that does to a vote.

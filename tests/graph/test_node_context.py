@@ -146,6 +146,7 @@ async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
     assert isinstance(state["vote"], Vote)
     (candidate,) = state["candidates"]  # nothing of the first question is left
     assert isinstance(candidate, Candidate)
+    assert set(fresh("?")) == {item.name for item in fields(RunState)}, "a question sets every field"
 
 
 async def test_a_run_leaves_nothing_in_memory(options: Callable[..., RunOptions]) -> None:
@@ -224,7 +225,3 @@ async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it
     for given, context, says in wrong:
         with pytest.raises(ConfigurationError, match=says):
             await build_graph("recap").ainvoke(given, context=context)
-
-
-def test_a_new_question_sets_every_field_of_the_state() -> None:
-    assert set(fresh("?")) == {item.name for item in fields(RunState)}

@@ -84,7 +84,7 @@ async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_r
         await run(gone, models=["usual"], model_for={"action": "own"})
 
 
-async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
+async def test_they_share_one_rate_limit_are_opened_once_and_a_limit_of_dollars_needs_their_prices() -> None:
     given: dict[str, Any] = {
         "models": ["openai:a"],
         "model_for": {"judge": "openai:b", "writing": "openai:a"},
@@ -95,9 +95,6 @@ async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
     assert own.paces is usual.paces
     assert opened.role_models["sql_writer"] is usual
     await opened.aclose()
-
-
-async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
     options = RunOptions(models=["openai:gpt-4.1"], model_for={"judge": "openai:mine"}, max_usd=1.0)
     with pytest.raises(ConfigurationError, match="openai:mine"):
         await open_models(options, api_key="sk-test")

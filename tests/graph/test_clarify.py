@@ -131,7 +131,7 @@ async def test_nobody_is_asked_for_ever(asked: Any) -> None:
     assert MAX_ASKED == 3
     assert answer["vote"]["settled"] == ""
     assert answer["disagreement"], "it is said where nobody chose"
-    stopped = await asked(rivals(GOOD, ABOVE_SIX), max_calls=8).replying()
+    stopped = await asked(rivals(GOOD, ABOVE_SIX), max_calls=11).replying()
     assert stopped["status"] == "stopped", "a run that a limit ended asks nobody"
 
 

@@ -27,18 +27,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.canonical import is_blank
 from quorum.tools.results.compare import fingerprint
 from quorum.tools.results.files import write_result
-from quorum.tools.results.overlap import Overlap
 from tests.graph.shop import GOOD, OTHER, THIRD, Run, script, sql
-
-
-class Overlaps:
-    """Results called by letters agree in part, the nearer the letters the more."""
-
-    async def overlap(self, a: Ballot, b: Ballot) -> Overlap:
-        if a.choice == b.choice:
-            return Overlap("equal", (1, 1), 1.0)
-        distance = abs(ord(a.choice[0]) - ord(b.choice[0]))
-        return Overlap("overlaps", (4, 4), 4 / (1 + distance))
 
 
 def hold_vote(ballots: Iterable[Ballot], strategy: str = "majority", **rules: Any) -> Vote:
@@ -126,7 +115,8 @@ def test_no_strategy_depends_on_the_order_of_arrival(
     ballots: list[Ballot], strategy: str, draw: random.Random
 ) -> None:
     shuffled = draw.sample(ballots, len(ballots))
-    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": Overlaps()}
+    overlaps = ResultOverlaps(dict(zip("xyz", map(pa.table, (BASE, WIDER, OTHER_FIGURES)), strict=True)))
+    rules = {"weights": {"m": 0.5}, "dialect": "sqlite", "overlaps": overlaps}
     vote = hold_vote(ballots, strategy, **rules)
     assert hold_vote(shuffled, strategy, **rules) == vote
     assert sum(cluster.share for cluster in vote.clusters) == pytest.approx(1 if vote.winner else 0)

@@ -187,11 +187,11 @@ def test_scores_are_json_by_id_or_a_table(suite: str, pred: Path, gold: Path, wo
 
 
 def test_an_export_says_what_was_written(workplace: Path) -> None:
-    records = [
-        exports.record("q0", pa.table({"n": [1]})),
-        exports.record("q1", pa.table({"n": [2]}), status="stopped"),
-    ]
-    done = exports.evaluation(workplace / "eval", [f"q{number}" for number in range(30)], records)
+    answers = {
+        "q0": (pa.table({"n": [1]}), {}),
+        "q1": (pa.table({"n": [2]}), {"status": "stopped"}),
+    }
+    done = exports.evaluation(workplace / "eval", [f"q{number}" for number in range(30)], answers)
     given = ("export", done, "--format", "spider2-csv", "--out", "sub")
     result = quorum(*given)
     assert (result.exit_code, result.stdout) == (0, "sub: 2 of 30 questions written as spider2-csv.\n")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.engines import start_no_process
+from tests.evals.judged import database, question
+from tests.evals.running import shops
 from tests.evals.shop import Runner
+
+__all__ = ["database", "question", "shops"]
 
 
 @pytest.fixture(autouse=True)

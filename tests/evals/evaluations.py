@@ -21,20 +21,12 @@ PASSING = ("usage", "course", "ended", "resumed", "discarded")
 was under way when the process was killed may stand twice. All others are the result."""
 
 
-def outcome(record: Record) -> dict[str, Any]:
-    """The result, the same however often the evaluation was interrupted: all fields but ``PASSING``."""
-    return {name: value for name, value in asdict(record).items() if name not in PASSING}
-
-
 def differing(one: Mapping[str, Record], other: Mapping[str, Record]) -> dict[str, tuple[str, ...]]:
-    """By id, the fields of the result (``outcome``) that are not the same in both.
-
-    A question that only one of them has differs in its ``id``. Empty if both have the same results.
-    """
+    """By id, the fields but ``PASSING`` that differ; the ``id`` of a question that only one of both has."""
     found: dict[str, tuple[str, ...]] = dict.fromkeys(one.keys() ^ other.keys(), ("id",))
     for id in one.keys() & other.keys():
-        left, right = outcome(one[id]), outcome(other[id])
-        if names := tuple(name for name in left if left[name] != right[name]):
+        left, right = asdict(one[id]), asdict(other[id])
+        if names := tuple(name for name in left if name not in PASSING and left[name] != right[name]):
             found[id] = names
     return found
 
@@ -122,12 +114,6 @@ def opened(
         questions = [asked(it.id, database=it.database, difficulty=it.difficulty) for it in records]
     (found,) = open_evaluations([write(folder, manifest(questions, **values), records)])
     return found
-
-
-def cut_short(folder: Path) -> None:
-    """As after SIGKILL in the middle of a line."""
-    with (folder / RESULTS).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"id": "torn"})[:7])
 
 
 Result = int | str | None

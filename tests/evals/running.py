@@ -1,34 +1,29 @@
 """Evaluations that run fast: questions on shops in this process, and a model that knows the answers.
 
-A shop's database is a connector without a child process, which can be made to fail (``ShopConnector``). Tests
-that ask shops take the fixture ``shops``.
+A shop's database can be made to fail (``ShopConnector``). Tests that ask shops take the fixture ``shops``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import pyarrow as pa
 import pytest
 
 from quorum.evals.questions import EvalQuestion, Suite
 from quorum.evals.running.runner import Evaluation
 from quorum.evals.scorers.base import Scorer
+from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.options import RunOptions
-from quorum.knowledge.catalog import Catalog, Column, Table
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import CONNECTORS
-from quorum.tools.databases.base import Connector
+from quorum.tools.databases.sqlite.connector import SqliteConnector
 from quorum.tools.models.scripted import Prompt, scripted
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.evals.small_suite import SumScorer
-from tests.graph.shop import script, sql
+from tests.graph.shop import changed, script, sql
 
 MODEL = "test"
 GOLD = "SELECT COUNT(*) AS orders FROM orders WHERE total > {number}"
@@ -37,62 +32,51 @@ ORDERS = 40
 _NUMBER = re.compile(r"How many orders exceed (\d+)\?")
 
 
-class ShopConnector(Connector):
+class ShopConnector(SqliteConnector):
     """One table of orders, whose totals are 1 to ``ORDERS``.
 
     Attributes:
+        folder: Where the shops' files are.
         opened: Names of the shops that were opened, each time.
         broken: Names of shops that cannot be opened.
         lost: Names of shops whose connection is lost.
     """
 
-    dialect = "sqlite"
     scheme = "shop"
+    folder: ClassVar[Path]
     opened: ClassVar[list[str]] = []
     broken: ClassVar[set[str]] = set()
     lost: ClassVar[set[str]] = set()
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._data: sqlite3.Connection | None = None
-
     @classmethod
     def from_url(cls, url: str) -> Self:
-        return cls(url.removeprefix("shop://"))
+        file = cls.folder / url.removeprefix("shop://")
+        if not file.exists():
+            changed(
+                file,
+                "PRAGMA synchronous = OFF",
+                "CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL)",
+                *(f"INSERT INTO orders VALUES ({number}, {number})" for number in range(1, ORDERS + 1)),
+            )
+        return cls(str(file))
 
     async def open(self) -> None:
         self.opened.append(self.name)
         if self.name in self.broken:
             raise DatabaseUnavailable(f"{self.name} is closed today.")
-        self._data = sqlite3.connect(":memory:")
-        self._data.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY, total REAL)")
-        self._data.executemany("INSERT INTO orders VALUES (?, ?)", [(n, n) for n in range(1, ORDERS + 1)])
+        await super().open()
 
-    async def close(self) -> None:
-        if self._data is not None:
-            self._data.close()
-
-    async def catalog(self, *, samples: int = 3) -> Catalog:
-        columns = (Column("id", "INTEGER"), Column("total", "REAL"))
-        return Catalog(self.name, "sqlite", (Table("orders", columns, row_count=ORDERS),))
-
-    async def run(self, sql: str, limits: Limits) -> QueryResult | QueryError:
-        await asyncio.sleep(0)
+    async def run(self, sql: str, limits: Limits, *loads: Any) -> QueryResult | QueryError:
         if self.name in self.lost:
             return QueryError(ErrorKind.UNAVAILABLE, f"{self.name} has closed.")
-        try:
-            found = self._data.execute(sql)
-        except sqlite3.Error as error:
-            return QueryError(ErrorKind.OTHER, str(error))
-        names = [column[0] for column in found.description]
-        columns = list(zip(*found.fetchall(), strict=True)) or [()] * len(names)
-        return QueryResult(pa.Table.from_arrays([pa.array(each) for each in columns], names=names), 0.0)
+        return await super().run(sql, limits, *loads)
 
 
 @pytest.fixture
-def shops(monkeypatch: pytest.MonkeyPatch) -> type[ShopConnector]:
+def shops(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> type[ShopConnector]:
     """Shops can be opened; all of them are well."""
     monkeypatch.setitem(CONNECTORS, "shop", f"{__name__}:ShopConnector")
+    monkeypatch.setattr(ShopConnector, "folder", tmp_path_factory.mktemp("shops"), raising=False)
     for name, value in (("opened", []), ("broken", set()), ("lost", set())):
         monkeypatch.setattr(ShopConnector, name, value)
     return ShopConnector
@@ -153,7 +137,7 @@ def evaluation(
     """An evaluation in ``folder`` of a suite that is ``asked``, of the recipe ``single`` if none is given."""
     models = model if isinstance(model, Mapping) else {MODEL: model}
     return Evaluation(
-        suite=Suite("shops", folder, tuple(asked), scorer or SumScorer()),
+        suite=Suite("shops", folder, tuple(asked), scorer or OwnScorer()),
         options=RunOptions(models=[*models], **({"recipe": "single"} | options)),
         questions=asked,
         folder=folder,

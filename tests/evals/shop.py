@@ -1,11 +1,15 @@
-"""A small shop on SQLite, and what runs SQL on it in this process, for tests of scorers."""
+"""A small shop on SQLite, suites of few questions on it, and what runs SQL on it in this process."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Mapping
 from pathlib import Path
 
-from quorum.evals.questions import EvalQuestion
+from quorum.evals.questions import EvalQuestion, Suite
+from quorum.evals.scorers.own import OwnScorer
+from quorum.evals.suites.files import sqlite_url
 from quorum.tools.databases.sqlite.values import SqliteCollector
 from quorum.tools.query import ErrorKind, QueryError, QueryResult
 
@@ -23,6 +27,27 @@ def write_shop(path: Path) -> Path:
         connection.executescript(SHOP)
     connection.close()
     return path
+
+
+GOLDS = {"q1": "SELECT COUNT(*) FROM users", "q2": "SELECT name FROM users WHERE age > 30", "q3": "SELECT 1"}
+
+
+def small_suite(folder: Path, golds: Mapping[str, str] = GOLDS) -> Suite:
+    """Questions on the shop, with gold SQL by id."""
+    url = sqlite_url(write_shop(folder / "shop.sqlite"))
+    asked = [EvalQuestion(id, f"What is {id}?", "shop", url, "sqlite", (sql,)) for id, sql in golds.items()]
+    return Suite("small", folder, tuple(asked), OwnScorer())
+
+
+def write_spider1(folder: Path) -> Path:
+    """Two questions in Spider 1.0's layout."""
+    write_shop(folder / "database" / "shop" / "shop.sqlite")
+    entries = [
+        {"db_id": "shop", "question": "How many users?", "query": "SELECT COUNT(*) FROM users"},
+        {"db_id": "shop", "question": "Whose age is known?", "query": "SELECT name FROM users WHERE age > 0"},
+    ]
+    (folder / "dev.json").write_text(json.dumps(entries))
+    return folder
 
 
 class Runner:

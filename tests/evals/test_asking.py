@@ -15,23 +15,20 @@ from quorum.evals.records import Record, SimulatedUser
 from quorum.evals.running.attempts import Attempts, user_of
 from quorum.evals.running.runner import Evaluation, run_evaluation
 from quorum.evals.scorers.ambrosia import AmbrosiaScorer
-from tests.evals.running import GOLD, Knowing, evaluation, questions, shops
-
-__all__ = ["shops"]
+from tests.evals.running import GOLD, Knowing, evaluation, questions
+from tests.graph.shop import written
 
 pytestmark = pytest.mark.usefixtures("shops")
 
 LESS, MORE = "SELECT 7 AS orders", "SELECT 8 AS orders"
 
 
-def writing(sql: str) -> Knowing:
-    """A model that always writes this query."""
-    return Knowing(lambda role, _: {"reasoning": "So.", "sql": sql} if role == "sql_writer" else None)
-
-
 def disputed(folder: Path, asked: Sequence[EvalQuestion], *queries: str, **how: Any) -> Evaluation:
     """An evaluation in which each of several models writes one of the queries, and so all disagree."""
-    models = {f"m:{place}": writing(sql) for place, sql in enumerate(queries)}
+    models = {
+        f"m:{place}": Knowing(lambda role, _, sql=sql: written(sql) if role == "sql_writer" else None)
+        for place, sql in enumerate(queries)
+    }
     return replace(evaluation(folder, models, asked, **({"clarify": True} | how)), simulated=True)
 
 

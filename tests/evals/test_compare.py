@@ -13,7 +13,7 @@ from quorum.evals.reports.compare import Comparison, compare, markdown_of, notes
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError
-from tests.evals.evaluations import asked, linking, manifest, opened, record, unanswered, usage, write
+from tests.evals.evaluations import asked, linking, opened, record, unanswered, usage
 
 IDS = "abcdefgh"
 
@@ -26,9 +26,7 @@ def right(ids: str) -> list[Record]:
 def compared(folder: Path, a: Sequence[Record], b: Sequence[Record], **values: Any) -> Comparison:
     """Both ask for all of ``IDS``; ``values`` are of B's manifest."""
     questions = [asked(id) for id in IDS]
-    left = write(folder / "left", manifest(questions), a)
-    right = write(folder / "right", manifest(questions, **values), b)
-    return compare(open_evaluation(left), open_evaluation(right))
+    return compare(opened(folder / "a", a, questions), opened(folder / "b", b, questions, **values))
 
 
 def test_gained_and_lost_are_counted_and_shown(tmp_path: Path) -> None:
@@ -91,7 +89,6 @@ def test_over_schemas_validity_and_linking_are_compared(tmp_path: Path) -> None:
     assert (valid.n, valid.a, valid.b) == (6, 0.5, pytest.approx(4 / 6))
     assert (valid.gained, valid.lost, valid.p_value) == (2, 1, 1.0)
     assert (tables.n, tables.a, tables.b, tables.gained) == (5, 0.4, 1.0, None), "of e, A found nothing"
-    assert tables.low is not None
     assert 0.5 <= tables.low < 0.6
     assert found.figures["table_precision"].n == 4
     assert "column_recall" not in found.figures, "B's is not defined"

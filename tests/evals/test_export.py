@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,44 +11,37 @@ import pyarrow as pa
 import pytest
 
 from quorum.evals.folder import EvalWriter
-from quorum.evals.records import Record
 from quorum.evals.reports.evaluations import open_evaluation
 from quorum.evals.submissions import BIRD_FILE, BIRD_MARK, NO_ANSWER, export, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.results.files import write_result
-from tests.evals.evaluations import asked, manifest
-from tests.evals.small_suite import small_suite
+from tests.evals.evaluations import asked, manifest, record
+from tests.evals.shop import small_suite
+
+Answers = dict[str, tuple[pa.Table | None, dict[str, Any]]]
+"""By question the result and the values of its record."""
 
 
-def record(id: str, table: pa.Table | None = None, **values: Any) -> tuple[Record, pa.Table | None]:
-    """The record of a question, and the result that belongs to it."""
-    made = Record(id, "?", "pets", "sqlite", "", False, "answered", sql="SELECT 1")
-    return dataclasses.replace(made, **values), table
-
-
-def evaluation(
-    folder: Path, ids: list[str], records: list[tuple[Record, pa.Table | None]], shard: str = "1/1"
-) -> Path:
+def evaluation(folder: Path, ids: Iterable[str], answers: Answers, shard: str = "1/1") -> Path:
     """An evaluation's folder, results kept as runs keep them."""
     with EvalWriter(folder) as writer:
-        writer.begin(manifest([asked(id, database="pets") for id in ids], shard=shard))
-        for each, table in records:
-            file = f"runs/{each.id}/results"
+        writer.begin(manifest([asked(id) for id in ids], shard=shard))
+        for id, (table, values) in answers.items():
+            file = f"runs/{id}/results"
             name = "" if table is None else f"{file}/{write_result(table, folder / file).name}"
-            writer.add(dataclasses.replace(each, result=name))
+            writer.add(record(id, result=name, **values))
     return folder
 
 
 @pytest.fixture
 def done(tmp_path: Path) -> Path:
     """Four questions: answered, a best effort, without SQL, not asked yet."""
-    folder = tmp_path / "eval"
-    records = [
-        record("q2", pa.table({"n": [2.5, None]}), status="no_answer", sql="SELECT 2"),
-        record("q1", pa.table({"n": [1]})),
-        record("q3", sql="", status="failed", error="endpoint"),
-    ]
-    return evaluation(folder, ["q1", "q2", "q3", "q4"], records)
+    answers: Answers = {
+        "q2": (pa.table({"n": [2.5, None]}), {"status": "no_answer", "sql": "SELECT 2"}),
+        "q1": (pa.table({"n": [1]}), {}),
+        "q3": (None, {"sql": "", "status": "failed", "error": "endpoint"}),
+    }
+    return evaluation(tmp_path / "eval", ["q1", "q2", "q3", "q4"], answers)
 
 
 def test_each_format_holds_what_its_program_reads(done: Path, tmp_path: Path) -> None:
@@ -69,7 +62,7 @@ def test_each_format_holds_what_its_program_reads(done: Path, tmp_path: Path) ->
     assert list(export(found, "bird", tmp_path / "bird").left_out) == ["q3", "q4"]
     entries = json.loads((tmp_path / "bird" / BIRD_FILE).read_text())
     queries = ["SELECT 1", "SELECT 2", NO_ANSWER, NO_ANSWER]
-    assert entries == {str(place): f"{sql}{BIRD_MARK}pets" for place, sql in enumerate(queries)}
+    assert entries == {str(place): f"{sql}{BIRD_MARK}shop" for place, sql in enumerate(queries)}
     questions = small_suite(tmp_path).questions
     back = read_bird(tmp_path / "bird" / BIRD_FILE, questions)
     assert [back.found[question.id].sql for question in questions] == queries[:3]
@@ -83,9 +76,9 @@ def test_each_format_holds_what_its_program_reads(done: Path, tmp_path: Path) ->
 
 def test_a_result_that_limits_cut_is_left_out_and_its_query_is_not(tmp_path: Path) -> None:
     """Both programs judge whole results; they run a query themselves."""
-    whole, cut = pa.table({"n": [1]}), pa.table({"n": [1, 2]})
-    records = [record("q1", whole), record("q2", cut, truncated=True, rows=2, sql="SELECT 2")]
-    answers = open_evaluation(evaluation(tmp_path / "eval", ["q1", "q2"], records))
+    cut = {"truncated": True, "rows": 2, "sql": "SELECT 2"}
+    made: Answers = {"q1": (pa.table({"n": [1]}), {}), "q2": (pa.table({"n": [1, 2]}), cut)}
+    answers = open_evaluation(evaluation(tmp_path / "eval", made, made))
     exported = export(answers, "spider2-csv", tmp_path / "csv")
     assert exported.written == ("q1",)
     assert exported.left_out == {"q2": "the run's limits cut its result after 2 rows"}
@@ -97,8 +90,8 @@ def test_a_result_that_limits_cut_is_left_out_and_its_query_is_not(tmp_path: Pat
 def test_a_shard_that_is_missing_is_said(tmp_path: Path) -> None:
     ids = [f"q{number}" for number in range(1, 8)]
     for number in (1, 3):
-        own = [record(id) for id in ids[number - 1 :: 3]]
-        evaluation(tmp_path / "shards" / f"s{4 - number}", [each.id for each, _ in own], own, f"{number}/3")
+        own: Answers = dict.fromkeys(ids[number - 1 :: 3], (None, {}))
+        evaluation(tmp_path / "shards" / f"s{4 - number}", own, own, f"{number}/3")
     with pytest.raises(ConfigurationError, match=r"not whole: shard 2 of 3 is missing\."):
         export(open_evaluation(tmp_path / "shards"), "bird", tmp_path / "bird")
 

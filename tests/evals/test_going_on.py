@@ -21,9 +21,7 @@ from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.models.backend import Backend
 from quorum.tools.models.failures import FailureKind, NoReply
 from tests.evals.evaluations import differing
-from tests.evals.running import Knowing, evaluation, questions, shops
-
-__all__ = ["shops"]
+from tests.evals.running import Knowing, evaluation, questions
 
 pytestmark = pytest.mark.usefixtures("shops")
 

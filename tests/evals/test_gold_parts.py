@@ -26,7 +26,6 @@ from quorum.tools.models.scripted import Prompt
 from quorum.tools.sql.linking import Linked, prune
 from tests.benchmarks.bench_linking import measured
 from tests.evals.running import evaluation as shops_of
-from tests.evals.small_suite import SumScorer
 from tests.graph.shop import script
 
 NAMES = {"orders": ("id", "city", "total"), "customers": ("id", "name"), "weather": ("day", "degrees")}
@@ -67,17 +66,10 @@ def asked(tmp_path: Path) -> Sequence[EvalQuestion]:
     return question("q1", gold_sql=(BY_SQL,)), question("q2", gold_tables=("CUSTOMERS",)), question("q3")
 
 
-class _Scorer(SumScorer):
-    """Questions without gold SQL are right as well: it is not what is looked at."""
-
-    async def score(self, question: EvalQuestion, *more: Any) -> Any:
-        return await super().score(replace(question, gold_sql=(BY_SQL,)), *more)
-
-
 def evaluation(
     folder: Path, asked: Sequence[EvalQuestion], model: Asked, gold: GoldParts | None = None, **options: Any
 ) -> Evaluation:
-    return replace(shops_of(folder, model, asked, scorer=_Scorer(), votes=1, **options), gold=gold)
+    return replace(shops_of(folder, model, asked, votes=1, **options), gold=gold)
 
 
 async def run(folder: Path, asked: Sequence[EvalQuestion], model: Asked, **how: Any) -> dict[str, Record]:

@@ -36,10 +36,8 @@ from quorum.graph.ballots import UNANSWERABLE, Ballot
 from quorum.graph.result_overlaps import ResultOverlaps
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
-from tests.evals.running import Knowing, evaluation, questions, shops
+from tests.evals.running import Knowing, evaluation, questions
 from tests.quorum.conftest import quorum
-
-__all__ = ["shops"]
 
 WRONG: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT -1 AS orders"}
 BROKEN: dict[str, Any] = {"reasoning": "Count.", "sql": "SELECT nope FROM orders"}
@@ -70,9 +68,7 @@ async def evaluated(
 
 async def weights(found: Opened, feedback: Feedback = "gold") -> OnlineWeights:
     """The weights that an evaluation teaches."""
-    learned = await learn(source_of_records(found.records, found.places).as_in_paper(), feedback)
-    assert learned
-    return learned
+    return await learn(source_of_records(found.records, found.places).as_in_paper(), feedback)
 
 
 @contextmanager
@@ -219,9 +215,7 @@ def source(rounds: Sequence[Sequence[int]]) -> Source:
 
 
 def learned_of(source: Source) -> OnlineWeights:
-    learned = asyncio.run(learn(source))
-    assert learned
-    return learned
+    return asyncio.run(learn(source))
 
 
 def test_one_right_and_two_wrong_experts_are_right_in_the_end() -> None:

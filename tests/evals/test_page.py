@@ -15,7 +15,7 @@ from quorum.evals.reports.report import notes, page_of, report, write_page
 from quorum.evals.reports.templating import html_of
 from quorum.evals.reports.vega import WIDTH
 from tests.browser import Browser
-from tests.evals.evaluations import asked, linking, opened, record, unanswered, usage
+from tests.evals.evaluations import asked, opened, record, unanswered
 from tests.pages import Page, alone
 
 pytest.importorskip("vl_convert", reason="the extra quorum-sql[plots] is not installed")
@@ -40,9 +40,6 @@ def pictured_evaluation(tmp_path_factory: pytest.TempPathFactory) -> Opened:
             match=n < 16,
             reason="" if n < 16 else f"a value differs {HOSTILE}",
             confidence=(97 - 4 * n) / 100,
-            linking=linking(1.0, 1.0),
-            gold_rows=3,
-            usage=usage(model_calls=1 + n % 5, input_tokens=1_000 * (n + 1), output_tokens=100),
             **places[n],
         )
         for n in range(21)
@@ -141,18 +138,15 @@ def test_every_plot_is_an_svg_that_asks_for_nothing_and_says_in_words_what_it_sh
     assert confidence.alt.startswith("Reliability of the confidence: 21 answers; ")
 
 
-def test_names_are_text_whatever_they_hold_and_long_ones_are_cut(tmp_path: Path) -> None:
+def test_names_are_text_long_ones_are_cut_and_many_groups_show_the_largest(tmp_path: Path) -> None:
     names = [r"$\frac{1}{$", "数据库", "<script>", "W" * 40, "x') || alert('y"]
     questions = [asked(f"q{n}", database=name) for n, name in enumerate(names)]
     plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions))
     assert set(texts(plot)) >= {f"{name} (1)" for name in names if len(name) < 26}
     assert any(text.startswith("WWW") and "…" in text for text in texts(plot))
     assert b"<script>" not in plot.svg
-
-
-def test_many_groups_show_the_largest(tmp_path: Path) -> None:
     questions = [asked(f"d{n}-{k}", database=f"d{n}") for n in range(30) for k in range(1 + n % 2)]
-    plot = by_group(opened(tmp_path / "run", [record(it.id) for it in questions], questions))
+    plot = by_group(opened(tmp_path / "many", [record(it.id) for it in questions], questions))
     assert "The 24 of 30 with the most questions" in plot.caption
     assert all(f"d{n} 100.0 % of 2" in plot.alt for n in range(1, 30, 2))
 

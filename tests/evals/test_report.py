@@ -67,7 +67,6 @@ def means(found: Opened, *names: str) -> dict[str, tuple[float | None, int]]:
 
 
 def test_every_figure_has_its_own_denominator(found: Opened) -> None:
-    assert found.calibration
     assert found.calibration.n == 3
     assert rows(report([found])) == {
         "": ["run"],

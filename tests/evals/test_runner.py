@@ -22,17 +22,15 @@ from quorum.evals.records import Record
 from quorum.evals.running.attempts import Attempts
 from quorum.evals.running.databases import MOST_OPENINGS, DatabasePool
 from quorum.evals.running.runner import MAX_IN_A_ROW, Evaluation, GaveUp, run_evaluation
+from quorum.evals.scorers.own import OwnScorer
 from quorum.graph.options import RunOptions
 from quorum.knowledge.errors import ConfigurationError, MachineFailed, ModelUnavailable
 from quorum.tools.models.pace import Timing
 from tests.evals.evaluations import differing
-from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions, shops
+from tests.evals.running import GOLD, Knowing, ShopConnector, evaluation, questions
 from tests.evals.simulated import make_suite
-from tests.evals.small_suite import SumScorer
 from tests.servers.chat_server import Answer, ChatServer, Request, say
 from tests.servers.replies import reply_to
-
-__all__ = ["shops"]
 
 pytestmark = pytest.mark.usefixtures("shops")
 
@@ -69,7 +67,7 @@ async def test_each_question_leaves_one_line_with_all_that_is_known(tmp_path: Pa
         ("answered", True, True, True, "")
     )
     assert record.sql == GOLD.format(number=1)
-    assert record.metrics == {"ex": 1.0, "points": 10.0}
+    assert record.metrics == {"ex": 1.0, "contains": 1.0}
     assert (tmp_path / record.result).is_file()
     assert (tmp_path / record.run / "events.jsonl").is_file()
     assert [row.match for row in record.candidates] == [True]
@@ -103,12 +101,12 @@ async def test_another_evaluation_in_the_folder_is_refused(tmp_path: Path) -> No
     with pytest.raises(ConfigurationError, match="belong to no evaluation"):
         await unbroken(tmp_path / "other", questions(1))
     await unbroken(tmp_path, questions(1))
-    model, rules = Knowing(), type("Other", (SumScorer,), {"rules": "other rules"})()
+    model, rules = Knowing(), type("Other", (OwnScorer,), {"rules": "other rules"})()
     changes: list[tuple[dict[str, Any], str]] = [
         ({"recipe": "recap"}, "recipe was 'single' and is 'recap'"),
         ({"votes": 2}, "votes was None and is 2"),
         ({"shard": (1, 2)}, "shard was '1/1' and is '1/2'"),
-        ({"scorer": rules}, "rules was 'the first cell'"),
+        ({"scorer": rules}, "rules was \"Quorum's own equality"),
         ({"abstain_below": 0.5}, "abstain_below was 0.0 and is 0.5"),
         ({"model_for": {"writing": "offline"}}, "model_for was {} and is {'writing': 'offline'}"),
     ]
@@ -143,13 +141,14 @@ async def test_a_wrong_setting_shows_before_anything_is_asked_or_written(
 
 
 async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: Path) -> None:
-    reached = asyncio.Event()
+    reached, run, model = asyncio.Event(), ShopConnector.run, Knowing()
 
-    async def held(*_: Any, **__: Any) -> Any:
-        reached.set()
-        await asyncio.sleep(60)
+    async def held(shop: ShopConnector, sql: str, *given: Any) -> Any:
+        if sql == GOLD.format(number=0):
+            reached.set()
+            await asyncio.sleep(60)
+        return await run(shop, sql, *given)
 
-    model = Knowing()
     given = evaluation(tmp_path, model, questions(1), recipe="recap", votes=1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ShopConnector, "run", held)
@@ -277,7 +276,7 @@ async def test_a_broken_database_fails_its_own_questions_only(tmp_path: Path) ->
 
 
 async def test_a_connection_lost_while_judging_keeps_the_answer(tmp_path: Path) -> None:
-    class Losing(SumScorer):
+    class Losing(OwnScorer):
         async def score(self, *given: Any) -> Any:
             ShopConnector.lost = {"shop0"}
             return await super().score(*given)
@@ -321,21 +320,20 @@ async def test_a_full_disk_ends_the_run_and_spoils_no_record(
     assert all(record.match for record in records.values())
 
 
-async def test_questions_of_a_database_are_asked_together_and_it_is_closed_after_them(tmp_path: Path) -> None:
-    closed: list[str] = []
+async def test_questions_of_a_database_are_asked_together_and_it_is_closed_after_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed, close = list[str](), ShopConnector.close
 
-    class Watched(ShopConnector):
-        async def close(self) -> None:
-            closed.append(self.name)
-            await super().close()
+    async def noted(shop: ShopConnector) -> None:
+        closed.append(shop.name)
+        await close(shop)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tests.evals.running.ShopConnector", Watched)
-        await unbroken(tmp_path, questions(9, shops=3), concurrency=1)
+    monkeypatch.setattr(ShopConnector, "close", noted)
+    await unbroken(tmp_path, questions(9, shops=3), concurrency=1)
     order = [int(id[1:]) % 3 for id in ended(tmp_path)]
     assert order == [0, 0, 0, 1, 1, 1, 2, 2, 2]
-    assert closed == ["shop0", "shop1", "shop2"]
-    assert Watched.opened == ["shop0", "shop1", "shop2"]
+    assert closed == ShopConnector.opened == ["shop0", "shop1", "shop2"]
 
 
 async def test_closing_waits_for_what_is_being_opened(

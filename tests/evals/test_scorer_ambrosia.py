@@ -15,24 +15,17 @@ from quorum.evals.scorers.ambrosia import AmbrosiaScorer, same
 from quorum.evals.scorers.base import Prediction, Verdict
 from quorum.graph.answer import AnswerReading
 from tests.evals import evaluations
-from tests.evals.judged import answer, database, kept, question
-from tests.evals.running import shops
+from tests.evals.judged import answer, kept
 from tests.evals.shop import Runner
 from tests.evals.shop import question as asking
-
-__all__ = ["database", "question", "shops"]
 
 SCORER = AmbrosiaScorer()
 NAMES, IDS = "SELECT name FROM users", "SELECT id FROM users"
 BOTH = "SELECT id, name FROM users"
 
 
-def ambiguous(*gold: str) -> EvalQuestion:
-    return replace(asking(*gold), groups={"ambiguity": "ambiguous", "kind": "vague"})
-
-
-def plain(gold: str) -> EvalQuestion:
-    return replace(asking(gold), groups={"ambiguity": "plain", "kind": "vague"})
+def ambiguous(*gold: str, ambiguity: str = "ambiguous") -> EvalQuestion:
+    return replace(asking(*gold), groups={"ambiguity": ambiguity, "kind": "vague"})
 
 
 def test_results_are_the_same_cells(subtests: pytest.Subtests) -> None:
@@ -108,7 +101,7 @@ def test_what_is_shown_of_readings(
     metrics = SCORER.of_shown(ambiguous(NAMES, IDS), shown)
     assert metrics == {"recall": recall, "all_found": found, "precision": precision, "false_alarm": None}
     if (1,) not in [each.met for each in shown]:
-        metrics = SCORER.of_shown(plain(IDS), shown)
+        metrics = SCORER.of_shown(ambiguous(IDS, ambiguity="plain"), shown)
         expected = {"recall": None, "all_found": None, "precision": None, "false_alarm": alarm}
         assert metrics == expected
 
@@ -118,7 +111,7 @@ async def test_gold_is_verified_reading_by_reading(run: Runner) -> None:
     twice = await SCORER.verify(ambiguous(NAMES, IDS, "SELECT id + 0 FROM users"), run)
     assert (twice.state, twice.reason) == ("differs", "queries 2 and 3 give the same result")
     assert (await SCORER.verify(ambiguous("SELECT gone FROM users"), run)).state == "fails"
-    assert (await SCORER.verify(plain(IDS), None)).state == "not_live"
+    assert (await SCORER.verify(ambiguous(IDS, ambiguity="plain"), None)).state == "not_live"
 
 
 ALL, ONE = "SELECT COUNT(*) AS orders FROM orders", "SELECT 1"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.evals.scorers.base import EX, Prediction, Verdict
+from quorum.evals.scorers.base import EX, Prediction
 from quorum.evals.scorers.bird import SOFT_F1, BirdScorer, set_difference, soft_f1
 from tests.evals.shop import Runner, question
 
@@ -27,10 +27,6 @@ def rows(width: int) -> st.SearchStrategy[Rows]:
     return st.lists(st.tuples(*[CELLS] * width), max_size=5)
 
 
-async def judged(gold: str, found: Prediction) -> Verdict:
-    return await BirdScorer().score(question(gold), found, Runner(PETS))
-
-
 async def test_official_verdicts(subtests: pytest.Subtests) -> None:
     for predicted, ex, f1 in (
         (GOLD, 1, 1.0),
@@ -47,7 +43,7 @@ async def test_official_verdicts(subtests: pytest.Subtests) -> None:
         ("SELECT nope FROM pet", 0, 0.0),
     ):
         with subtests.test(predicted=predicted):
-            verdict = await judged(GOLD, Prediction(predicted))
+            verdict = await BirdScorer().score(question(GOLD), Prediction(predicted), Runner(PETS))
             assert list(verdict.metrics) == [metric.name for metric in BirdScorer.metrics]
             assert verdict.metrics[EX] == ex
             assert verdict.metrics[SOFT_F1] == pytest.approx(f1)

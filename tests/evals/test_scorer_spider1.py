@@ -27,12 +27,12 @@ INSERT INTO pet VALUES
 """
 
 
-async def judged(
-    gold: str | tuple[str, ...], prediction: str | Prediction, run: Runner | None = None
-) -> Verdict:
-    asked = question(*([gold] if isinstance(gold, str) else gold))
+TAGS, FRACTIONS = "SELECT tag FROM pet", "SELECT weight, weight + 0.5 FROM pet WHERE id IN (1, 3)"
+
+
+async def judged(gold: str, prediction: str | Prediction) -> Verdict:
     given = Prediction(prediction) if isinstance(prediction, str) else prediction
-    return await Spider1Scorer().score(asked, given, run or Runner(PETS))
+    return await Spider1Scorer().score(question(gold), given, Runner(PETS))
 
 
 def both(verdict: Verdict) -> tuple[float | None, float | None]:
@@ -67,32 +67,22 @@ async def test_official_verdicts(subtests: pytest.Subtests) -> None:
         # the official quick rejection sorts each row by text: 10.5 < 10, yet 10.0 < 10.5
         ("SELECT 10, 10.5", "SELECT 10.0, 10.5", 0, 0),
         ("SELECT 10, 11.5", "SELECT 10.0, 11.5", 1, 1),
+        # so NUMERIC, which stores 10.0 as 10, decides beside 10.5 by its text
+        (FRACTIONS, FRACTIONS, 1, 1),
+        (FRACTIONS, FRACTIONS.replace("weight,", "weight * 1.0,"), 0, 0),
+        # a column of several types keeps each value as it was stored
+        (TAGS, TAGS, 1, 1),
+        (TAGS, "SELECT CASE WHEN typeof(tag) = 'real' THEN 1 ELSE tag END FROM pet", 1, 1),  # 1 is 1.0
+        (TAGS, "SELECT CASE id WHEN 1 THEN '5' WHEN 2 THEN 5 ELSE tag END FROM pet", 1, 1),  # the same values
+        (TAGS, "SELECT CASE id WHEN 1 THEN '5' ELSE tag END FROM pet", 0, 0),  # '5' twice
+        (TAGS, "SELECT CAST(tag AS TEXT) FROM pet", 0, 0),
+        (TAGS, "SELECT CASE id WHEN 2 THEN X'35' ELSE tag END FROM pet", 0, 0),
     ):
         with subtests.test(gold=gold):
             verdict = await judged(gold, predicted)
             assert both(verdict) == (ex, kept)
             if ex == kept:
                 assert bool(verdict.reason) == (not ex)
-
-
-async def test_a_column_of_several_types_keeps_each_value_as_it_was_stored(subtests: pytest.Subtests) -> None:
-    for predicted, ex in (
-        ("SELECT tag FROM pet", 1),
-        ("SELECT CASE WHEN typeof(tag) = 'real' THEN 1 ELSE tag END FROM pet", 1),  # 1 is 1.0
-        ("SELECT CASE id WHEN 1 THEN '5' WHEN 2 THEN 5 ELSE tag END FROM pet", 1),  # the same values
-        ("SELECT CASE id WHEN 1 THEN '5' ELSE tag END FROM pet", 0),  # '5' twice
-        ("SELECT CAST(tag AS TEXT) FROM pet", 0),
-        ("SELECT CASE id WHEN 2 THEN X'35' ELSE tag END FROM pet", 0),
-    ):
-        with subtests.test(predicted=predicted):
-            assert (await judged("SELECT tag FROM pet", predicted)).metrics[EX] == ex
-
-
-async def test_whole_numbers_beside_fractions_are_compared_as_stored() -> None:
-    """NUMERIC stores 10.0 as 10: beside 10.5 its text decides, as in the official program."""
-    gold = "SELECT weight, weight + 0.5 FROM pet WHERE id IN (1, 3)"
-    assert (await judged(gold, gold)).match
-    assert not (await judged(gold, "SELECT weight * 1.0, weight + 0.5 FROM pet WHERE id IN (1, 3)")).match
 
 
 async def test_a_result_without_sql_is_judged_as_it_is() -> None:
@@ -108,7 +98,7 @@ async def test_a_result_without_sql_is_judged_as_it_is() -> None:
         assert (both(nothing), nothing.reason) == ((0, 0), "there is neither SQL nor a result")
 
 
-def test_the_text_that_is_executed() -> None:
+def test_the_text_that_is_executed_and_whether_it_says_that_order_counts() -> None:
     for sql, text in (
         ("SELECT DISTINCT a FROM t", "SELECT  a FROM t"),
         ("select count(distinct a), 'distinct' FROM t", "select count( a), 'distinct' FROM t"),
@@ -121,9 +111,6 @@ def test_the_text_that_is_executed() -> None:
     ):
         assert executed_text(sql, keep_distinct=False) == text
         assert executed_text(sql, keep_distinct=True) == sql.replace("! =", "!=")
-
-
-def test_order_counts_where_the_text_says_so() -> None:
     assert order_counts("SELECT a FROM t Order By a")
     assert order_counts("SELECT a FROM (SELECT a FROM t ORDER BY a LIMIT 3)")
     assert not order_counts("SELECT a FROM t ORDER  BY a")  # two spaces, as in the official program

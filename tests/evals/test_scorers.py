@@ -49,6 +49,8 @@ async def test_metrics_are_those_declared_and_none_is_defined_without_gold(score
     assert "no such column: gone" in unusable["fails"].reason
     cut = await judged(scorer, IDS, rows=3)
     assert (cut.gold, cut.match, "limit of rows" in cut.reason) == ("fails", None, True)
+    check = await scorer.verify(question(IDS), Runner(rows=3))
+    assert (check.state, "exceeds the limit" in check.reason) == ("fails", True)
 
 
 @by_scorer
@@ -69,6 +71,7 @@ async def test_an_empty_gold_is_said(scorer: Scorer) -> None:
     verdict = await judged(scorer, NONE, found=Prediction(NONE, TABLE.slice(4)))
     assert verdict.gold == "empty"
     assert verdict.match is not isinstance(scorer, AmbrosiaScorer)  # whose rule: it meets nothing
+    assert (await judged(scorer, NONE)).match is False
 
 
 @by_scorer
@@ -111,9 +114,9 @@ async def test_a_csv_file_is_compared_by_what_it_can_tell(scorer: Scorer, tmp_pa
         await judged(scorer, gold, found=Prediction("", file))
 
 
-@pytest.mark.parametrize(
-    ("queries", "state", "reason"),
-    [
+@by_scorer
+async def test_gold_is_run_twice_and_must_match_itself(scorer: Scorer) -> None:
+    for queries, state, reason in (
         ([IDS], "ok", ""),
         ([GONE], "fails", "no such column"),
         ([GONE, IDS], "ok", "query 1 of 2 fails: no such column"),
@@ -123,28 +126,17 @@ async def test_a_csv_file_is_compared_by_what_it_can_tell(scorer: Scorer, tmp_pa
         (["SELECT id FROM users WHERE date('now') < '2020'"], "empty", "date or time, and is empty now"),
         (["SELECT MAX(id) FROM users WHERE date() < '2020'"], "ok", "date or time, and is all NULL now"),
         ([], "missing", "the question has no gold SQL"),
-    ],
-)
-@by_scorer
-async def test_gold_is_run_twice_and_must_match_itself(
-    scorer: Scorer, queries: list[str], state: str, reason: str
-) -> None:
-    run = Runner()
-    check = await scorer.verify(question(*queries), run)
-    if isinstance(scorer, AmbrosiaScorer) and (len(queries) > 1 or state == "empty"):
-        assert check.state != "ok"  # every query is a reading of its own, and an empty one meets nothing
-        return
-    assert (check.state, bool(check.reason)) == (state, bool(reason))
-    assert reason in check.reason
-    assert all(run.ran.count(sql) == 2 for sql in queries if state == "ok" and sql == queries[0] != GONE)
-    offline = await scorer.verify(question(*queries), None)
-    assert offline.state == ("not_live" if queries else "missing")
-
-
-@by_scorer
-async def test_gold_beyond_the_limits_fails(scorer: Scorer) -> None:
-    check = await scorer.verify(question(IDS), Runner(rows=3))
-    assert (check.state, "exceeds the limit" in check.reason) == ("fails", True)
+    ):
+        run = Runner()
+        check = await scorer.verify(question(*queries), run)
+        if isinstance(scorer, AmbrosiaScorer) and (len(queries) > 1 or state == "empty"):
+            assert check.state != "ok"  # every query is a reading of its own, and an empty one meets nothing
+            continue
+        assert (check.state, bool(check.reason)) == (state, bool(reason))
+        assert reason in check.reason
+        assert all(run.ran.count(sql) == 2 for sql in queries if state == "ok" and sql == queries[0] != GONE)
+        offline = await scorer.verify(question(*queries), None)
+        assert offline.state == ("not_live" if queries else "missing")
 
 
 def test_every_scorer_is_here() -> None:

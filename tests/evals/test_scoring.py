@@ -15,8 +15,7 @@ from quorum.evals.scoring import gold_suite, score_suite, verify_gold
 from quorum.evals.submissions import BIRD_MARK, bird_file, find_predictions, read_bird
 from quorum.knowledge.errors import ConfigurationError
 from tests.evals.evaluations import write_gold
-from tests.evals.small_suite import GOLDS as GOLDS_OF
-from tests.evals.small_suite import small_suite
+from tests.evals.shop import GOLDS, small_suite
 
 
 @pytest.fixture
@@ -59,38 +58,34 @@ def test_the_gold_may_be_named_by_the_benchmarks_folder(tmp_path: Path) -> None:
         gold_suite(tmp_path / "snow", "lite")
 
 
-async def test_queries_run_and_results_are_read(tmp_path: Path, pred: Path) -> None:
-    suite = small_suite(tmp_path, golds={**GOLDS_OF, "q4": "SELECT 4", "q5": "SELECT 5", "q6": "SELECT 6"})
-    write(pred, q1="99", q2="Bo", q3="7", q4="SELECT nope FROM pet", zz="1")
-    write(pred, q1="SELECT 3")  # where both are there, the query counts
-    (pred / "q5.sql").write_text("DROP TABLE pet")
+async def test_queries_run_results_are_read_and_failing_gold_is_in_no_mean(
+    tmp_path: Path, pred: Path
+) -> None:
+    more = {"q4": "SELECT 4", "q5": "SELECT 5", "q6": "SELECT 6", "q7": "SELECT nope FROM users"}
+    suite = small_suite(tmp_path, GOLDS | more)
+    write(pred, q1="99", q2="Ada", q3="7", q4="SELECT nope FROM users", zz="1")
+    write(pred, q1="SELECT 4", q7="SELECT nada FROM users")  # where both are there, the query counts
+    (pred / "q5.sql").write_text("DROP TABLE users")
     (pred / "q6.sql").write_text("")
     scores = await score_suite(suite, pred)
-    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 0, "q6": 0}
+    assert scores.as_json() == {"q1": 1, "q2": 1, "q3": 0, "q4": 0, "q5": 0, "q6": 0, "q7": None}
+    assert list(scores.unscorable) == ["q7"]
+    assert "no column nope" in scores.unscorable["q7"].reason
     assert scores.predictions.unknown == ("zz.csv",)
-    assert scores.mean("points").mean == pytest.approx(20 / 6)
+    assert (scores.mean("contains").mean, scores.mean("ex").n) == (pytest.approx(2 / 6), 6)
     reasons = [scores.verdicts[id].reason for id in ("q4", "q5", "q6")]
     assert reasons[0].startswith("the query fails: ")
     assert "nope" in reasons[0]
     assert reasons[1].startswith("the query fails: ")
     assert reasons[2] == "there is no prediction"
-    assert scores.answered == {"q1", "q2", "q3", "q4", "q5"}
-
-
-async def test_gold_that_fails_cannot_be_scored_and_is_in_no_mean(tmp_path: Path, pred: Path) -> None:
-    suite = small_suite(tmp_path, golds={"q1": "SELECT 3", "q2": "SELECT nope FROM pet"})
-    write(pred, q1="SELECT 3", q2="SELECT nada FROM pet")
-    scores = await score_suite(suite, pred)
-    assert scores.as_json() == {"q1": 1, "q2": None}
-    assert {id: v.reason for id, v in scores.unscorable.items()} == {"q2": "the gold fails"}
-    assert (scores.mean("ex").mean, scores.mean("ex").n) == (1.0, 1)
+    assert scores.answered == {"q1", "q2", "q3", "q4", "q5", "q7"}
 
 
 async def test_a_part_of_a_result_is_no_match(
     tmp_path: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quorum.evals.scoring.GOLD_LIMITS", dataclasses.replace(GOLD_LIMITS, rows=1))
-    write(pred, q2="SELECT name FROM pet WHERE age > 3 UNION ALL SELECT 'Cy'", q3="SELECT 1")
+    write(pred, q2="SELECT name FROM users WHERE age > 30 UNION ALL SELECT 'Cy'", q3="SELECT 1")
     scores = await score_suite(small_suite(tmp_path), pred, ["q2", "q3"])
     assert scores.as_json() == {"q2": 0, "q3": 1}
 
@@ -99,12 +94,12 @@ async def test_a_database_that_cannot_be_opened_leaves_the_others_alone(tmp_path
     suite = small_suite(tmp_path)
     lost = dataclasses.replace(suite.questions[0], url=f"sqlite:///{tmp_path}/nowhere.sqlite")
     here, other = suite.questions[1:]
-    apart = EvalQuestion("q4", "Here?", "pets", "schema://pets", "sqlite", ("SELECT 4",))
-    write(pred, q1="3", q2="Bo", q3="1", q4="4")
+    apart = EvalQuestion("q4", "Here?", "shop", "schema://shop", "sqlite", ("SELECT 4",))
+    write(pred, q1="3", q2="Ada", q3="1", q4="4")
     scores = await score_suite(dataclasses.replace(suite, questions=(lost, here, other, apart)), pred)
     assert scores.as_json() == {"q1": None, "q2": 1, "q3": 1, "q4": None}
     assert "nowhere.sqlite" in scores.verdicts["q1"].reason
-    assert scores.verdicts["q4"].reason == "no database"
+    assert scores.verdicts["q4"].reason == "the database is not here"
     wrong = dataclasses.replace(here, url="nosuch://x")
     with pytest.raises(ConfigurationError, match="no connector for nosuch"):
         await score_suite(dataclasses.replace(suite, questions=(wrong,)), pred)
@@ -135,10 +130,10 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     questions = small_suite(tmp_path).questions
     file = tmp_path / "predict_dev.json"
     entries = {
-        "0": f" SELECT 1 {BIRD_MARK}pets",
+        "0": f" SELECT 1 {BIRD_MARK}shop",
         "1": "SELECT 2",  # BIRD's program takes an entry without a database for a query
         "2": 0,  # and what is no text for none
-        "3": f"SELECT 3{BIRD_MARK}pets",
+        "3": f"SELECT 3{BIRD_MARK}shop",
         "x": "SELECT 4",
     }
     file.write_text(json.dumps(entries))
@@ -146,8 +141,8 @@ def test_birds_entries_go_by_the_questions_place(tmp_path: Path) -> None:
     assert found.found == {"q1": Prediction("SELECT 1"), "q2": Prediction("SELECT 2"), "q3": Prediction()}
     assert found.unknown == ("3", "x")
     assert found.remarks == ()
-    file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}shops"}))
-    assert "1 (shops, not pets)" in read_bird(file, questions).remarks[0]
+    file.write_text(json.dumps({"1": f"SELECT 1{BIRD_MARK}pets"}))
+    assert "1 (pets, not shop)" in read_bird(file, questions).remarks[0]
     for text in ("[]", "{", '"SELECT 1"'):
         file.write_text(text)
         with pytest.raises(ConfigurationError, match=r"predict_dev\.json (cannot be read|is no JSON object)"):
@@ -168,12 +163,12 @@ def test_birds_file_is_found(tmp_path: Path) -> None:
     assert bird_file(folder) is None  # a folder of queries
 
 
-GOLDS = {"q1": "SELECT COUNT(*) FROM pet", "q2": "SELECT nope FROM pet", "q3": "SELECT 1 WHERE 1 = 0"}
+CHECKED = {"q1": "SELECT COUNT(*) FROM users", "q2": "SELECT nope FROM users", "q3": "SELECT 1 WHERE 1 = 0"}
 
 
 async def test_every_question_is_checked_on_its_database(tmp_path: Path) -> None:
-    suite = small_suite(tmp_path, golds=GOLDS)
-    apart = EvalQuestion("q4", "Here?", "pets", "schema://pets", "sqlite")
+    suite = small_suite(tmp_path, CHECKED)
+    apart = EvalQuestion("q4", "Here?", "shop", "schema://shop", "sqlite", ("SELECT 4",))
     lost = dataclasses.replace(suite.questions[0], id="q5", url=f"sqlite:///{tmp_path}/nowhere.sqlite")
     questions = (lost, *suite.questions, apart)
     told: list[tuple[int, int]] = []

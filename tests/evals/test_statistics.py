@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quorum.evals.reports.statistics import (
-    CalibrationStats,
-    Judged,
     bootstrap_interval,
     calibrate,
     mcnemar,
@@ -69,25 +67,18 @@ def test_the_interval_is_that_of_resampling_question_by_question(changes: list[f
 # Calibration
 
 
-def calibrated(*answers: Judged) -> CalibrationStats:
-    found = calibrate(answers)
-    assert found is not None
-    return found
-
-
 def test_calibration_by_hand() -> None:
-    found = calibrated((0.9, True), (0.8, False), (0.6, True), (0.2, False))
+    found = calibrate([(0.9, True), (0.8, False), (0.6, True), (0.2, False)])
     assert (found.n, found.brier_base, found.auroc) == (4, 0.25, 3 / 4)
     assert found.brier == pytest.approx((0.01 + 0.64 + 0.16 + 0.04) / 4)
-    assert calibrated((1.0, True), (0.0, False)).brier == 0
-    assert calibrated((0.5, True), (0.5, False)).auroc == 0.5
-    assert calibrated((0.5, True)).auroc is None
-    assert calibrated((math.nan, False), (0.5, True)).n == 1, "a confidence that is none is left out"
+    assert calibrate([(1.0, True), (0.0, False)]).brier == 0
+    assert calibrate([(0.5, True), (0.5, False)]).auroc == 0.5
+    assert calibrate([(0.5, True)]).auroc is None
+    assert calibrate([(math.nan, False), (0.5, True)]).n == 1, "a confidence that is none is left out"
     assert calibrate([(math.nan, True), (1.5, True), (-0.1, False)]) is None
-
-
-def test_bins_hold_their_upper_edge() -> None:
-    found = calibrated((0.0, False), (0.1, False), (0.3, True), (0.30001, True), (1.0, True))
-    assert [(each.high, each.n) for each in found.bins] == [(0.1, 2), (0.3, 1), (0.4, 1), (1.0, 1)]
+    found = calibrate([(0.0, False), (0.1, False), (0.3, True), (0.30001, True), (1.0, True)])
+    assert [(each.high, each.n) for each in found.bins] == [(0.1, 2), (0.3, 1), (0.4, 1), (1.0, 1)], (
+        "bins hold their upper edge"
+    )
     first = found.bins[0]
     assert (first.low, first.confidence, first.accuracy) == (0.0, 0.05, 0.0)

@@ -92,27 +92,21 @@ def test_ids_are_places_unless_given_empty_fields_are_none_and_others_are_told(
     assert suite.missing[0].startswith("Fields left out: sqls, author. Known are question, id, sql, result,")
 
 
-@pytest.mark.parametrize(
-    ("given", "url", "name", "dialect"),
-    [
+def test_databases(tmp_path: Path, db: str, subtests: pytest.Subtests) -> None:
+    for given, url, name, dialect in (
         ("{folder}/shop.db", "{folder}/shop.db", "shop", "sqlite"),
         ("shop.db", "{folder}/shop.db", "shop", "sqlite"),
         ("sqlite:///shop.db", "sqlite:///{folder}/shop.db", "shop", "sqlite"),
         ("sqlite:////data/other.sqlite", "sqlite:////data/other.sqlite", "other", "sqlite"),
         ("duckdb:///sales.duckdb", "duckdb:///{folder}/sales.duckdb", "sales", "duckdb"),
         ("sample", "sample", "sample", "sqlite"),
-    ],
-)
-@pytest.mark.parametrize("field", ["database", "db"])
-def test_databases(
-    tmp_path: Path, db: str, given: str, url: str, name: str, dialect: str, field: str
-) -> None:
-    file = lines(tmp_path, {"question": ASK, field: given.format(folder=tmp_path)})
-    found = load_own(file, "sample" if given != "sample" else db).questions[0]
-    assert (found.url, found.database, found.dialect) == (url.format(folder=tmp_path), name, dialect)
-
-
-def test_a_database_of_which_only_the_schema_is_here(tmp_path: Path) -> None:
+    ):
+        for field in ("database", "db"):
+            with subtests.test(given=given):
+                file = lines(tmp_path, {"question": ASK, field: given.format(folder=tmp_path)})
+                found = load_own(file, "sample" if given != "sample" else db).questions[0]
+                told = (found.url, found.database, found.dialect)
+                assert told == (url.format(folder=tmp_path), name, dialect)
     write_schema(tmp_path / "CITY" / "PUBLIC")
     found = load_own(lines(tmp_path, {"question": ASK, "db": f"schema://{tmp_path}/CITY"}), None).questions[0]
     assert (found.dialect, found.live, found.database) == ("snowflake", False, "CITY")

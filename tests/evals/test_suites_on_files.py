@@ -36,56 +36,37 @@ class Layout(NamedTuple):
     id: str = ""
 
 
-LAYOUTS = {
-    "spider1": Layout(
-        "dev.json",
-        "database/{0}/{0}.sqlite",
-        {"db_id": "shop", "question": "How many users?", "query": "SELECT count(*) FROM users"},
-        "db_id",
-    ),
-    "bird": Layout(
-        "dev.json",
-        "dev_databases/{0}/{0}.sqlite",
-        {
-            "question_id": 7,
-            "db_id": "shop",
-            "question": "How many British users?",
-            "evidence": "British refers to country = 'UK'",
-            "SQL": "SELECT COUNT(*) FROM users WHERE country = 'UK'",
-            "difficulty": "simple",
-        },
-        "db_id",
-        "question_id",
-    ),
-    "defog": Layout(
-        "questions.jsonl",
-        "databases/{0}.sqlite",
-        {
-            "db_name": "shop",
-            "db_type": "sqlite",
-            "query_category": "ratio",
-            "query": "SELECT {id,name} FROM users WHERE id < 3;",
-            "question": "Which users?",
-            "instructions": "",
-        },
-        "db_name",
-    ),
-    "ambrosia": Layout(
-        "questions.jsonl",
-        "databases/{0}.sqlite",
-        {
-            "id": "a",
-            "database": "shop",
-            "question": "Which users?",
-            "kind": "scope",
-            "ambiguous": True,
-            "gold": ["SELECT name FROM users", "SELECT id FROM users"],
-        },
-        "database",
-        "id",
-    ),
+SPIDER = {"db_id": "shop", "question": "How many users?", "query": "SELECT count(*) FROM users"}
+BIRD = {
+    "question_id": 7,
+    "db_id": "shop",
+    "question": "How many British users?",
+    "evidence": "British refers to country = 'UK'",
+    "SQL": "SELECT COUNT(*) FROM users WHERE country = 'UK'",
+    "difficulty": "simple",
 }
-SPIDER, BIRD, DEFOG, AMBROSIA = (layout.entry for layout in LAYOUTS.values())
+DEFOG = {
+    "db_name": "shop",
+    "db_type": "sqlite",
+    "query_category": "ratio",
+    "query": "SELECT {id,name} FROM users WHERE id < 3;",
+    "question": "Which users?",
+    "instructions": "",
+}
+AMBROSIA = {
+    "id": "a",
+    "database": "shop",
+    "question": "Which users?",
+    "kind": "scope",
+    "ambiguous": True,
+    "gold": ["SELECT name FROM users", "SELECT id FROM users"],
+}
+LAYOUTS = {
+    "spider1": Layout("dev.json", "database/{0}/{0}.sqlite", SPIDER, "db_id"),
+    "bird": Layout("dev.json", "dev_databases/{0}/{0}.sqlite", BIRD, "db_id", "question_id"),
+    "defog": Layout("questions.jsonl", "databases/{0}.sqlite", DEFOG, "db_name"),
+    "ambrosia": Layout("questions.jsonl", "databases/{0}.sqlite", AMBROSIA, "database", "id"),
+}
 PLACE = "data/scope/Banking & Co/scope_all_users/scope_all_users.sqlite"
 ROW = {
     "question": "Which users?",
@@ -154,16 +135,13 @@ def test_damaged_questions_are_named(tmp_path: Path, name: str, damage: dict[str
         load_suite(name, tmp_path)
 
 
-ELSEWHERE = {
-    "spider1": r"There is no .*dev\.json",
-    "bird": r"has none of dev\.json",
-    "defog": r"has neither questions.jsonl nor data/questions_gen_sqlite",
-    "ambrosia": r"neither questions.jsonl nor ambrosia.csv",
-}
-
-
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
-    for name, message in ELSEWHERE.items():
+    for name, message in (
+        ("spider1", r"There is no .*dev\.json"),
+        ("bird", r"has none of dev\.json"),
+        ("defog", r"has neither questions.jsonl nor data/questions_gen_sqlite"),
+        ("ambrosia", r"neither questions.jsonl nor ambrosia.csv"),
+    ):
         with pytest.raises(ConfigurationError, match=message):
             load_suite(name, tmp_path)
     laid(tmp_path, "bird", {"db_id": "moon"})

@@ -18,11 +18,11 @@ from quorum.evals.suites import load_suite, part_of
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.databases import connect
 from tests.evals.running import evaluation
-from tests.evals.small_suite import write_database
+from tests.evals.shop import write_shop
 from tests.graph.shop import script, written
 from tests.schema_folders import write_schema
 
-PETS = "SELECT COUNT(*) AS pets FROM pet"
+USERS = "SELECT COUNT(*) AS users FROM users"
 
 LITE: tuple[dict[str, Any], ...] = (
     {"instance_id": "bq001", "db": "ga4", "external_knowledge": "events.md"},
@@ -69,11 +69,11 @@ def lite(tmp_path: Path) -> Path:
     databases = folder / "resource" / "databases"
     write_schema(databases / "bigquery" / "ga4" / "project.data", {"events": {"day": "STRING"}})
     write_schema(databases / "snowflake" / "PATENTS" / "PATENTS")
-    write_database(databases / "spider2-localdb" / "pet-shop.sqlite")
+    write_shop(databases / "spider2-localdb" / "pet-shop.sqlite")
     (folder / "resource" / "documents").mkdir()
     (folder / "resource" / "documents" / "events.md").write_text("Events are days.", encoding="utf-8")
     golds = {"bq001.csv": "a\n1\n", "ga002_a.csv": "a\n1\n", "sf003.csv": "a\n1\n", "local004.csv": "n\n3\n"}
-    sql = {"bq001": "SELECT 1", "ga002": "SELECT 1", "sf003": "SELECT 1", "local004": PETS}
+    sql = {"bq001": "SELECT 1", "ga002": "SELECT 1", "sf003": "SELECT 1", "local004": USERS}
     write_gold(folder, "lite", golds, sql, bq001="200")
     return folder
 
@@ -90,7 +90,7 @@ def said(suite: Suite, start: str) -> str:
 
 
 async def test_each_question_is_placed_by_the_engine_that_its_id_tells(lite: Path) -> None:
-    write_database(lite / "resource" / "databases" / "PATENTS.sqlite")  # of the name of Snowflake's
+    write_shop(lite / "resource" / "databases" / "PATENTS.sqlite")  # of the name of Snowflake's
     suite = load_suite("spider2-lite", lite)
     questions = by_id(suite)
     assert {id: (question.dialect, question.live) for id, question in questions.items()} == {
@@ -110,7 +110,7 @@ async def test_each_question_is_placed_by_the_engine_that_its_id_tells(lite: Pat
     assert "linking and lint validity are all that is scored" in remark
     local = load_suite("spider2-local", lite)
     (one,) = local.questions
-    assert (one.id, one.live, one.database, one.gold_sql) == ("local004", True, "pet-shop", (PETS,))
+    assert (one.id, one.live, one.database, one.gold_sql) == ("local004", True, "pet-shop", (USERS,))
     assert local.missing == ()
 
 
@@ -137,7 +137,7 @@ def test_published_gold_tables_lie_beside_the_edition(lite: Path, suite: str) ->
 def test_files_and_schemas_may_lie_beside_and_be_spelt_otherwise(place: str, lite: Path) -> None:
     databases = lite / "resource" / "databases"
     shutil.rmtree(databases / "spider2-localdb")
-    file = write_database(lite / place)
+    file = write_shop(lite / place)
     (question,) = load_suite("spider2-local", lite).questions
     (databases / "bigquery" / "ga4").rename(databases / "bigquery" / "GA4")
     assert by_id(load_suite("spider2-lite", lite))["bq001"].url.endswith("/bigquery/GA4")

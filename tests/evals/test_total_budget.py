@@ -13,9 +13,7 @@ from quorum.evals.running.total_budget import TotalBudget, TotalUsedUp
 from quorum.knowledge.errors import ConfigurationError
 from quorum.tools.ledger import Budget, Ledger, Usage
 from quorum.tools.models.backend import Backend
-from tests.evals.running import Knowing, evaluation, questions, shops
-
-__all__ = ["shops"]
+from tests.evals.running import Knowing, evaluation, questions
 
 
 def called(ledger: Ledger, usd: float) -> None:

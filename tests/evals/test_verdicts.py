@@ -31,17 +31,14 @@ from quorum.knowledge.errors import (
     QuorumError,
 )
 from quorum.tools.query import ErrorKind, Limits, QueryError, QueryResult
-from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, database, kept, question
-from tests.evals.running import Knowing, ShopConnector, evaluation, shops
-from tests.evals.small_suite import SumScorer
-
-__all__ = ["database", "question", "shops"]
+from tests.evals.judged import RIGHT, SQL, WRONG, answer, candidate, kept
+from tests.evals.running import Knowing, ShopConnector, evaluation
 
 
 def failing(error: Exception) -> Scorer:
     """A scorer that raises it."""
 
-    class Failing(SumScorer):
+    class Failing(OwnScorer):
         async def score(self, *_: Any) -> Verdict:
             raise error
 
@@ -56,7 +53,7 @@ def judge(question: EvalQuestion, database: OpenDatabase, tmp_path: Path) -> Jud
     """Judges an answer to the question."""
 
     async def of(given: Answer, scorer: Scorer | None = None, asked: EvalQuestion = question) -> Record:
-        return await judge_answer(asked, given, scorer or SumScorer(), database, tmp_path)
+        return await judge_answer(asked, given, scorer or OwnScorer(), database, tmp_path)
 
     return of
 
@@ -74,7 +71,7 @@ def wrong(tmp_path: Path) -> str:
 async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, right: str, wrong: str) -> None:
     seen: list[str] = []
 
-    class Counting(SumScorer):
+    class Counting(OwnScorer):
         async def score(self, question: EvalQuestion, prediction: Prediction, run: RunSql | None) -> Verdict:
             seen.append(prediction.sql)
             return await super().score(question, prediction, run)
@@ -102,13 +99,14 @@ async def test_candidates_are_judged_each_and_equal_ones_once(judge: Judge, righ
 
 async def test_a_part_of_a_result_is_not_judged_as_the_whole(judge: Judge, right: str) -> None:
     """Two queries may have a file of the same rows, of which one has more rows than it kept."""
-    whole, cut = candidate("c1", file=right), candidate("c2", file=right, truncated=True)
-    record = await judge(answer(whole, cut, result_file=right))
+    sql = "SELECT total FROM orders"
+    whole, cut = candidate("c1", sql, right), candidate("c2", sql, right, truncated=True)
+    record = await judge(answer(whole, cut, sql=sql, result_file=right))
     assert (record.match, record.truncated) == (True, False)
     assert [row.match for row in record.candidates] == [True, False]
-    record = await judge(answer(cut, whole, result_file=right, truncated=True))
+    record = await judge(answer(cut, whole, sql=sql, result_file=right, truncated=True))
     assert (record.match, record.truncated, record.possible) == (False, True, True)
-    record = await judge(answer(cut, status="no_answer"))
+    record = await judge(answer(cut, sql=sql, status="no_answer"))
     assert (record.match, record.truncated) == (False, True), "a best effort is a candidate's result"
 
 
@@ -147,7 +145,7 @@ async def test_a_lost_connection_or_result_is_no_verdict(
     with pytest.raises(DatabaseUnavailable, match="has closed"):
         await judge(given)
     with pytest.raises(DatabaseUnavailable):
-        await judge_nothing(question, SumScorer(), database)
+        await judge_nothing(question, OwnScorer(), database)
     (tmp_path / "runs" / "q00" / "results" / Path(right).name).unlink()
     with pytest.raises(QuorumError, match="cannot be read"):
         await judge(given)

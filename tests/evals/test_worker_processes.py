@@ -81,13 +81,19 @@ async def test_two_processes_do_what_one_does(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_worker_finds_a_wrong_setting_before_anything_is_written(
+async def test_a_wrong_setting_or_what_a_worker_cannot_be_told_shows_before_anything_is_written(
     suite: Suite, workers: Workers, tmp_path: Path
 ) -> None:
     options = RunOptions(recipe="single", models=["openai:unpriced"], base_url="http://127.0.0.1:9/v1")
     unpriced = evaluation(suite, tmp_path / "out", options=options, api_key="k", max_usd_total=1.0)
     with pytest.raises(ConfigurationError, match="price"):
         await run_evaluation(unpriced, workers=workers)
+    lock = threading.Lock()
+    untold = evaluation(
+        suite, tmp_path / "out", chat_models={"simulated": scripted(lambda prompt: str(lock))}
+    )
+    with pytest.raises(ConfigurationError, match=r"cannot be handed to another process.*Use one worker"):
+        await run_evaluation(untold, workers=workers)
     assert not (tmp_path / "out").exists()
 
 
@@ -109,17 +115,6 @@ async def test_what_is_interrupted_goes_on(
     assert all(record.match for record in records.values())
     assert {id for id, record in records.items() if record.resumed} >= begun
     assert len(begun) == 4
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_what_another_process_cannot_be_told_is_refused(
-    suite: Suite, workers: Workers, tmp_path: Path
-) -> None:
-    lock = threading.Lock()
-    models = {"simulated": scripted(lambda prompt: str(lock))}
-    given = evaluation(suite, tmp_path / "out", chat_models=models)
-    with pytest.raises(ConfigurationError, match=r"cannot be handed to another process.*Use one worker"):
-        await run_evaluation(given, workers=workers)
 
 
 async def processes_of(workers: Workers) -> list[int]:
@@ -266,20 +261,17 @@ async def test_an_error_arrives_whole(suite: Suite, tmp_path: Path, monkeypatch:
         await asking.end()
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
+def test_every_error_can_be_handed_on() -> None:
+    for kind in [
         e
         for e in vars(errors).values()
         if getattr(e, "__module__", "") == errors.__name__ and isinstance(e, type)
-    ],
-)
-def test_every_error_can_be_handed_on(kind: type[Exception]) -> None:
-    given = kind("It is wrong.", hint="Mend it.") if issubclass(kind, errors.QuorumError) else kind()
-    given.__dict__ |= {"limit": "deadline"}
-    handed = pickle.loads(pickle.dumps(given))
-    assert type(handed) is kind
-    assert (str(handed), vars(handed)) == (str(given), vars(given))
+    ]:
+        given = kind("It is wrong.", hint="Mend it.") if issubclass(kind, errors.QuorumError) else kind()
+        given.__dict__ |= {"limit": "deadline"}
+        handed = pickle.loads(pickle.dumps(given))
+        assert type(handed) is kind
+        assert (str(handed), vars(handed)) == (str(given), vars(given))
 
 
 def test_the_rate_of_requests_is_shared(suite: Suite, tmp_path: Path) -> None:

@@ -13,78 +13,66 @@ from quorum.graph.nodes.tree_search import Search
 
 Arrow = tuple[str, str]
 
+_OUTSIDE = {"Consensus", "PreSQLConsensus", "Explorer"}
+"""Where branches end."""
+
 _DRAWN: dict[str, dict[str, str]] = {
     "reforce": {  # 000, Figure 1 and 3.2
-        "TableLinker -> candidate:SqlWriter": "(a) compression, then (b) candidates",
-        "candidate:SqlWriter -> candidate:SelfRefiner": "an error or an empty result is refined",
-        "candidate:SelfRefiner -> candidate:SelfRefiner": "up to five iterations",
-        "candidate:SqlWriter -> Consensus": "(c) majority voting",
-        "candidate:SelfRefiner -> Consensus": "(c) majority voting",
-        "Consensus -> exploring_candidate:ColumnExplorer": "(d) what ties is explored",
-        "exploring_candidate:ColumnExplorer -> exploring_candidate:ExplorationCorrector": "Algorithm 1",
-        "exploring_candidate:ExplorationCorrector -> exploring_candidate:ExplorationCorrector": "max_try",
-        "exploring_candidate:ColumnExplorer -> exploring_candidate:SqlWriter": "its results make a prompt",
-        "exploring_candidate:ExplorationCorrector -> exploring_candidate:SqlWriter": "the same",
-        "exploring_candidate:SqlWriter -> exploring_candidate:SelfRefiner": "as in the first round",
-        "exploring_candidate:SelfRefiner -> exploring_candidate:SelfRefiner": "as in the first round",
-        "exploring_candidate:SqlWriter -> Consensus": "the second vote",
-        "exploring_candidate:SelfRefiner -> Consensus": "the second vote",
+        "TableLinker": "candidate:SqlWriter",  # (a) compression, then (b) candidates
+        "candidate:SqlWriter": "SelfRefiner Consensus",  # an error or no row is refined; (c) the vote
+        "candidate:SelfRefiner": "SelfRefiner Consensus",  # up to five iterations
+        "Consensus": "exploring_candidate:ColumnExplorer",  # (d) what ties is explored
+        "exploring_candidate:ColumnExplorer": "ExplorationCorrector SqlWriter",  # Algorithm 1; a new prompt
+        "exploring_candidate:ExplorationCorrector": "ExplorationCorrector SqlWriter",  # max_try
+        "exploring_candidate:SqlWriter": "SelfRefiner Consensus",  # as in the first round
+        "exploring_candidate:SelfRefiner": "SelfRefiner Consensus",
     },
     "recap": {  # 004, Table 1 and section 3.3; steps that ask nobody (``run_sql``) lie between
-        "KnowledgeRetriever -> SchemaLinker": "before plan generation",
-        "SchemaLinker -> candidate:Planner": "a large schema is linked by the question (Figure 9)",
-        "candidate:Planner -> candidate:PlanCritique": "immediately after plan generation",
-        "candidate:PlanCritique -> candidate:Planner": "additional iterations of the Planner (3.3.3)",
-        "candidate:PlanCritique -> candidate:SyntaxRetriever": "after planning",
-        "candidate:SyntaxRetriever -> candidate:Action": "the syntax guides the Action's prompt (3.3.5)",
-        "candidate:SQLCritique -> candidate:Action": "nothing repairs the query: until the step limit (3.3)",
-        "candidate:SelfRefiner -> candidate:Action": "the refinement limit is reached (3.3, 3.3.6)",
-        "candidate:PlanCritique -> candidate:SelfRefiner": "a refined query follows",
-        "candidate:Action -> candidate:Action": "at each step in the loop",
-        "candidate:Action -> candidate:SQLCritique": "after each SQL generation step",
-        "candidate:SQLCritique -> candidate:Validator": "after successful execution",
-        "candidate:SQLCritique -> candidate:SelfRefiner": "upon execution error or empty result",
-        "candidate:SQLCritique -> candidate:SchemaLinker": "when schema-related errors occur",
-        "candidate:SchemaLinker -> candidate:Planner": "schema errors invoke their collaboration (3.3)",
-        "candidate:Planner -> candidate:SelfRefiner": "a refined query follows",
-        "candidate:SelfRefiner -> candidate:SQLCritique": "once it ran, the SQLCritique evaluates it (3.3.6)",
-        "candidate:SelfRefiner -> candidate:SelfRefiner": "if errors persist, the loop continues (3.3.6)",
-        "candidate:Validator -> candidate:Action": "its feedback goes into the next prediction (3.3.5)",
+        "KnowledgeRetriever": "SchemaLinker",  # before plan generation
+        "SchemaLinker": "candidate:Planner",  # a large schema is linked by the question (Figure 9)
+        "candidate:Planner": "PlanCritique SelfRefiner",  # after planning; after linking a refined query
+        "candidate:PlanCritique": "Planner SyntaxRetriever SelfRefiner",  # additional iterations (3.3.3)
+        "candidate:SyntaxRetriever": "Action",  # the syntax guides its prompt (3.3.5)
+        "candidate:Action": "Action SQLCritique",  # at each step in the loop; after each SQL generation step
+        # after successful execution; upon an error or an empty result; upon schema-related errors; where
+        # nothing repairs the query, until the step limit (3.3)
+        "candidate:SQLCritique": "Validator SelfRefiner SchemaLinker Action",
+        "candidate:SchemaLinker": "Planner",  # schema errors invoke their collaboration (3.3)
+        # once it ran the SQLCritique evaluates it; errors persist; the refinement limit is reached (3.3.6)
+        "candidate:SelfRefiner": "SQLCritique SelfRefiner Action",
+        "candidate:Validator": "Action",  # its feedback goes into the next prediction (3.3.5)
     },
     "ssev": {  # 004, Figure 5 and 3.2
-        "presql:SqlWriter -> presql:SelfRefiner": "PreSQL that fails is refined",
-        "presql:SelfRefiner -> presql:SelfRefiner": "up to N iterations",
-        "presql:SqlWriter -> PreSQLConsensus": "the vote of stages 5 and 6",
-        "presql:SelfRefiner -> PreSQLConsensus": "the vote of stages 5 and 6",
-        "PreSQLConsensus -> candidate:SqlWriter": "its winner links the schema for PostSQL",
-        "candidate:SqlWriter -> candidate:SelfRefiner": "PostSQL that fails is refined",
-        "candidate:SelfRefiner -> candidate:SelfRefiner": "up to N iterations",
-        "candidate:SqlWriter -> Consensus": "the last vote",
-        "candidate:SelfRefiner -> Consensus": "the last vote",
+        "presql:SqlWriter": "SelfRefiner PreSQLConsensus",  # what fails is refined; stages 5 and 6 vote
+        "presql:SelfRefiner": "SelfRefiner PreSQLConsensus",  # up to N iterations
+        "PreSQLConsensus": "candidate:SqlWriter",  # its winner links the schema for PostSQL
+        "candidate:SqlWriter": "SelfRefiner Consensus",
+        "candidate:SelfRefiner": "SelfRefiner Consensus",
     },
-    "react": {  # 000, 3.1
-        "candidate:ToolUser -> candidate:ToolUser": "thought, action, observation",
-    },
+    "react": {"candidate:ToolUser": "ToolUser"},  # 000, 3.1: thought, action, observation
     "sqlagent": {  # 001, Figure 2 and Algorithm 3
-        "candidate:InfoAgent -> candidate:ContextExpander": "lines 7 and 8",
-        "candidate:ContextExpander -> candidate:GenAgent": "lines 10 to 12",
-        "candidate:GenAgent -> candidate:Validator": "line 17: what ran is checked",
-        "candidate:GenAgent -> candidate:InfoAgent": "line 15: execution failed",
-        "candidate:Validator -> candidate:InfoAgent": "line 22: semantic mismatch",
+        "candidate:InfoAgent": "ContextExpander",  # lines 7 and 8
+        "candidate:ContextExpander": "GenAgent",  # lines 10 to 12
+        "candidate:GenAgent": "Validator InfoAgent",  # line 17: what ran is checked; line 15: it failed
+        "candidate:Validator": "InfoAgent",  # line 22: semantic mismatch
     },
-    "explore": {  # 001, Figure 1 and 3.2
-        "Explorer -> simulate:Simulator": "selection and expansion, then simulation",
-        "simulate:Simulator -> simulate:Describer": "on success the description",
-        "simulate:Describer -> Explorer": "backpropagation, into the next choice",
-        "simulate:Simulator -> Explorer": "backpropagation of a failure",
+    "explore": {  # 001, Figure 1 and 3.2: selection and expansion, simulation, backpropagation
+        "Explorer": "simulate:Simulator",
+        "simulate:Simulator": "Describer Explorer",  # on success the description
+        "simulate:Describer": "Explorer",
     },
 }
-"""From agent to agent, as the papers' pictures and their text have it."""
+"""Which agents follow which, as the papers' pictures and text have it; those of one box without its name."""
 
-PICTURES: dict[str, set[Arrow]] = {
-    recipe: {(source, target) for source, _, target in (arrow.partition(" -> ") for arrow in arrows)}
-    for recipe, arrows in _DRAWN.items()
-}
+
+def _drawn(follows: dict[str, str]) -> Iterator[Arrow]:
+    for source, targets in follows.items():
+        box = source[: source.rfind(":") + 1]
+        for target in targets.split():
+            yield source, target if ":" in target or target in _OUTSIDE else box + target
+
+
+PICTURES: dict[str, set[Arrow]] = {recipe: set(_drawn(follows)) for recipe, follows in _DRAWN.items()}
 
 
 def arrows(graph: Any, shown: Callable[[str], bool]) -> Iterator[Arrow]:

@@ -122,7 +122,7 @@ def numbers(recipe: str) -> str:
     for each in sorted(numbered or named, key=_order):
         paper = "first version, " if each.paper.endswith("first version") else ""
         place = ", ".join(filter(None, (each.part, each.within)))
-        lines.append(f"| {paper}{place} | {_link(each.file, each.name)} |\n")
+        lines.append(f"| {paper}{place} | [`{each.file}: {each.name}`](../{each.file}) |\n")
     return "".join(lines) if len(lines) > 1 else ""
 
 
@@ -133,11 +133,6 @@ def _order(each: Held) -> tuple[Any, ...]:
 
 def _digits(text: str) -> list[int]:
     return [int(number) for number in re.findall(r"\d+", text)]
-
-
-def _link(file: str, name: str) -> str:
-    up = "../" * len(PAGE.relative_to(ROOT).parts[:-1])
-    return f"[`{file}: {name}`]({up}{file})"
 
 
 def switches(recipe: Recipe) -> str:

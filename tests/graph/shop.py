@@ -104,13 +104,14 @@ def number(prompt: Prompt) -> int:
     return int((prompt.candidate or "c0")[1:])
 
 
-def taking_turns(*queries: str, found: str = "") -> Callable[[Prompt], Any]:
-    """A writer whose candidates take turns; with findings before it, it writes ``found``."""
+def taking_turns(*said: str | dict[str, Any], found: str = "") -> Callable[[Prompt], Any]:
+    """A writer whose candidates take turns, in queries or replies; with findings it writes ``found``."""
+    replies = [written(each) if isinstance(each, str) else each for each in said]
 
     def write(prompt: Prompt) -> Any:
         if found and "<exploration_result>" in prompt.text:
             return written(found)
-        return written(queries[(number(prompt) - 1) % len(queries)])
+        return replies[(number(prompt) - 1) % len(replies)]
 
     return write
 
@@ -202,7 +203,7 @@ def make_shop(path: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True)
+@dataclass
 class Ran:
     """A finished run: its answer and the events of its trace."""
 
@@ -311,7 +312,7 @@ Replies = Callable[[Sequence[Interrupt]], dict[str, Any]]
 PAYLOADS: dict[str, type[BaseModel]] = {"approval": Approval, "clarification": Clarification}
 
 
-class Asked:
+class Asked(Ran):
     """A run that asks its user: what it asked, its answer and its events.
 
     Attributes:
@@ -344,6 +345,7 @@ class Asked:
                 self.rounds += [asked] if asked else []
             await context.trace.aflush()
             self.events = list(context.trace.events())
+        self.answer = Answer.model_validate(self.output["answer"])
         return self
 
     async def replying(self, *replies: Any) -> dict[str, Any]:
@@ -358,11 +360,3 @@ class Asked:
     def questions(self) -> list[Any]:
         """What it asked, one at a time."""
         return [question for (question,) in self.rounds]
-
-    @property
-    def answer(self) -> Answer:
-        return Answer.model_validate(self.output["answer"])
-
-    def of(self, kind: str) -> list[dict[str, Any]]:
-        """The events of a kind."""
-        return [event for event in self.events if event["kind"] == kind]

@@ -85,12 +85,9 @@ def test_other_values_are_langgraphs_affair() -> None:
     assert serializer.loads_typed(serializer.dumps_typed(values)) == values
 
 
-def test_a_run_has_no_channels_for_the_fields_of_its_branches() -> None:
+async def test_a_run_has_no_channels_for_its_branches_whose_checkpoints_hold_what_was_set(run: Run) -> None:
     own = {name for name in build_graph("quorum").channels if not name.startswith(("branch:", "__"))}
     assert own == {field.name for field in fields(RunState)}
-
-
-async def test_a_branchs_checkpoints_hold_only_what_was_set(run: Run) -> None:
     ran = await run({"sql_writer": {"reasoning": "So.", "sql": GOOD}}, recipe="single")
     with sqlite3.connect(Path(ran.answer.trace) / "checkpoint.sqlite") as connection:
         rows = connection.execute("SELECT type, checkpoint FROM checkpoints WHERE checkpoint_ns <> ''")

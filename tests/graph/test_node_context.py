@@ -32,9 +32,8 @@ from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
 from quorum.tools.databases.embedded import EmbeddedConnector
 from quorum.tools.models.scripted import ScriptedChatModel
-from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, written
+from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, taking_turns
 
-SAMPLE = {"recipe": "recap", "models": ["offline"], "votes": 1}
 ORDERS = "How many orders are there?"
 
 
@@ -43,7 +42,8 @@ def options(shop: Path, tmp_path: Path) -> Callable[..., RunOptions]:
     """Options of offline runs over the shop."""
 
     def make(**given: Any) -> RunOptions:
-        return RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **{**SAMPLE, **given})
+        usual = {"recipe": "recap", "models": ["offline"], "votes": 1}
+        return RunOptions(database=f"sqlite:///{shop}", home=str(tmp_path / "home"), **usual | given)
 
     return make
 
@@ -72,7 +72,7 @@ async def test_the_time_that_a_person_takes_to_reply_is_not_the_runs(
 ) -> None:
     """Whether or not another candidate goes on, which tries a broken query again, while one asks."""
     slow = script(
-        sql_writer=lambda prompt: written(GOOD if prompt.candidate == "c1" else BROKEN),
+        sql_writer=taking_turns(GOOD, BROKEN),
         self_refiner=lambda prompt: repaired(f"{BROKEN} LIMIT {prompt.turn + 5}"),
     )
     given = {"recipe": "quorum", "approve": "always", "deadline": 300.0, "votes": votes}
@@ -146,6 +146,7 @@ async def test_a_saver_that_loads_known_types_only_knows_those_of_the_state(
     assert isinstance(state["vote"], Vote)
     (candidate,) = state["candidates"]  # nothing of the first question is left
     assert isinstance(candidate, Candidate)
+    assert set(fresh("?")) == {item.name for item in fields(RunState)}, "a question sets every field"
 
 
 async def test_a_run_leaves_nothing_in_memory(options: Callable[..., RunOptions]) -> None:
@@ -224,7 +225,3 @@ async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it
     for given, context, says in wrong:
         with pytest.raises(ConfigurationError, match=says):
             await build_graph("recap").ainvoke(given, context=context)
-
-
-def test_a_new_question_sets_every_field_of_the_state() -> None:
-    assert set(fresh("?")) == {item.name for item in fields(RunState)}

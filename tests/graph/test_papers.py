@@ -10,7 +10,6 @@ import pytest
 
 from quorum.graph.nodes.tree_search import Search
 from quorum.graph.recipes import RECIPES
-from quorum.graph.recipes.reforce import Reforce
 from tests.graph.pictures import PICTURES, between_agents
 from tests.graph.recipes_page import KINDS, PAGE, Row, held, rows, written
 
@@ -64,22 +63,17 @@ def test_a_row_names_what_is_there(row: Row, root: Path) -> None:
 
 
 VALUES: dict[str, dict[str, object]] = {
-    "reforce": {  # 000, 3.2, Appendix B, Figure 4
+    "reforce": {
         **{"votes": 8, "temperature": 1.0, "link_above": 50_000, "max_refinements": 5 - 1, "max_queries": 10},
         **{"row_limit": 20, "exploration": "ties", "blanks_give_way": False},
     },
-    "recap": {  # 004, Table 1 and 3.3.4
-        **{"max_plans": 1 + 3, "max_link_steps": 30, "blanks_give_way": False, "count_heads": False},
-    },
-    "ssev": {  # 004, 3.1.1 and 4.1
-        **{"max_rows": 3, "max_shots": 9, "blanks_give_way": False, "count_heads": False},
-    },
-    "sqlagent": {  # 001, appendix A
-        **{"max_rounds": 5, "max_tables": 3, "table_names": False},
-    },
-    "explore": {"coverage": 0.9, "attempts": 300},  # 001, appendix J.1
+    "recap": {"max_plans": 1 + 3, "max_link_steps": 30, "blanks_give_way": False, "count_heads": False},
+    "ssev": {"max_rows": 3, "max_shots": 9, "blanks_give_way": False, "count_heads": False},
+    "sqlagent": {"max_rounds": 5, "max_tables": 3, "table_names": False},
+    "explore": {"coverage": 0.9, "attempts": 300},
 }
-"""Numbers and ways of the papers that are the recipes' defaults."""
+"""Numbers and ways of the papers that are the recipes' defaults: 000, 3.2, Appendix B and Figure 4; 004,
+Table 1 and 3.3.4; 004, 3.1.1 and 4.1; 001, appendices A and J.1."""
 
 
 @pytest.mark.parametrize("name", VALUES)
@@ -91,12 +85,8 @@ def test_the_papers_values_are_the_defaults(name: str) -> None:
 def test_the_first_version_s_values_are_its_preset() -> None:
     """000's number of exploration queries is kept: the first version says no number."""
     v1 = RECIPES["reforce"].set_to("v1")
-    assert isinstance(v1, Reforce)
     assert (v1.votes, v1.exploration, v1.row_limit, v1.ctes) == (3, "always", 100, False)
-    assert v1.expected_format
-    assert v1.self_consistency
-    assert v1.cte_refinement
-    assert v1.model_vote
+    assert all((v1.expected_format, v1.self_consistency, v1.cte_refinement, v1.model_vote))
 
 
 @pytest.mark.parametrize("paper", NUMBERED)

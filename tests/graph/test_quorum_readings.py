@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from tests.graph.shop import (
     QUESTION,
     Asked,
     Run,
-    number,
     of_recipe,
     repaired,
     script,
+    taking_turns,
     written,
 )
 
@@ -254,41 +255,28 @@ PAID = "Only the orders that were paid."
 HOME = "The city of the shop."
 
 
-def saying(*said: str | None, sql: tuple[str, ...] = (GOOD,)) -> Callable[[Prompt], Any]:
+def saying(*said: str | None, sql: tuple[str, ...]) -> Callable[[Prompt], Any]:
     """A writer whose candidates name these other readings in turn."""
-
-    def write(prompt: Prompt) -> Any:
-        place = number(prompt) - 1
-        return written(sql[place % len(sql)]) | {"readings": [said[place % len(said)]]}
-
-    return write
+    turns = zip(range(6), cycle(sql), cycle(said), strict=False)
+    return taking_turns(*(written(query) | {"readings": [reading]} for _, query, reading in turns))
 
 
 async def test_the_answer_shows_the_distinct_other_readings(run: Run) -> None:
-    for said, shown in (
-        ((None,), []),
-        ((PAID, None, HOME), [PAID, HOME]),
-        ((PAID, " only the  orders that were paid", ""), [PAID]),
-        (("1", "2", "3", "4", "5"), ["1", "2", "3"]),
-        (("x" * 999,), ["x" * (MAX_SENTENCE - 1) + "…"]),
+    """What losers call another reading may be the answer and is not shown; without an answer all are."""
+    right, fails = (GOOD,), (BROKEN,)
+    for said, sql, shown in (
+        ((None,), right, []),
+        ((PAID, None, HOME), right, [PAID, HOME]),
+        ((PAID, " only the  orders that were paid", ""), right, [PAID]),
+        (("1", "2", "3", "4", "5"), right, ["1", "2", "3"]),
+        (("x" * 999,), right, ["x" * (MAX_SENTENCE - 1) + "…"]),
+        ((PAID, PAID, "By city."), (GOOD, GOOD, OTHER), [PAID]),
+        ((PAID, HOME), fails, [PAID, HOME]),
     ):
-        ran = await run(script(sql_writer=saying(*said)), recipe="reforce", votes=5)
+        writes = script(sql_writer=saying(*said, sql=sql), self_refiner=repaired(BROKEN))
+        ran = await run(writes, recipe="reforce", votes=6, switches={"exploration": "never"})
+        assert (ran.answer.status, ran.answer.sql) == ("answered" if sql != fails else "no_answer", sql[0])
         assert [each.says for each in ran.answer.readings] == shown
-
-
-async def test_what_the_losers_call_another_reading_may_be_the_answer_and_is_not_shown(run: Run) -> None:
-    writer = saying(PAID, PAID, "By city.", sql=(GOOD, GOOD, OTHER))
-    ran = await run(script(sql_writer=writer), recipe="reforce", votes=3)
-    assert ran.answer.sql == GOOD
-    assert [each.says for each in ran.answer.readings] == [PAID]
-
-
-async def test_without_an_answer_all_are_shown(run: Run) -> None:
-    writer = saying(PAID, HOME, sql=("SELECT town FROM orders",))
-    said = script(sql_writer=writer, self_refiner={"explanation": "", "sql": "SELECT town FROM orders"})
-    ran = await run(said, recipe="reforce", votes=2, switches={"exploration": "never"})
-    assert ran.answer.status == "no_answer"
-    assert [each.says for each in ran.answer.readings] == [PAID, HOME]
 
 
 async def test_who_is_not_asked_for_another_reading_saw_neither_one_nor_none(run: Run) -> None:

@@ -561,12 +561,6 @@ async def test_limits_of_two_candidates(run: Run, subtests: pytest.Subtests) -> 
             assert (len(ran.of(what)) if what == "finding" else ran.calls()[what]) == times
 
 
-async def test_what_corrections_make_the_same_query_is_shown_once(run: Run) -> None:
-    said = {"column_explorer": explored(CITIES, TOWNS), "exploration_corrector": corrected(CITIES["sql"])}
-    ran = await run(RESOLVED | said, votes=2)
-    assert ran.prompt("sql_writer", 2).count(CITIES["sql"]) == 1
-
-
 async def test_a_second_round_of_one_mind_is_trusted_less_than_a_first(run: Run) -> None:
     agreed = await run(script(sql_writer=taking_turns(GOOD, GOOD)), votes=2)
     second = await run(script(sql_writer=taking_turns(OTHER, THIRD, GOOD, GOOD)), votes=2)
@@ -603,6 +597,8 @@ async def test_one_correction_is_one_call_and_mends_the_similar_queries(run: Run
     ran = await run(RESOLVED | MENDED | fails, votes=2, max_corrections=1)
     asked = [event["sql"] for event in ran.of("query") if event["agent"] == "column_explorer"]
     assert NAMES["sql"] in asked, "only a correction that worked rewrites the queries that follow"
+    alike = {"column_explorer": explored(CITIES, TOWNS), "exploration_corrector": corrected(CITIES["sql"])}
+    assert (await run(RESOLVED | alike, votes=2)).prompt("sql_writer", 2).count(CITIES["sql"]) == 1
 
 
 @pytest.mark.parametrize("role", ["column_explorer", "exploration_corrector"])

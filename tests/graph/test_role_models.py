@@ -13,7 +13,6 @@ from quorum.graph.resources import open_models
 from quorum.knowledge.errors import ConfigurationError, ModelUnavailable
 from tests.graph.shop import BROKEN, OTHER, Ran, Run, script, sql, taking_turns
 
-WRONG = sql("SELECT town, COUNT(*) FROM customers GROUP BY town")
 DOWN = ModelUnavailable("The endpoint is unreachable.")
 
 
@@ -40,37 +39,30 @@ async def test_a_small_writer_under_a_strong_rest(run: Run) -> None:
         assert sum(used[name] for used in usage["by_model"].values()) == usage[name]
 
 
-TIED = taking_turns(BROKEN, OTHER)
-EVERYTHING: dict[str, Any] = {"exploration": "always", "model_vote": True}
-SAMPLED: dict[str, tuple[float, dict[str, Any], dict[str, Any], str]] = {
-    "reforce": (
-        1.0,
-        {"sql_writer": TIED},
-        {**EVERYTHING, "link_above": 0, "expected_format": True, "cte_refinement": True},
-        "table_linker format_writer column_explorer sql_writer self_refiner judge",
-    ),
-    "react": (1.0, {}, {}, "schema_linker tool_user"),
-    "sqlagent": (0.7, {}, {}, "info_agent context_expander gen_agent validator"),
-    "ssev": (0.0, {"sql_writer": TIED}, {}, "sql_writer self_refiner"),
-    "recap": (
-        0.0,
-        {"action": WRONG},
-        {},
-        "planner plan_critique syntax_retriever action sql_critique self_refiner validator",
-    ),
+EVERYTHING: dict[str, Any] = {
+    **{"exploration": "always", "model_vote": True, "link_above": 0},
+    **{"expected_format": True, "cte_refinement": True},
 }
-"""By recipe the temperature of its paper: 000, 4.1; 001, 4.2 and appendix A; 004, 3.1.1."""
+SAMPLED = {
+    "reforce": (1.0, "table_linker format_writer column_explorer sql_writer self_refiner judge"),
+    "react": (1.0, "schema_linker tool_user"),
+    "sqlagent": (0.7, "info_agent context_expander gen_agent validator"),
+    "ssev": (0.0, "sql_writer self_refiner"),
+    "recap": (0.0, "planner plan_critique syntax_retriever action sql_critique self_refiner validator"),
+}
+"""By recipe the temperature of its paper (000, 4.1; 001, 4.2 and appendix A; 004, 3.1.1), and roles."""
 
 
 @pytest.mark.parametrize("recipe", SAMPLED)
 async def test_every_role_is_sampled_as_its_paper_says(recipe: str, run: Run) -> None:
-    temperature, said, switches, roles = SAMPLED[recipe]
-    votes = 2 if recipe == "reforce" else 1
-    ran = await run(script(**said), recipe=recipe, switches=switches, votes=votes, link_above=1)
+    temperature, roles = SAMPLED[recipe]
+    said = script(sql_writer=taking_turns(BROKEN, OTHER), action=sql(BROKEN))
+    votes, switches = (2, EVERYTHING) if recipe == "reforce" else (1, {})
+    ran = await run(said, recipe=recipe, switches=switches, votes=votes, link_above=1)
     assert {*roles.split()} <= ran.calls().keys()
     asked = {(event["agent"], event["temperature"] or 0.0) for event in ran.of("model_call")}
     assert asked == {(role, temperature) for role in ran.calls()}
-    warmer = await run(script(**said), recipe=recipe, switches=switches, temperature=0.4, votes=2)
+    warmer = await run(said, recipe=recipe, switches=switches, temperature=0.4, votes=2)
     assert {event["temperature"] for event in warmer.of("candidate")} == {0.4, temperature and 0.4}
 
 
@@ -92,7 +84,7 @@ async def test_where_its_endpoint_is_gone_the_usual_model_is_asked_and_that_is_r
         await run(gone, models=["usual"], model_for={"action": "own"})
 
 
-async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
+async def test_they_share_one_rate_limit_are_opened_once_and_a_limit_of_dollars_needs_their_prices() -> None:
     given: dict[str, Any] = {
         "models": ["openai:a"],
         "model_for": {"judge": "openai:b", "writing": "openai:a"},
@@ -103,9 +95,6 @@ async def test_they_share_one_rate_limit_and_are_opened_once() -> None:
     assert own.paces is usual.paces
     assert opened.role_models["sql_writer"] is usual
     await opened.aclose()
-
-
-async def test_a_limit_of_dollars_needs_their_prices_too() -> None:
     options = RunOptions(models=["openai:gpt-4.1"], model_for={"judge": "openai:mine"}, max_usd=1.0)
     with pytest.raises(ConfigurationError, match="openai:mine"):
         await open_models(options, api_key="sk-test")

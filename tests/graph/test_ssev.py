@@ -164,12 +164,9 @@ async def test_presql_answers_where_no_postsql_has_a_result(run: Run) -> None:
     assert ran.answer.sql == GOOD
     assert {c.id for c in ran.answer.candidates} == {"p1", "p2", "c1", "c2"}
     assert any("vote was on PreSQL" in warning for warning in ran.answer.warnings)
-
-
-async def test_a_limit_after_presql_leaves_its_answer(run: Run) -> None:
     for stage in ("sl", "sr_sl", "full"):
         ran = await run(script(GOOD), recipe="ssev", max_calls=1, switches={"stage": stage})
-        assert (ran.answer.stopped_by, ran.answer.sql, ran.answer.row_count) == ("max_calls", GOOD, 2)
+        assert (ran.answer.stopped_by, ran.answer.sql, ran.answer.row_count) == ("max_calls", GOOD, 2), stage
 
 
 async def test_an_early_end_is_for_the_last_vote_only(run: Run) -> None:

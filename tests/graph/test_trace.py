@@ -34,12 +34,13 @@ from quorum.tools.urls import REDACTED
 from tests.engines import opened
 from tests.graph.shop import make_shop
 
+SECRET = "tok-12345"
 ANSWER = {"question": "one", "status": "answered", "database": "shop", "dialect": "sqlite", "recipe": "x"}
 
 
 @pytest.fixture
 def trace(tmp_path: Path) -> Any:
-    trace = Trace.create(tmp_path, "run-1", redact=["ab"])
+    trace = Trace.create(tmp_path, "run-1", redact=["ab", SECRET])
     yield trace
     trace.close()
 
@@ -52,8 +53,9 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
     for kind in kinds:
         deep = [{"sql": long, long: [long]}, long]
         trace.record(
-            kind, agent="judge", reply=long, message=long, choices=deep, text=long, query="q", request=kind
-        )
+            kind, agent="judge", reply=long, message=long, choices=deep, text=long, query="q", request=kind,
+            executed=long, problem=long,
+        )  # fmt: skip
     trace.close()
     resumed = Trace.resume(tmp_path, "run-1")
     resumed.close()
@@ -65,18 +67,19 @@ def test_whoever_hears_or_reads_an_event_of_any_kind_finds_its_long_texts_in_pla
     recorded = [resumed.recorded_query("query"), resumed.recorded_call("model_call")]
     assert "$blob" not in json.dumps([*recorded, resumed.earlier_approvals])
     assert all(event and event["text"] == long for event in recorded)
+    with pytest.raises(QuorumError, match="holds no text"):
+        RunFolder(trace.folder).get("../../run")
+    shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
+    going_on = Trace.resume(tmp_path, "run-1")
+    going_on.close()
+    query, call = going_on.recorded_query("query") or {}, going_on.recorded_call("model_call") or {}
+    assert query["executed"] == call["reply"] == call["problem"] == long, "in the events themselves"
 
 
 def in_context(trace: Trace) -> Context:
     """Return a context that has nothing but a trace."""
     nothing: list[Any] = [None] * 8
     return Context(*nothing, trace)
-
-
-@pytest.mark.parametrize("sha", ["0" * 64, "../../run", ""])
-def test_an_unknown_text_is_an_error(trace: Trace, sha: str) -> None:
-    with pytest.raises(QuorumError, match="holds no text"):
-        RunFolder(trace.folder).get(sha)
 
 
 @pytest.mark.parametrize("secret", ["p4ss-word", 'p4"ss\\wörd'])
@@ -259,23 +262,7 @@ def test_runs_are_found_by_id_beginning_and_age(tmp_path: Path) -> None:
             RunFolder.open(tmp_path, name)
 
 
-def test_what_a_resumed_run_goes_by_is_in_the_events_themselves(tmp_path: Path) -> None:
-    long = "SELECT 1 -- " + "x" * LONG
-    trace = Trace.create(tmp_path, "run-1")
-    trace.record("query", request="q", sql=long, executed=long)
-    trace.record("model_call", request="m", reply=long, problem=long)
-    trace.close()
-    shutil.rmtree(trace.folder / "blobs")  # a kill comes before they are written
-    resumed = Trace.resume(tmp_path, "run-1")
-    resumed.close()
-    query, call = resumed.recorded_query("q") or {}, resumed.recorded_call("m") or {}
-    assert (query.get("executed"), call.get("reply"), call.get("problem")) == (long, long, long)
-
-
 # What a run that goes on finds again of its model calls and queries.
-
-
-SECRET = "tok-12345"
 
 
 class Form(BaseModel):
@@ -291,36 +278,30 @@ def asking(trace: Trace, *replies: dict[str, str]) -> Model:
 async def said(model: Model, task: str = "t1", question: str = "Which?") -> str:
     with located(task=task):
         reply = await model.complete([{"role": "user", "content": question}], role="writer", output=Form)
-    assert isinstance(reply.parsed, Form)
     return reply.parsed.word
-
-
-@pytest.fixture
-def begun(tmp_path: Path) -> Trace:
-    return Trace.create(tmp_path, "r", redact=[SECRET])
 
 
 def resumed(trace: Trace) -> Trace:
     trace.close()
-    return Trace.resume(trace.folder.parent.parent, "r")
+    return Trace.resume(trace.folder.parent.parent, "run-1")
 
 
-async def test_a_call_is_found_by_its_request_in_its_step_and_each_once(begun: Trace) -> None:
+async def test_a_call_is_found_by_its_request_in_its_step_and_each_once(trace: Trace) -> None:
     long = "word " * 1000
-    first = asking(begun, {"word": "a"}, {"word": long})
+    first = asking(trace, {"word": "a"}, {"word": long})
     assert [await said(first), await said(first)] == ["a", long]
-    again = asking(resumed(begun), {"word": "new"}, {"word": "newer"}, {"word": "third"})
+    again = asking(resumed(trace), {"word": "new"}, {"word": "newer"}, {"word": "third"})
     assert await said(again, task="t2") == "new", "the same request in another step"
     assert await said(again, question="What?") == "newer"
     assert [await said(again) for _ in range(3)] == ["a", long, "third"]
     assert again.ledger.total.model_calls == 3, "what was found is charged already"
 
 
-async def test_a_reply_that_held_a_secret_or_lost_its_text_is_asked_for_anew(begun: Trace) -> None:
-    assert await said(asking(begun, {"word": SECRET})) == SECRET
-    events = begun.folder / "events.jsonl"
+async def test_a_reply_that_held_a_secret_or_lost_its_text_is_asked_for_anew(trace: Trace) -> None:
+    assert await said(asking(trace, {"word": SECRET})) == SECRET
+    events = trace.folder / "events.jsonl"
     assert SECRET not in events.read_text()
-    going_on = resumed(begun)
+    going_on = resumed(trace)
     assert await said(asking(going_on, {"word": "b"})) == "b"
     going_on.close()
     events.write_text(events.read_text().replace('"reply"', '"replied"'))
@@ -335,7 +316,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_error_may_not_recur(
-    begun: Trace, database: Database
+    trace: Trace, database: Database
 ) -> None:
     queries = [
         "SELECT id, note FROM orders",
@@ -351,8 +332,8 @@ async def test_a_query_is_found_by_its_text_unless_its_result_is_gone_or_its_err
         await execute(replace(own, limits=Limits(seconds=0.05)), slow, agent="a")
         return found, own.ledger.total.queries
 
-    (rows, empty, error), ran = await outcomes(begun)
-    again = resumed(begun)
+    (rows, empty, error), ran = await outcomes(trace)
+    again = resumed(trace)
     (rows_again, empty_again, error_again), ran_again = await outcomes(again)
     assert (ran, ran_again) == (4, 1), "a timeout may not recur"
     assert error_again == error

@@ -15,22 +15,17 @@ from quorum.graph.stopping import find_stopping
 from quorum.graph.strategies import hold_vote
 from quorum.knowledge.errors import ModelUnavailable
 from quorum.tools.experts import ExpertLedger
-from tests.graph.shop import GOOD, LACKING, MISSING, OTHER, REJECTED, STOP, Run, number, script, sql, written
+from tests.graph.shop import GOOD, LACKING, MISSING, OTHER, REJECTED, STOP, Run, script, sql, taking_turns
 
 THREE: dict[str, Any] = {"recipe": "quorum", "votes": 3, "switches": {"validation": "never"}}
 
 
-def turns(*said: dict[str, Any]) -> Any:
-    """A writer whose candidates take turns."""
-    return lambda prompt: said[(number(prompt) - 1) % len(said)]
-
-
 async def test_a_few_that_find_it_lacking_are_a_warning_and_most_outvote_an_answer(run: Run) -> None:
-    ran = await run(script(sql_writer=turns(written(GOOD), written(GOOD), LACKING)), **THREE)
+    ran = await run(script(sql_writer=taking_turns(GOOD, GOOD, LACKING)), **THREE)
     assert (ran.answer.status, ran.answer.sql) == ("answered", GOOD)
     assert f"1 of 3 candidates say that the data cannot answer: {MISSING}" in ran.answer.warnings
     assert ran.answer.confidence < (await run(script(), **THREE)).answer.confidence
-    ran = await run(script(sql_writer=turns(LACKING, written(GOOD), LACKING)), **THREE)
+    ran = await run(script(sql_writer=taking_turns(LACKING, GOOD, LACKING)), **THREE)
     assert (ran.answer.status, ran.answer.missing, ran.answer.columns) == ("unanswerable", MISSING, [])
 
 
@@ -60,9 +55,7 @@ async def test_when_enough_have_found_it_lacking() -> None:
             assert find_stopping(rule).enough(vote, [1.0] * to_come) is enough, (rule, lacking, agreeing)
 
 
-SPLIT = turns(
-    LACKING, written(GOOD), LACKING, written(OTHER), LACKING, written(GOOD), written(OTHER), LACKING
-)
+SPLIT = taking_turns(LACKING, GOOD, LACKING, OTHER, LACKING, GOOD, OTHER, LACKING)
 
 
 @pytest.mark.parametrize("switches", [{}, {"model_vote": True}, {"random_selection": False}])
@@ -83,7 +76,7 @@ async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> N
         "down": script(sql_writer=ModelUnavailable("The endpoint is unreachable.")),
         "lacks": script(sql_writer=LACKING),
         "fine": script(),
-        "wrong": script(sql_writer=written("SELECT nope FROM orders")),
+        "wrong": script(sql_writer=taking_turns("SELECT nope FROM orders")),
     }
     ran = await run(replies, models=list(replies), votes=4, recipe="single")
     kinds = [each.error_kind for each in ran.answer.candidates]
@@ -93,9 +86,8 @@ async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> N
     assert weights["wrong"] < 1
 
 
-@pytest.mark.parametrize(
-    ("kind", "stopped_by", "learned"),
-    [
+def test_an_expert_is_judged_by_its_sql_alone(subtests: pytest.Subtests) -> None:
+    for kind, stopped_by, learned in (
         ("model_unavailable", "", {}),
         ("unavailable", "", {}),
         (UNANSWERABLE, "", {}),
@@ -104,10 +96,11 @@ async def test_experts_learn_from_their_sql_alone(run: Run, tmp_path: Path) -> N
         ("timeout", "", {"m": False}),
         ("malformed_reply", "", {"m": False}),
         ("gave_up", "", {"m": False}),
-    ],
-)
-def test_an_expert_is_judged_by_its_sql_alone(kind: str, stopped_by: str, learned: dict[str, bool]) -> None:
-    candidate = Candidate("c1", "m", 0.0, 0, "SELECT 1", None, Failure(kind, "No."), stopped_by=stopped_by)
-    assert executed([candidate]) == learned
-    other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
-    assert executed([candidate, other]) == {"m": False}
+    ):
+        with subtests.test(kind=kind):
+            candidate = Candidate(
+                "c1", "m", 0.0, 0, "SELECT 1", None, Failure(kind, "No."), stopped_by=stopped_by
+            )
+            assert executed([candidate]) == learned
+            other = replace(candidate, error=Failure("syntax", "No."), stopped_by="")
+            assert executed([candidate, other]) == {"m": False}

@@ -23,20 +23,12 @@ from quorum.graph.recipes.recipe import Recipe
 from quorum.graph.state import Candidate, Failure, Result, RunState
 from quorum.graph.stopping import find_stopping
 from quorum.tools.experts import ExpertLedger
-from quorum.tools.models.scripted import Prompt
 from quorum.tools.query import QueryResult
-from tests.graph.shop import GOOD, STOP, Run, number, script, writing, written
+from tests.graph.shop import GOOD, STOP, Run, script, taking_turns, writing, written
 
 PAPERS = ("ssev", "recap", "team", "sqlagent", "reforce")
 LACKING, FAILED = "cannot answer", "failed"
-TABLES: dict[str, list[Any]] = {
-    "zero": [0],
-    "null": [None],
-    "no rows": [],
-    "one": [1],
-    "two": [2],
-    "three": [3],
-}
+TABLES = {"zero": [0], "null": [None], "no rows": [], "one": [1], "two": [2], "three": [3]}
 
 Results = tuple[Path, dict[str, Result]]
 """A run folder, and the results that it holds."""
@@ -205,10 +197,8 @@ async def test_two_weak_experts_that_find_it_lacking_lose_to_a_strong_ones_answe
 
 
 async def test_in_reforce_seven_votes_of_eight_for_zero_win(run: Run) -> None:
-    def write(prompt: Prompt) -> Any:
-        return written("SELECT 1 AS n" if number(prompt) == 8 else ZERO)
-
-    ran = await run(script(sql_writer=write), recipe="reforce", votes=8)
+    said = script(sql_writer=taking_turns(*[ZERO] * 7, "SELECT 1 AS n"))
+    ran = await run(said, recipe="reforce", votes=8)
     assert ran.answer.rows == [[0]]
     assert ran.calls()["column_explorer"] == 0
 

@@ -16,7 +16,7 @@ import pytest
 from quorum.graph.trace import Trace
 from tests.evals import test_export as exports
 from tests.evals.evaluations import asked, manifest, record, write, write_gold
-from tests.evals.small_suite import write_spider1
+from tests.evals.shop import write_spider1
 from tests.quorum.conftest import HOSTILE
 from tests.quorum.conftest import quorum as command
 
@@ -187,11 +187,11 @@ def test_scores_are_json_by_id_or_a_table(suite: str, pred: Path, gold: Path, wo
 
 
 def test_an_export_says_what_was_written(workplace: Path) -> None:
-    records = [
-        exports.record("q0", pa.table({"n": [1]})),
-        exports.record("q1", pa.table({"n": [2]}), status="stopped"),
-    ]
-    done = exports.evaluation(workplace / "eval", [f"q{number}" for number in range(30)], records)
+    answers = {
+        "q0": (pa.table({"n": [1]}), {}),
+        "q1": (pa.table({"n": [2]}), {"status": "stopped"}),
+    }
+    done = exports.evaluation(workplace / "eval", [f"q{number}" for number in range(30)], answers)
     given = ("export", done, "--format", "spider2-csv", "--out", "sub")
     result = quorum(*given)
     assert (result.exit_code, result.stdout) == (0, "sub: 2 of 30 questions written as spider2-csv.\n")
@@ -210,7 +210,7 @@ def test_gold_is_checked_and_what_fails_is_named(data: Path, workplace: Path) ->
     whole = quorum("verify-gold", "spider1", "--data", data)
     assert (whole.exit_code, whole.stdout.startswith("spider1: the gold of 2 questions\n")) == (0, True)
     entries = json.loads((data / "dev.json").read_text())
-    entries[1]["query"] = "SELECT nope FROM pet"
+    entries[1]["query"] = "SELECT nope FROM users"
     entries.append({"db_id": "shops", "question": "?", "query": "SELECT 1"})
     (data / "dev.json").write_text(json.dumps(entries))
     result = quorum("verify-gold", "spider1", "--data", data)

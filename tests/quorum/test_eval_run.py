@@ -18,9 +18,9 @@ from quorum.eval_progress import Tally
 from quorum.evals.folder import EvalFolder
 from quorum.evals.questions import Suite
 from quorum.evals.records import CandidateRow
+from quorum.evals.scorers.own import OwnScorer
 from tests.evals.evaluations import differing, record, usage
 from tests.evals.running import questions, shops
-from tests.evals.small_suite import SumScorer
 from tests.quorum.conftest import quorum
 from tests.quorum.forked import OUTPUT, Forked
 from tests.servers.chat_server import closed_port
@@ -34,7 +34,7 @@ run = partial(quorum, "eval", "run")
 @pytest.fixture
 def suite(shops: object, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> Suite:
     """What ``shops`` as a suite's name stands for: nine questions on two databases."""
-    made = Suite("shops", workplace, questions(9, shops=2), SumScorer(), ("Nothing but shops.",))
+    made = Suite("shops", workplace, questions(9, shops=2), OwnScorer(), ("Nothing but shops.",))
     monkeypatch.setattr("quorum.commands.eval_run.open_suite", lambda *_: made)
     return made
 

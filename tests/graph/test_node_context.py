@@ -30,7 +30,9 @@ from quorum.graph.options import RunOptions
 from quorum.graph.recipes import find_recipe, recipe_of
 from quorum.graph.state import STATE_TYPES, Candidate, RunState, fresh
 from quorum.knowledge.errors import ConfigurationError, DatabaseUnavailable
+from quorum.tools import garbage
 from quorum.tools.databases.embedded import EmbeddedConnector
+from quorum.tools.garbage import YOUNG, rare_collections
 from quorum.tools.models.scripted import ScriptedChatModel
 from tests.graph.shop import BROKEN, GOOD, QUESTION, Run, repaired, script, sql, taking_turns
 
@@ -225,3 +227,17 @@ async def test_a_bound_graph_needs_no_context_and_any_other_graph_the_one_for_it
     for given, context, says in wrong:
         with pytest.raises(ConfigurationError, match=says):
             await build_graph("recap").ainvoke(given, context=context)
+
+
+def test_the_last_run_restores_what_the_first_one_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "_open", 0)  # whatever another test of this process has left open
+    gc.unfreeze()
+    before = gc.get_threshold()
+    first, second = rare_collections(), rare_collections()
+    with first:
+        assert gc.get_threshold() == (max(YOUNG, before[0]), *before[1:])
+        second.__enter__()
+        assert gc.get_freeze_count() > 0
+    assert gc.get_threshold()[0] >= YOUNG, "the second run is open"
+    second.__exit__(None, None, None)
+    assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)

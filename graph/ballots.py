@@ -46,7 +46,7 @@ class Ballot:
         candidate: The candidate's id.
         expert: The model that wrote it.
         sql: Its final SQL.
-        fingerprint: Of its result (``quorum.tools.results.fingerprint``); empty without a result.
+        fingerprint: Of its result (``quorum.tools.results.compare.fingerprint``); empty without a result.
         blank: Its result is empty, or all NULL, empty text or zero.
         error: Kind of its ``QueryError``; empty if it ran.
         approved: The validator's verdict; None if it was not asked.
@@ -54,7 +54,7 @@ class Ballot:
         named: Its columns have the names that the plan gives them.
         size: Of its SQL, in tokens.
         cluster: What it votes for; the fingerprint where empty. Set it from
-            ``quorum.tools.results.cluster_keys`` to join results that agree within the tolerance.
+            ``quorum.tools.results.compare.cluster_keys`` to join results that agree within the tolerance.
     """
 
     candidate: str

@@ -83,7 +83,7 @@ class Context:
 
     @property
     def bounded(self) -> Database:
-        """The database for queries of which few rows are shown: outcomes are cut, and kept apart."""
+        """The database for queries of which few rows are shown: outcomes are cut, in a cache of their own."""
         from quorum.tools.results.excerpt import MAX_ROWS
 
         limits = replace(self.database.limits, rows=min(MAX_ROWS, self.database.limits.rows))
@@ -96,12 +96,12 @@ class Context:
 
     @property
     def matched_values(self) -> int:
-        """Return the values of the database that its prompts show at most."""
+        """Return how many values of the database its prompts show at most."""
         return matched_values(self.options, self.recipe, self.database.connector)
 
     @property
     def strategy(self) -> str:
-        """The strategy of the vote; by default ``majority`` for one model and ``wma`` for several."""
+        """The strategy of the vote; for ``auto`` of both ``majority`` for one model, else ``wma``."""
         named = [name for name in (self.options.strategy, self.recipe.strategy) if name != "auto"]
         return named[0] if named else "wma" if len(self.models) > 1 else "majority"
 
@@ -249,7 +249,7 @@ async def _loaded(recipe: Recipe | Callable[[], Recipe]) -> Recipe:
 
 
 def matched_values(options: RunOptions, recipe: Recipe, connector: Connector) -> int:
-    """Return the values of the database that prompts show at most.
+    """Return how many values of the database prompts show at most.
 
     It is 0 where reading them costs, or where the user wants to approve each query.
     """

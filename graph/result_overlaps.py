@@ -20,7 +20,7 @@ class ResultOverlaps:
     """Compares results by fingerprint, each loaded and each pair compared once, when first asked for.
 
     Args:
-        results: By fingerprint; a path is of a file that ``quorum.tools.results.write_result`` kept.
+        results: By fingerprint; a path is of a file that ``quorum.tools.results.files.write_result`` kept.
         ordered: The order of rows counts.
     """
 

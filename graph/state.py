@@ -178,7 +178,7 @@ class Candidate:
         approved: The Validator's verdict; None if it was not asked.
         confirmed: Its result came twice; None where it need not (``quorum.graph.nodes.first_version``).
         refinements: Times the query was refined; ``failures`` counts those where it had failed.
-        stands: Who saw what each of its conditions leaves lets its empty result stand.
+        stands: Its empty result was examined, and nothing in the query was changed.
         remarks: Its writer's; None if it wrote none.
         ordered: Whether its writer says that the question asks for an order of the rows; None if it did not
             say.

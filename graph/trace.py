@@ -295,7 +295,7 @@ class Trace(RunFolder):
     def record(self, kind: str, **fields: Any) -> None:
         """Write one step: ``kind`` and any JSON-like fields (``agent``, ``candidate``, ...).
 
-        The clock of ``t`` starts with the first step: opening a database is no time of the run.
+        The clock of ``t`` starts with the first step. Cost and deadline also count the opening of databases.
 
         An event also names, as far as it has them, the graph's ``node`` with file and line of its ``code``,
         the ``recipe``, and where its agent is ``declared``, with its ``prompt`` file.

@@ -35,7 +35,7 @@ class Expansion:
 
     Attributes:
         id: From 1, in the order of trying; 0 is the empty state.
-        action: One of the seven (``quorum.agents.explorer.Action``).
+        action: One of the seven (``quorum.agents.explorers.Action``).
         columns: That it is about; of a join the two that are equal.
         detail: Function, comparison or direction, in the model's words.
         sql: The query that was tried; empty where there was none.

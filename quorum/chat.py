@@ -142,7 +142,7 @@ class Chat:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """Hold the conversation's lock, or its lease, so that no other turn forgets this one."""
+        """Hold the conversation's lock, or its lease, so that no other turn overwrites this one."""
         if not (url := self._session.settings.checkpoints):
             with await asyncio.to_thread(self._locked):
                 yield

@@ -99,7 +99,8 @@ def step_of(event: Event, width: int = 100) -> EventText:
     origin: tuple[str, ...] = ORIGIN
     if kind in ("query", "result"):  # the guard or the lint, if they refused it
         origin = ORIGIN[:3]
-        agent = str(error.get("by") or "database") if isinstance(error, dict) else "database"
+        asker = "checks" if event.get("agent") == "checks" else "database"
+        agent = str(error.get("by") or asker) if isinstance(error, dict) else asker
     return EventText(
         t=float(event.get("t", 0.0)),
         kind=kind,

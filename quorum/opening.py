@@ -41,7 +41,7 @@ class SessionHandles:
         )
 
     async def resources(self, on_open: OnOpen | None) -> Resources:
-        """Return the handles, verified answers of now; await ``on_open`` once the database is open."""
+        """Return the handles, verified answers as of now; await ``on_open`` once the database is open."""
         if self._current is None:
             await asyncio.wait([self._database_open, self._all_open], return_when=asyncio.FIRST_COMPLETED)
             found = self._database_open.result() if self._database_open.done() else None

@@ -1,4 +1,4 @@
-"""The rule for people's own questions: Quorum's own equality of results (``quorum.tools.results.equal``).
+"""The rule for people's own questions: equality of results (``quorum.tools.results.compare.equal``).
 
 Names and order of columns do not count. Rows are a multiset, unless the accepted query sorts its result (an
 ORDER BY outside of all brackets): then their order counts, that of rows that tie as well. Numbers agree

@@ -120,8 +120,7 @@ async def _values(state: RunState, context: Context) -> str:
 
 
 async def _triplets(state: RunState, context: Context) -> list[Triplet]:
-    """Return the explored queries most like the question, in recipes that show any, shorter than a verified
-    one."""
+    """Return the explored queries most like the question, in recipes that show any."""
     if not context.resources.explored.triplets:
         return []
     found = await asyncio.to_thread(

@@ -168,7 +168,7 @@ async def _doubts(state: RunState, context: Context, candidate: Candidate) -> tu
 def after_check(state: RunState, *, most_readings: int) -> Literal["revise", "read", "answer"]:
     """Route after the checks.
 
-    The writer's model weighs what was found, unless a limit was reached. Where there is nothing to weigh, no
+    The Reviser weighs what was found, unless a limit was reached. Where there is nothing to weigh, no
     other reading to write and nothing to ask, the answer follows at once.
     """
     if state.objection and state.doubted and not state.limited:

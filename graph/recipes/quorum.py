@@ -45,7 +45,9 @@ class QuorumRecipe(Recipe):
     linking: bool = switch(
         True, "link a schema longer than the run's `link_above`, by what draft queries use"
     )
-    plan: Planning = switch("auto", "write a plan; `auto` for long questions and those with documents")
+    plan: Planning = switch(
+        "auto", "write a plan; `auto` for long questions and those with documents, never for a writer alone"
+    )
     exploration: bool = switch(True, "look into the database where strong answers disagree")
     judge: bool = switch(True, "a model decides a tie that remains after all batches")
     validation: Validation = switch("doubt", "validate the winner, and revise it once if it is rejected")
@@ -58,7 +60,8 @@ class QuorumRecipe(Recipe):
         True, "checks of silent errors in the winner's query, without a model; what they find is weighed"
     )
     readings: Count = switch(
-        3, "other readings, three at most: a colleague weighs what writers name, writes it, and it is run"
+        3,
+        "other readings, three at most: the ReadingWriter weighs and writes what writers name, and it is run",
     )
     max_refinements: Count = switch(3, "repairs of one candidate")
     max_queries: Count = switch(4, "exploration queries")
@@ -166,7 +169,7 @@ def unanimous(vote: Vote) -> bool:
 
 RECIPE = QuorumRecipe(
     name="quorum",
-    summary="Few, different candidates that vote; explore, judge and write more only where they disagree.",
+    summary="One writer, and what else is meant; more candidates that vote only where it fails.",
     paper="none: Quorum's own",
     agents=(
         "knowledge_retriever",

@@ -1,6 +1,6 @@
 """Schema text: layouts as blocks, at a level of detail.
 
-``quorum.knowledge.compress.render`` writes a catalog so for a language model. Nothing is lost: the tests read
+``quorum.knowledge.schema.render`` writes a catalog so for a language model. Nothing is lost: the tests read
 the text back (``tests/schema_reader.py``). An example::
 
     # database shop (sqlite): 4 tables, 11 columns

@@ -145,7 +145,7 @@ def _write_files(answer: Answer, wanted: list[tuple[Path, Write]]) -> None:
 def ask_live(
     question: str, flags: dict[str, Any], *, quiet: bool, resume: str | None = None, go_on: str | None = None
 ) -> Answer:
-    """Ask with progress on standard error; ``go_on`` is the run in whose conversation.
+    """Ask with progress on standard error; ``go_on`` is the run in whose conversation it is asked.
 
     Raises:
         ConfigurationError, DatabaseUnavailable, ModelUnavailable, BudgetExceeded: As ``ask``.

@@ -243,6 +243,7 @@ def check(path: str, engine: str) -> None:
 
 
 def _read(path: str) -> tuple[bytes, int]:
+    """Return the first bytes and the size of a database's file."""
     folder = os.path.dirname(path)  # noqa: PTH120 - pathlib costs start time
     try:
         with open(path, "rb") as file:  # noqa: PTH123

@@ -123,7 +123,7 @@ def _value(name: str, kind: str, below: str, prompt: PromptText) -> Any:
         sql = shown or ("" if prompt.read().unread else prompt.read().sql())
         return None if "null" in kind and (shown or not sql) else sql
     if name == "assumptions" and not shown:
-        return [f"The rules make nothing of {word!r} and leave it out." for word in prompt.read().left_out]
+        return [f"The rules do not know the word {word!r} and ignore it." for word in prompt.read().left_out]
     if choices := re.findall('"([^"]*)"', kind):
         return "sql" if "sql" in choices and not shown and not prompt.read().unread else choices[-1]
     if "null" in kind:

@@ -181,7 +181,10 @@ class FilesConnector(DuckdbConnector):
         return [each if alone else replace(each, table=f"{stem}_{each.table}") for each in found]
 
     def _without_footer(self, source: FileTable) -> FileTable:
-        """Return a copy of a CSV file whose last lines are no rows, without them; another source as it is."""
+        """Return a copy of a CSV file without last lines that are no rows.
+
+        Large files, and those whose header line the user names, stay as they are.
+        """
         plain = Path(source.file).suffix.lower() in (".csv", ".tsv") and source.size <= SHEET_BYTES
         if not plain or self._line(source.shown) is not None:
             return source

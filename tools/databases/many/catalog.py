@@ -108,6 +108,7 @@ def _tables(owner: Connector, catalog: Catalog, names: Mapping[str, str]) -> lis
 
 
 def _columns(table: Table, dialect: str) -> tuple[Column, ...]:
+    """Return a table's columns with DuckDB's types, and names that differ in more than case."""
     taken: set[str] = set()
     columns = []
     for column in table.columns:

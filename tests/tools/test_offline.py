@@ -160,7 +160,7 @@ def test_it_says_that_it_is_a_demonstration(schema_text: str) -> None:
     ],
 )
 def test_it_says_which_words_the_query_goes_without(schema_text: str, question: str, words: str) -> None:
-    said = [f"The rules make nothing of {word!r} and leave it out." for word in words.split()]
+    said = [f"The rules do not know the word {word!r} and ignore it." for word in words.split()]
     assert ask("sql_writer", schema_text, question)["assumptions"] == said
 
 

@@ -292,8 +292,11 @@ Missing: TypeAlias = Annotated[
 
 
 def _probability(given: Any) -> Any:
-    """A number from 0 to 1; None for anything else."""
-    return given if isinstance(given, int | float) and 0 <= given <= 1 else None
+    """A number from 0 to 1, as text too; None for anything else."""
+    try:
+        return number if not isinstance(given, bool) and 0 <= (number := float(given)) <= 1 else None
+    except (TypeError, ValueError):
+        return None
 
 
 Certainty: TypeAlias = Annotated[
@@ -301,11 +304,12 @@ Certainty: TypeAlias = Annotated[
     Ours(),
     BeforeValidator(_probability),
     Field(
-        description="How probably whoever asked would accept the result of the query as exactly right: the "
-        "meaning, and no column, row or repeat more or less. 0 to 1 with two digits; use the whole range."
+        description="How probably whoever asked will accept the result of `sql` as exactly what was meant, "
+        "with no column or row too many or too few: 0 to 1 with two digits; use the whole range. Null "
+        "without `sql`."
     ),
 ]
-"""A model's own estimate that an answer is right (Kadavath et al., 2022: P(True))."""
+"""The writer's own estimate, said in numbers (verbalised confidence: Lin, Hilton and Evans, 2022)."""
 
 Summary: TypeAlias = Annotated[
     str,

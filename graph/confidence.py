@@ -31,14 +31,14 @@ SIGNS = (1, 1, -1, -1, -1, 1)
 
 USUAL_ASSUMED, USUAL_SIZE, USUAL_CERTAINTY = 1.5, 250, 0.8
 """Assumptions (the mean of 68 answers), tokens of a query (the median of recorded candidates) and a writer's
-certainty, where not known. A disputed answer has as many at least: a question on which candidates differ is
-not easy."""
+certainty, where not known. A disputed answer has as many assumptions and tokens at least: a question on which
+candidates differ is not easy."""
 
 TOLD_SIZE = 50
 """Tokens that stand for a query whose writer says how certain it is: it has taken the length into account."""
 
-UNSURE = 0.6
-"""A writer's certainty below which it is said."""
+LONG, UNSURE = 100, 0.6
+"""Tokens of a query that is spoken of as long, and a writer's certainty that is spoken of as low."""
 
 LOW = 0.4
 """Upper bound of an answer that is low by rule (``Vote.low``), or that a check of the data doubts."""
@@ -191,9 +191,11 @@ def confidence(
         assumed, size = max(assumed or 0.0, USUAL_ASSUMED), max(size, USUAL_SIZE)
     said = (None, None, 0, None) if headed else (assumed, vote.doubt, size, vote.certainty)
     odds = fit.log_odds(features(agreeing, share, *said))
-    if disputed:  # where candidates differ, none is trusted more for being certain
-        odds = min(odds, fit.log_odds(features(agreeing, share, *said[:3])))
-        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *said)))
+    for told in (
+        (said, said[:3]) if disputed else ()
+    ):  # being certain makes none of those who differ trusted more
+        odds = min(odds, fit.log_odds(features(agreeing, share, *told)))
+        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *told)))
     if headed:  # nothing is left to be validated or explored
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
     cap = BLANK if vote.blank else LOW if vote.low or doubted else 1.0
@@ -230,6 +232,7 @@ def grounds(answer: Answer) -> str:
         *(against or ["nothing suspicious"]),
         _counted(readings, "other reading shows something else", "other readings show something else"),
         _counted(assumed, "assumption", "assumptions") if assumed > 1 else "",
+        "a long query" if vote.certainty is None and tokens(answer.sql) > LONG else "",
         "its writer is not sure of it" if vote.certainty is not None and vote.certainty < UNSURE else "",
         "you chose it" if vote.settled == "user" else "",
     ]

@@ -220,7 +220,7 @@ class Options(BaseModel):
         bare="on",
     )
     abstain_below: float = option(
-        0.0, "answers of less confidence are shown as best effort only; 0.25 is a good value", ge=0, le=1
+        0.0, "answers of less confidence are shown as best effort only, e.g. below 0.4", ge=0, le=1
     )
     temperature: float | None = option(
         None, "of a model's candidates after its first (at 0), or of all roles", unset=_RECIPES, ge=0, le=2

@@ -120,9 +120,11 @@ async def refine(
         return update  # nothing new will come: the error stands
     earlier = [*state.earlier, Attempt(state.sql, error.message)]
     update |= {"sql": refined.sql, "writer": SELF_REFINER.name, "error": None, "earlier": earlier}
-    if refined.assumption:
-        said = state.remarks or Remarks()
-        update["remarks"] = replace(said, assumptions=[*said.assumptions, refined.assumption])
+    said = state.remarks or Remarks()
+    assumptions = [*said.assumptions, *filter(None, [refined.assumption])]
+    update["remarks"] = replace(
+        said, assumptions=assumptions, certainty=None
+    )  # which was of the query before
     return update
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
 from quorum.chart import chart_of
 from quorum.evals.reports.vega import styled
@@ -50,6 +50,13 @@ Note: TypeAlias = Annotated[str, Field(max_length=2_000, description="what settl
 DatabaseName: TypeAlias = Annotated[str, Field(pattern=NAME, description="needed if there are several")]
 
 
+def _text(given: Any) -> Any:
+    """Refuse numbers, of which the schema knows nothing; settings take them for sizes."""
+    if isinstance(given, int):
+        raise ValueError("it must be a text")
+    return given
+
+
 class Body(BaseModel):
     """Arguments; one that is not declared is an error."""
 
@@ -71,7 +78,7 @@ class Ask(Body):
     clarify: Literal["off", "on", "always"] | None = Field(
         None, description="ask back which reading is meant: the question waits, until a reply is sent"
     )
-    approve: values.ApprovalRule | None = Field(
+    approve: Annotated[values.ApprovalRule, BeforeValidator(_text)] | None = Field(
         None, max_length=20, description="ask before queries run: never, always, costly, or a size as 1GiB"
     )
     recipe: str | None = Field(None, max_length=40)

@@ -17,6 +17,7 @@ from quorum.graph.approval import Approval
 from quorum.graph.clarification import Clarification
 from quorum.graph.runs import Event, RunFolder
 from quorum.knowledge.atomic import lock
+from quorum.knowledge.catalog import ADVICE
 from quorum.knowledge.errors import QuorumError
 from quorum.knowledge.schema.grammar import one_line
 from quorum.tools.record import with_texts
@@ -142,7 +143,9 @@ class Question:
             found.became = found.became or (became if became != turn else "")
         said: dict[str, Any] = {name: self.clean(getattr(found, name)) for name in ("error", "hint")}
         said["database"] = self.database or found.database  # by the name under which it is served
-        return Answer.of(found).model_copy(update=said | {"warnings": [*map(self.clean, found.warnings)]})
+        return Answer.of(found).model_copy(
+            update=said | {"warnings": [self.clean(each.partition(ADVICE)[0]) for each in found.warnings]}
+        )
 
     async def steps(
         self, after: int = 0, width: int = 100, alive: float | None = None

@@ -142,6 +142,7 @@ def test_what_a_reply_comes_to(form: type[BaseModel], given: dict[str, Any], fie
         (Plan, {"steps": [" "]}, "no steps"),
         (LinkStep, {"thought": "Hm."}, "a command or the linked_schema"),
         (Action, {"action": "sql"}, "needs the query"),
+        (Action, {"action": "look", "sql": SQL}, "needs a command"),
         (ToolStep, {"action": "sql", "sql": " "}, "needs the query"),
         (ToolStep, {"action": "look", "sql": SQL}, "needs a command"),
         (ToolStep, {"action": "drop"}, "action"),

@@ -132,7 +132,7 @@ async def main(questions: str, *folders: str) -> None:
         async with connect(str(Path(questions).parent / asked["database"])) as connector:
             database = await opened(connector)
             await judge(database, asked, right.get((asked["id"], database.catalog.dialect), set()))
-    quiet, alarms = MADE.pop("careful"), WARNED.pop("careful")
+    quiet, alarms = MADE.pop("careful", 0), WARNED.pop("careful", 0)
     for kind in MADE:
         print(f"{kind:16} {WARNED[kind]:4} of {MADE[kind]:4}")
     print(f"{'all':16} {WARNED.total():4} of {MADE.total():4}; alarms on {alarms} of {quiet} careful queries")

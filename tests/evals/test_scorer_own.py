@@ -108,6 +108,12 @@ async def test_a_result_that_was_cut_is_got_again(run: Runner) -> None:
     assert seen(await SCORER.score(asked, again, run)) == RIGHT
 
 
+async def test_an_empty_gold_wants_as_many_columns(run: Runner) -> None:
+    asked = question("SELECT id, name FROM users WHERE id > 9")
+    for columns, metrics in (({"a": [], "b": []}, RIGHT), ({"a": []}, WRONG)):
+        assert seen(await SCORER.score(asked, Prediction("", pa.table(columns)), run)) == metrics
+
+
 async def test_a_gold_file_that_cannot_be_read_judges_nothing(run: Runner, tmp_path: Path) -> None:
     broken = tmp_path / "gold.parquet"
     broken.write_bytes(b"PAR1 not really")

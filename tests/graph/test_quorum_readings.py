@@ -87,11 +87,29 @@ async def test_a_reading_that_shows_something_else_stands_beside_the_answer(run:
 
 async def test_a_writer_says_how_certain_it_is(run: Run) -> None:
     sure = roles(noted=False)
-    for said, certainty in ((0.9, 0.9), (0.4, 0.4), ("high", None), (7, None)):
+    for said, certainty in (
+        (0.9, 0.9),
+        ("0.4", 0.4),
+        (0, 0.0),
+        ("high", None),
+        (True, None),
+        (7, None),
+        ([], None),
+    ):
         sure["sql_writer"]["certainty"] = said
         answer = (await run(script(**sure))).answer
-        assert answer.vote.certainty == certainty
-        assert ("not sure" in answer.grounds) is (certainty == 0.4)
+        assert (answer.vote.certainty, 0 < answer.confidence < 1) == (certainty, True)
+        assert ("not sure" in answer.grounds) is (certainty is not None and certainty < 0.6)
+    sure["sql_writer"] |= {"certainty": 0.97, "sql": BROKEN}
+    repaired_one = (await run(script(**sure, self_refiner=repaired(GOOD)))).answer
+    assert (repaired_one.sql, repaired_one.vote.certainty) == (GOOD, None), "it was of another query"
+
+
+async def test_those_who_gave_the_answer_say_how_certain_it_is_in_the_mean(run: Run) -> None:
+    said = [(GOOD, 0.9), (GOOD, 0.7), (OTHER, 0.1)]
+    replies = [written(sql) | {"certainty": certainty} for sql, certainty in said]
+    ran = await run(script(sql_writer=taking_turns(*replies)), votes=3)
+    assert ran.vote.certainty == pytest.approx(0.8)
 
 
 async def test_without_a_reply_of_use_and_at_a_limit_the_answer_stands_and_says_so(run: Run) -> None:

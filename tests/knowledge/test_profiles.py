@@ -189,6 +189,19 @@ def test_days_of_either_order_are_told_by_their_forms() -> None:
     assert oddities(column, plain=True).startswith("written in different ways (9 is any digit): ")
 
 
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (several("Zürich", "Zurich", "Lund"), "a value spelled in several ways, 34% rarer: Zürich, Zu"),
+        (several("Yes", "no", "Y", "0", "TRUE"), "several words mean the same: Yes, Y, TRUE / no, 0"),
+        (several("x", "y", "n/a", ""), 'words for a missing value: n/a, "", in 50% of the rows'),
+        (mostly(lambda i: str(i % 80), "999"), "so far from the rest (others 0 to 79) that it may"),
+    ],
+)
+def test_a_person_is_told_it_without_notation(values: list[str | None], expected: str) -> None:
+    assert oddities(Column("c", "TEXT", profile=profile(values)), plain=True).startswith(expected)
+
+
 def test_rows_of_totals_are_told_where_their_numbers_are_larger() -> None:
     months = [*several("2024-01", "2024-02", "2024-03", rows=30), "Total"]
     sums = [str(5 + i % 7) for i in range(30)]
@@ -211,6 +224,7 @@ def table(name: str, **columns: list[str]) -> tuple[Table, dict[ColumnRef, RowsO
         ("C{:05}", "c{:05}", ("case",)),
         ("C{:05}", "C{:05} ", ("trim",)),
         ("C{:05}", "C{}", ("zeros",)),
+        ("{:05}", "{}", ("zeros",)),
         ("C{:05}", " c{}", ("trim", "case", "zeros")),
         ("C{:05}", "C{:05}", ()),
         ("C{:05}", "D{:05}", ()),

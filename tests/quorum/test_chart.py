@@ -45,7 +45,8 @@ def test_a_result_has_the_chart_of_its_shape_and_it_is_drawn(subtests: pytest.Su
             assert (chart.series.name if chart.series else "") == series
             assert chart.note == ""
             assert picture(chart) == picture(chart)  # the same rows make the same file
-            json.loads(chart.spec_text(), parse_constant=pytest.fail)
+            spec = json.loads(chart.spec_text(), parse_constant=pytest.fail)
+            assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
 
 
 @pytest.mark.parametrize("shape", [SHAPES[n] for n in (0, 1, 3, 4, 8, 9, 11)])

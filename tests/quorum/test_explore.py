@@ -38,7 +38,8 @@ def test_it_says_what_it_learned_and_goes_on_when_told_to(shop: str, workplace: 
     assert again.exit_code == 2
     assert "was explored before: 1 triplets" in again.output
     assert "--resume" in again.output
-    assert run("explore", "--db", shop, *OFFLINE, "--coverage=2").exit_code == 2
+    for wrong in ("--coverage=0", "--coverage=2", "--attempts=0", "--branches=99", "--budget-calls=0"):
+        assert run("explore", "--db", shop, *OFFLINE, wrong).exit_code == 2
     on = run("explore", "--db", shop, *OFFLINE, "--resume", "--json")
     assert on.exit_code == 0, on.output
     told = json.loads(on.stdout)

@@ -183,6 +183,11 @@ EVENTS: list[tuple[str, str, str, dict[str, Any]]] = [
         {"readings": [{"outcome": each} for each in ("differs", "same", "failed")]},
     ),
     ("vote", "", "plain", {"clusters": [{"candidates": ["c1"], "share": 1.0}]}),  # a single query is no vote
+    ("vote", "no candidate has a result to vote with", "bad", {"clusters": []}),
+    (
+        *("candidate", "3 rows, approved by the Validator, 2 repairs, kept for the vote", "good"),
+        {"result": {"row_count": 3}, "approved": True, "confirmed": True, "refinements": 2},
+    ),
     (
         *("vote", DIFFER.format(" (the data lacks it)"), "plain"),
         {"clusters": [TWO[0] | {"key": "unanswerable"}, TWO[1]]},

@@ -47,7 +47,7 @@ def test_the_table_marks_the_best_of_each_model_and_curves_are_drawn(
     tables = re.split(r"^ *(strong|weak|pooled): ", result.stdout, flags=re.MULTILINE)[1:]
     assert tables[::2] == ["strong", "weak", "pooled"]
     assert [len(re.findall(r" \* ", table)) for table in tables[1::2]] == [1, 1, 1]
-    assert re.search(r"\* +\S+ +100.0 +100.0-100.0 +0.0 +2.50 +0.210", tables[1].splitlines()[4])
+    assert re.search(r"\* +\S+ +100.0 +100.0-100.0 +0.0 +2.50 +0.213", tables[1].splitlines()[4])
     assert sorted(path.name for path in curves.iterdir()) == [
         f"{name}.{kind}" for name in ("error", "regret", "weights") for kind in ("png", "svg")
     ]

@@ -150,6 +150,8 @@ def test_beyond_the_tolerance_fingerprints_differ(number: float, times: float) -
         (dt.date(2024, 1, 1), "2024-01-01 00:00", True),
         (dt.datetime(2024, 1, 1, 1, tzinfo=dt.UTC), "2024-01-01T02:00:00+01:00", True),
         (dt.date(2024, 1, 1), 20240101, False),
+        (dt.date(2024, 1, 1), dt.date(2024, 1, 2), False),
+        (dt.datetime(2024, 1, 1, 1, 2, 3), "2024-01-01 01:02:04", False),
         ("2024-02-30", "2024-02-30", True),
         (dt.datetime(2024, 1, 1, 1, 2, 3, 500_000), "2024-01-01 01:02:03.500000000", True),
         ({"b": 1, "a": [1, 2.0]}, '{"a": [1.0, 2], "b": "1"}', True),

@@ -89,6 +89,7 @@ def test_unknown_names_are_listed_and_the_rest_is_linked() -> None:
 
 def test_pruning_keeps_used_columns_and_the_keys_that_join_kept_tables() -> None:
     pruned = prune(SHOP, used("SELECT name, quantity FROM customers, orders, lines", SHOP))
+    assert pruned.name == SHOP.name
     assert columns(pruned) == {
         "customers": "id name",
         "orders": "id customer_id placed total status",  # none of its columns is used, so all stay

@@ -267,8 +267,13 @@ async def test_a_files_rows_are_told_apart_by_a_unique_column(tmp_path: Path) ->
 
 
 async def test_a_greatest_value_is_found_among_many_that_are_read_wrongly(tmp_path: Path) -> None:
-    amounts = ", ".join(f"('{nth % 9 + 1}.{nth},50 €')" for nth in range(100, 1000))
-    rows = f"CREATE TABLE bills (amount TEXT); INSERT INTO bills VALUES ('6000.25'), {amounts};"
+    amounts = [f"{nth % 9 + 1}.{nth},50 €" for nth in range(100, 1000)] + ["0,50 €"] * 9 + ["6000.25"]
+    rows = f"CREATE TABLE bills (id INTEGER, amount TEXT); {_inserted('bills', enumerate(amounts))}"
     async with connect(build("sqlite", tmp_path / "b.sqlite", rows)) as connector:
-        (found,) = await said(await opened(connector), "SELECT MAX(CAST(amount AS REAL)) FROM bills")
-    assert found.kind is Doubt.MISREAD
+        for sql in (
+            "SELECT MAX({0}) FROM bills",
+            "SELECT MIN({0}) FROM bills",
+            "SELECT COUNT(*) FROM bills WHERE {0} = 0",
+        ):
+            (found,) = await said(await opened(connector), sql.format("CAST(amount AS REAL)"))
+            assert found.kind is Doubt.MISREAD, sql

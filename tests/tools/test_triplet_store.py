@@ -106,8 +106,9 @@ def test_what_looks_personal_is_masked_and_what_is_plain_stays() -> None:
         assert looks_personal(f"before {text} after"), text
         assert masked(f"before {text} after") == f"before {MASK} after"
     assert [text for text in PLAIN.split(" | ") if looks_personal(text)] == []
-    rows = masked_rows(["Phone", "note", "total", "email"], [["123", "ask ada@x.org", 1 / 3, None]])
-    assert rows == [[MASK, f"ask {MASK}", 1 / 3, None]]
+    names = ["Phone", "note", "total", "email", "password"]
+    rows = masked_rows(names, [["123", "ask ada@x.org", 1 / 3, None, "hunter2"]])
+    assert rows == [[MASK, f"ask {MASK}", 1 / 3, None, MASK]]
 
 
 def test_a_catalog_without_personal_values_keeps_all_names() -> None:

@@ -25,8 +25,15 @@ GROUPING = (
 
 
 def by_code(kinds: Mapping[ErrorKind, str]) -> dict[str, ErrorKind]:
-    """Return the kind of each code of an engine's errors; those of one kind are the words of a text."""
-    return {code: kind for kind, codes in kinds.items() for code in codes.split()}
+    """Return the kind of each code of an engine's errors; those of one kind are the words of a text.
+
+    Raises:
+        ValueError: A code has two kinds.
+    """
+    pairs = [(code, kind) for kind, codes in kinds.items() for code in codes.split()]
+    if len(found := dict(pairs)) < len(pairs):
+        raise ValueError("A code of an error has two kinds.")
+    return found
 
 
 def line_and_column(before: str) -> tuple[int, int]:

@@ -25,7 +25,7 @@ from quorum.tools.silent_errors.doubts import Doubt, Look, Query, Rows, Trial, b
 VALUES, KEYS = 2_000, 20_000
 """Different values of a column that are read, the most frequent first; of a key or what refers to it."""
 WRITTEN = 500
-"""Values that are written otherwise, the most frequent, or of numbers the largest, first."""
+"""Values that are written otherwise, the most frequent first."""
 NAMED = 3
 _TEXT, _NUMBER = re.compile("(?i)char|text|clob|string"), re.compile("(?i)int|num|dec|real|float|double")
 _ROWS = exp.alias_(exp.Count(this=exp.Star()), "rows_with")
@@ -161,8 +161,11 @@ def _forms(place: _Place, computed: bool) -> Look:
             else written_alike(counted, place.profile, place.query.named)
         )
         alike = {text: made[text] for text in counted if text in made}  # the most frequent first
-        if to:  # of numbers those that change a sum or a greatest one most
-            alike = dict(sorted(alike.items(), key=lambda each: -abs(float(each[1] or 0))))
+        if to:  # of numbers the largest and the smallest in turn with these
+            sizes = sorted(alike, key=lambda text: float(alike[text] or 0))
+            alike = {
+                text: alike[text] for turn in zip(alike, reversed(sizes), sizes, strict=True) for text in turn
+            }
 
         def tell(found: Rows) -> str:
             texts = [row for row in found if isinstance(row[0], str)]

@@ -97,6 +97,11 @@ async def test_a_question_asks_back_is_taught_and_cancelled_over_http(make: Make
         assert (got["status"], got["answer"]["sql"]) == ("answered", ABOVE_SIX)
         kept = (await client.post(f"{at}/correct", json={"sql": GOOD, "note": "all orders"})).json()
         assert kept["row_count"] == 2
+        again = await answered(client)
+        assert (again["answer"]["sql"], again["answer"]["usage"]["model_calls"]) == (
+            GOOD,
+            0,
+        )  # it is read anew
         assert (await client.post(f"{at}/cancel")).json()["status"] == "answered"
         ran = (await client.post("/v1/sql", json={"sql": "SELECT 1 AS one"})).json()
         assert (ran["columns"], ran["rows"], ran["shown"], ran["chart"]) == (["one"], [[1]], [["1"]], None)
@@ -110,6 +115,7 @@ WRONG: list[tuple[str, str, Any, int, str]] = [
     ("POST", "/v1/questions", {"questin": "q"}, 422, "questin: is not known. It takes question, "),
     ("POST", "/v1/questions", {"question": "x" * 20_001}, 422, "question: "),
     ("POST", "/v1/questions", {"question": "q", "votes": 10**9}, 422, "votes: must be less"),
+    ("POST", "/v1/questions", {"question": "q", "approve": 0}, 422, "approve: it must be a text"),
     ("POST", "/v1/questions", {"question": "q", "session": "../../x"}, 422, "session: "),
     ("POST", "/v1/questions", {"question": "q", "recipe": "os:path"}, 422, "no recipe"),
     ("POST", "/v1/questions", {"question": "q", "database": "none"}, 404, "There are: shop"),

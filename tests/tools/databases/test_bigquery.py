@@ -226,10 +226,10 @@ async def test_a_query_over_the_limit_is_refused_before_it_runs_and_what_is_bill
 
 
 async def test_a_lost_answer_is_looked_up_not_paid_for_again(
-    odd: Connector, bigquery: BigqueryServer
+    odd: Connector, bigquery: BigqueryServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = len(bigquery.jobs)
-    bigquery.lost = 1
+    monkeypatch.setattr(bigquery, "lost", 1)
     assert rows(await odd.run("SELECT count(*) FROM visits", Limits())) == [(100_000,)]
     assert len(bigquery.jobs) == before + 1
 

@@ -71,7 +71,12 @@ def test_a_malformed_url_is_said_without_its_secrets(scheme: str) -> None:
 
 def test_a_missing_driver_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quorum.tools.databases.server.is_installed", lambda name: False)
-    for url, package in (("postgresql://h/x", "psycopg"), ("bigquery://p/d", "google-cloud-bigquery")):
+    for url, package in (
+        ("postgresql://h/x", "psycopg"),
+        ("mysql://h/x", "pymysql"),
+        ("snowflake://me:pw@acc/d", "snowflake-connector-python"),
+        ("bigquery://p/d", "google-cloud-bigquery"),
+    ):
         with pytest.raises(ConfigurationError, match=rf"{package}.*pip install"):
             connect(url)
 

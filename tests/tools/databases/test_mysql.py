@@ -185,6 +185,7 @@ def test_urls() -> None:
         **{"user": "a@b", "password": "c/", "host": "::1", "port": 3307, "database": "my shop"},
         **{"ssl_ca": "ca.pem", "ssl_verify_cert": True, "ssl_verify_identity": True},
     }
+    assert target.schemas == ("my shop",)
 
 
 @pytest.mark.usefixtures("sales")

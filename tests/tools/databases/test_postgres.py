@@ -20,8 +20,9 @@ from quorum.knowledge.catalog import Field, ForeignKey
 from quorum.knowledge.errors import DatabaseUnavailable
 from quorum.tools.databases import connect
 from quorum.tools.databases.base import Account, Connector
+from quorum.tools.databases.postgres.session import PATIENCE as KEEPALIVES
 from quorum.tools.databases.postgres.url import Target
-from quorum.tools.databases.server import Link
+from quorum.tools.databases.server import CANCEL_SECONDS, Link
 from quorum.tools.query import ErrorKind, Limits
 from tests.servers.postgres_server import PostgresServer
 from tests.servers.process import ADMIN, PASSWORD
@@ -413,3 +414,11 @@ async def test_a_server_without_tls_is_refused_where_it_is_required(postgres: Po
     with pytest.raises(DatabaseUnavailable, match="does not support SSL") as refused:
         await connect(tls_url(postgres, "require", None)).open()
     assert "sslmode" in refused.value.hint
+
+
+def test_the_longest_silence() -> None:
+    """A dead peer costs an answer on an open connection, the end of that, and one try to connect."""
+    assert Link.begin_seconds + 3 * CANCEL_SECONDS + 2 * Link.connect_seconds < 60
+    given = {name: int(value) for name, value in KEEPALIVES.items()}
+    assert given["keepalives_idle"] + given["keepalives_interval"] * given["keepalives_count"] < 60
+    assert given["tcp_user_timeout"] < 60_000

@@ -519,7 +519,8 @@ class ServerConnector(Connector, Generic[LinkT, TargetT]):
             try:
                 async with self.link(limits.seconds) as link:
                     await self.look(link, limits.seconds)
-                    if refusal and (refused := refusal(sql)):
+                    # in a thread, for it may read its lists
+                    if refusal and (refused := await asyncio.to_thread(refusal, sql)):
                         return refused
                     started = time.monotonic()
                     done = await link.within(work(link), limits.seconds + GRACE_SECONDS)

@@ -87,7 +87,7 @@ async def check_errors(connector: Connector, lines: Iterable[Sequence[str]]) -> 
         found = ":".join(str(each) for each in (failed.line, failed.column) if each) or "-"
         assert (failed.kind.value, found) == (kind, place), (sql, failed)
         assert [", ".join(failed.suggestions)] == (suggestions or [""]), (sql, failed)
-        assert re.fullmatch(r"(?!.*Error:).+\.", failed.message), failed  # one line, a sentence
+        assert re.fullmatch(r"(?!.*Error:).+[.!]", failed.message), failed  # one line, a sentence
 
 
 def listed(shared: Path, dialect: str, verdict: str) -> list[str]:

@@ -8,6 +8,7 @@ And a view calls whatever it was made of, already when the catalog is read.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -54,7 +55,8 @@ class OwnCode:
         functions, views = await own_rows(FUNCTIONS, what), await own_rows(VIEWS, what)
         home = "".join({str(row["home"] or "").lower() for row in (*functions, *views)})
         texts = {(row["place"].lower(), row["name"].lower()): row["definition"] or "" for row in views}
-        return cls(home, frozenset(row["name"].lower() for row in functions), dict(_harmful(texts)))
+        harmful = await asyncio.to_thread(_harmful, texts)
+        return cls(home, frozenset(row["name"].lower() for row in functions), harmful)
 
     def refusal(self, sql: str) -> QueryError | None:
         """Return why a query may not run; None if it names nothing of the kind."""

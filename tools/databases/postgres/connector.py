@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Collection
 
@@ -133,7 +134,7 @@ class PostgresConnector(ServerConnector[PostgresLink, Target]):
     async def look(self, link: PostgresLink, seconds: float) -> None:
         if link.begun != self._code.mark:
             rows = await link.within(link.ask(unsafe_query()), seconds + GRACE_SECONDS)
-            self._code = OwnCode.of(rows, link.begun)
+            self._code = await asyncio.to_thread(OwnCode.of, rows, link.begun)
 
     def refusal(self, sql: str) -> QueryError | None:
         return uncallable(sql, "postgres") or self._code.refusal(sql)

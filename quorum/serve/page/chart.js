@@ -44,12 +44,15 @@ export function chart(run, first = "") {
   const choices = h("div", { class: "choices" });
   const whole = h("fieldset", { class: "chart", hidden: true }, h("legend", {}, "Chart"), choices, place);
 
+  let latest = 0;
   async function show(kind) {
+    const own = ++latest;
     if (kind === "none") return fill(place);
     const found = await get(`/v1/questions/${run}/chart`, { kind });
+    if (found.spec) await library();
+    if (own !== latest) return found; // another kind was chosen meanwhile
     whole.hidden = !found.spec;
-    if (!found.spec) return found;
-    await draw(place, found);
+    if (found.spec) await draw(place, found);
     return found;
   }
 

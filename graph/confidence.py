@@ -191,11 +191,10 @@ def confidence(
         assumed, size = max(assumed or 0.0, USUAL_ASSUMED), max(size, USUAL_SIZE)
     said = (None, None, 0, None) if headed else (assumed, vote.doubt, size, vote.certainty)
     odds = fit.log_odds(features(agreeing, share, *said))
-    for told in (
-        (said, said[:3]) if disputed else ()
-    ):  # being certain makes none of those who differ trusted more
-        odds = min(odds, fit.log_odds(features(agreeing, share, *told)))
-        odds = min(odds, DISPUTED + fit.log_odds(features(agreeing, 1.0, *told)))
+    if disputed:
+        for told in (said, said[:3]):  # none of those who differ is trusted more for being certain
+            unanimous = DISPUTED + fit.log_odds(features(agreeing, 1.0, *told))
+            odds = min(odds, unanimous, fit.log_odds(features(agreeing, share, *told)))
     if headed:  # nothing is left to be validated or explored
         return min(LOW if lacking == 1 else 1.0, _probability(odds))
     cap = BLANK if vote.blank else LOW if vote.low or doubted else 1.0

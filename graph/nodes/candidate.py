@@ -122,9 +122,7 @@ async def refine(
     update |= {"sql": refined.sql, "writer": SELF_REFINER.name, "error": None, "earlier": earlier}
     said = state.remarks or Remarks()
     assumptions = [*said.assumptions, *filter(None, [refined.assumption])]
-    update["remarks"] = replace(
-        said, assumptions=assumptions, certainty=None
-    )  # which was of the query before
+    update["remarks"] = replace(said, assumptions=assumptions, certainty=None)  # of the query before
     return update
 
 

@@ -146,7 +146,7 @@ async def test_an_interrupted_run_repeats_no_call_that_had_its_reply(tmp_path: P
     async def held(shop: ShopConnector, sql: str, *given: Any) -> Any:
         if sql == GOLD.format(number=0):
             reached.set()
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
         return await run(shop, sql, *given)
 
     given = evaluation(tmp_path, model, questions(1), recipe="recap", votes=1)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quorum.knowledge.catalog import Catalog, Column, Table
+from quorum.knowledge.catalog import ADVICE, Catalog, Column, Table
 from quorum.knowledge.schema import files
 from quorum.knowledge.schema.files import SchemaFiles, search
 
@@ -14,7 +14,7 @@ SALES = [Table(f"sales_{d}", (Column("id", "INTEGER"), Column("total", "REAL", "
 PEOPLE = Table("customers", (Column("id", "INTEGER"), Column("city", "TEXT", "where they live", ("Ghent",))))
 ODD = Table('../order "x"', (Column("a b", "TEXT"),))
 FILES = SchemaFiles(
-    Catalog("shop", "sqlite", (*SALES, PEOPLE, ODD), ("one file was missing",)),
+    Catalog("shop", "sqlite", (*SALES, PEOPLE, ODD), (f"one file was missing.{ADVICE}--db other",)),
     {"terms.md": "A sale is an order.\nA customer buys."},
 )
 CITY = "city TEXT [Ghent] -- where they live"
@@ -66,6 +66,10 @@ def test_a_command_prints(command: str, printed: str) -> None:
 )  # fmt: skip
 def test_mistakes_are_answered_with_what_to_do(command: str, answer: str) -> None:
     assert answer in FILES.run(command)
+
+
+def test_a_models_readme_has_the_notes_without_advice_to_the_user() -> None:
+    assert FILES.run("cat README.md").rstrip().endswith("Note: one file was missing.")
 
 
 def test_output_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
